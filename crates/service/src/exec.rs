@@ -1,23 +1,21 @@
-//! The `exec` driver's hands: a command per VM of a started event, with the facts in its environment.
+//! The exec driver: runs one command per VM of a started event, with the event's data in its environment.
 //!
-//! The engine decides that a command runs, how often, and what its end means; this module runs it and says how
-//! it ended. The road of one run:
+//! The engine decides when a command runs, how often, and what its exit means. This module runs it and reports how it
+//! ended:
 //!
 //! ```text
-//!   Exec::run ─► waits for its turn ─► run::run_attempt ─► the keeper ─► the command
-//!                                        │  output.rs: its words, to the log
-//!                                        │  result.rs: what it wrote to NOTBEFORE_RESULT
-//!                                        └► Ending: it succeeded, or it failed and why
+//!   Exec::run ─► VM lock ─► slot ─► run::run_attempt ─► keeper ─► command
+//!                                     │  output.rs: stdout and stderr, to the log
+//!                                     │  result.rs: the file NOTBEFORE_RESULT
+//!                                     └► Ending: succeeded, or failed and why
 //! ```
 //!
-//! Its turn comes when no command of another event runs for the same VM, and one of `concurrency` slots is free.
-//! Events of one VM may well be under way at the same time; two commands that each look what state it is in and
-//! then change it must not be.
+//! A command waits for the lock of its VM, then for one of `concurrency` slots. A VM may have several started events.
+//! Their commands must not run at the same time, because each may read the VM's state and then change it.
 //!
-//! The command gets nothing of the service's environment but what it needs (`environment`): the
-//! operators' token may be in there. Nothing of it outlives its run, however it tries and however the service
-//! ends; how is in [`keeper`]. Where the keeper was killed as well, the next attempt begins when nothing of the one before
-//! is left; how is in `earlier.rs`.
+//! A command gets a minimal environment (`environment`), because the service's own may contain an operator token. No
+//! process of a command outlives its run, even if the service is killed: see [`keeper`]. If the keeper was killed too,
+//! the next attempt starts when no process of the earlier one is left: see `orphans.rs`.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -42,41 +40,39 @@ mod run;
 use crate::driver::{Driver, Report};
 use crate::lock;
 
-/// How long the keepers of an earlier service have to end. Their commands were killed when it ended, which takes
-/// the kernel milliseconds, and the keepers as long as it takes to look through `/proc`.
+/// Time limit for keepers of an earlier service to exit. They kill their commands when the service dies, which takes
+/// milliseconds, and then scan `/proc`.
 const KEEPERS_GRACE: Duration = Duration::from_secs(10);
 
-/// A variable of the environment: its name and value.
+/// An environment variable: name and value.
 pub type Variable = (OsString, OsString);
 
-/// What the driver is told.
 #[derive(Clone, Debug)]
 pub struct ExecConfig {
-    /// The command: an executable file, by its whole path.
+    /// Absolute path of an executable file.
     pub command: PathBuf,
-    /// How long it may take.
+    /// Time limit of an attempt.
     pub timeout: Duration,
-    /// How long it has between being asked to end and being killed.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// How many run at once; others wait their turn.
+    /// Most commands that run at the same time.
     pub concurrency: usize,
-    /// Variables of the service's own environment that it gets too.
+    /// Additional variables for commands, from the service's environment.
     pub extra_environment: Vec<Variable>,
-    /// The binary that is its keeper: this one. By the kernel's own link to it, which also holds when the file
-    /// has been replaced by that of the next release.
+    /// The keeper's binary: this one, by `/proc/self/exe`, which stays valid when an update replaces the file.
     pub keeper: PathBuf,
 }
 
 impl ExecConfig {
-    /// How long a command may take, unless said: a live migration of a large VM takes minutes.
+    /// Default time limit: live migration of a large VM takes minutes.
     pub const TIMEOUT: Duration = Duration::from_secs(600);
-    /// How many run at once, unless said: a host's VMs are soon done, and a region's do not melt the control
-    /// plane that the commands call.
+    /// Default concurrency: fast enough for the VMs of a host, without overloading the control plane that commands
+    /// call.
     pub const CONCURRENCY: usize = 16;
-    /// How long a command has to end in good order; what it does by then is of no use to anyone.
+    /// Time that a command gets for cleanup after SIGTERM.
     pub const GRACE: Duration = Duration::from_secs(5);
 
-    /// The usual settings for a command.
+    /// The default settings for a command.
     pub fn new(command: PathBuf) -> Self {
         Self {
             command,
@@ -89,22 +85,18 @@ impl ExecConfig {
     }
 }
 
-/// Why a command cannot be used, found out at the start and not at the first event.
+/// Why a command cannot be used. Checked when the service starts.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CommandError {
-    /// There is none, or it cannot be looked at.
     #[error("--exec {path}: {error}; name an executable file")]
     Missing { path: PathBuf, error: io::Error },
-    /// It is no file.
-    #[error("--exec {0} is no file; name an executable file, such as a script")]
+    #[error("--exec {0} is not a file; name an executable file, such as a script")]
     NoFile(PathBuf),
-    /// It is not executable.
     #[error("--exec {0} is not executable; chmod +x it")]
     NotExecutable(PathBuf),
 }
 
-/// A command's whole path, if it is an executable file. A link stays a link: what it leads to may change.
+/// The absolute path of a command, if it is an executable file. Symbolic links are not resolved: the target may change.
 pub fn check_command(path: &Path) -> Result<PathBuf, CommandError> {
     let missing = |error| CommandError::Missing { path: path.to_owned(), error };
     let whole = std::path::absolute(path).map_err(missing)?;
@@ -118,9 +110,9 @@ pub fn check_command(path: &Path) -> Result<PathBuf, CommandError> {
     Ok(whole)
 }
 
-/// The whole environment of a command.
+/// The complete environment of a command.
 fn environment(run: &DriverRun, result: &Path, extra_environment: &[Variable]) -> Vec<Variable> {
-    /// Without these most programs do not find their way; none of them holds a secret.
+    /// Variables that most programs need; none contains a secret.
     const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
     let ours = INHERITED.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
     let facts = [
@@ -145,43 +137,42 @@ fn environment(run: &DriverRun, result: &Path, extra_environment: &[Variable]) -
     ours.chain(extra_environment.iter().cloned()).chain(facts).chain(result).collect()
 }
 
-/// Runs commands, so many at once.
 #[derive(Debug)]
 pub struct Exec {
     config: Arc<ExecConfig>,
-    /// Where commands leave their results.
+    /// The directory of result files.
     results: Arc<Path>,
     slots: Arc<Semaphore>,
     state: Arc<Mutex<State>>,
 }
 
-/// Held by the one command of a VM that runs; others wait for it.
+/// Held by the running command of a VM.
 type VmLock = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Debug, Default)]
 struct State {
-    /// Set when the service ends.
+    /// Set when the service stops.
     closed: bool,
     tasks: JoinSet<()>,
-    /// Those that run or wait, each with what stops it when it is dropped.
+    /// Running and waiting commands. Dropping the sender stops the command.
     runs: HashMap<CommandId, watch::Sender<()>>,
-    /// For each VM that a command runs or waits for: whose turn it is.
+    /// For each VM with a running or waiting command.
     vm_locks: HashMap<VmId, VmLock>,
 }
 
 impl Exec {
-    /// Prepares `results`, a directory that commands leave their results in, and waits until nothing is left of the
-    /// commands of an earlier service that used it: what they began and what runs next must not overlap.
+    /// Prepares the directory `results`, and waits until no command of an earlier service is left that used it. Old and
+    /// new commands must not overlap.
     pub async fn prepare(config: ExecConfig, results: &Path) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(results)?;
-        // Commands do not run in the directory of the service.
+        // Commands run in another working directory than the service.
         let results: Arc<Path> = std::path::absolute(results)?.into();
-        // Keepers that live end what is theirs; the records name the rest.
+        // Live keepers end their own commands; the records name the orphans.
         keeper::wait_for_keepers(&results, KEEPERS_GRACE).await?;
         if let Err(why) = orphans::kill(&results, |_| true, run::KILLED_GRACE).await {
             tracing::warn!(target: "notbefore::exec", "{why}; until then no command runs for that VM");
         }
-        // What the earlier service did not come to remove; nobody will ask for it any more.
+        // Result files that the earlier service did not remove.
         for entry in std::fs::read_dir(&results)? {
             let path = entry?.path();
             if !orphans::is_record(&path) {
@@ -192,8 +183,8 @@ impl Exec {
         Ok(Self { config: Arc::new(config), results, slots, state: Arc::default() })
     }
 
-    /// Stops everything, and waits until nothing runs any more. What is stopped has not failed: the next start of
-    /// the service runs it again.
+    /// Stops all commands and waits until none runs. Stopped commands have not failed: they run again after the next
+    /// start of the service.
     pub async fn close(&self) {
         let mut tasks = {
             let mut state = lock(&self.state);
@@ -220,7 +211,7 @@ impl Driver for Exec {
         let (slots, runs) = (Arc::clone(&self.slots), Arc::clone(&self.state));
         state.tasks.spawn(async move {
             let run = Arc::new(run);
-            // The turn before the slot: whoever waits for another command of its VM keeps no slot from others.
+            // Lock the VM before taking a slot, so that a command that waits for its VM occupies no slot.
             let turn = async { (turn.lock_owned().await, slots.acquire_owned().await) };
             let turn = tokio::select! {
                 biased;
@@ -246,7 +237,7 @@ impl Driver for Exec {
 }
 
 impl State {
-    /// A run is over, and the last of a VM leaves no turn behind.
+    /// Removes a run, and the VM's lock if no other command needs it.
     fn forget(&mut self, id: CommandId) {
         self.runs.remove(&id);
         if self.vm_locks.get(&id.vm).is_some_and(|turn| Arc::strong_count(turn) == 1) {
@@ -255,7 +246,6 @@ impl State {
     }
 }
 
-/// Says in the log what became of a run.
 fn log_ending(config: &ExecConfig, run: &DriverRun, ending: Option<&Ending>) {
     let (event, vm, attempt) = (run.id.event, &run.name, run.id.attempt);
     let command = config.command.display();
@@ -278,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    /// A run that nothing depends on.
+    /// A run with arbitrary values.
     pub(super) fn some_run() -> DriverRun {
         DriverRun {
             id: CommandId { event: EventId(Uuid::nil()), vm: VmId(Uuid::nil()), fence: 7, attempt: 3 },
@@ -332,7 +322,7 @@ mod tests {
         let file = dir.path().join("carry-out");
         let said = |path: &Path| check_command(path).unwrap_err().to_string();
         assert!(said(&file).contains("No such file or directory"), "{}", said(&file));
-        assert!(said(dir.path()).contains("is no file"));
+        assert!(said(dir.path()).contains("is not a file"));
         std::fs::write(&file, "#!/bin/sh\n").unwrap();
         assert!(said(&file).contains("chmod +x"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,26 +1,25 @@
-//! The keeper: a small process between the service and one command, which sees to it that nothing of the
-//! command outlives its run.
+//! The keeper: a process between the service and one command. It ensures that no process of the command outlives its
+//! run.
 //!
-//! A command may fork, fork twice, start sessions and process groups of its own; and the service may be killed
-//! with -9 at any moment, when no code of its own can run any more. What the kernel offers for this alone (a
-//! signal to children when their parent dies) has to be asked for between fork and exec, which is unsafe code,
-//! and does not reach grandchildren. So the service starts its own binary once more, as `notbefore exec-keeper
-//! DIRECTORY COMMAND`, and that process
+//! A command may fork and start its own sessions and process groups, and the service may be killed with SIGKILL at any
+//! time. The parent-death signal of the kernel is not enough: it must be set between fork and exec, which needs unsafe
+//! code, and it does not reach grandchildren. So the service starts its own binary as `notbefore exec-keeper DIRECTORY
+//! COMMAND`. That process:
 //!
-//! - becomes a *child subreaper*: whatever is orphaned below it becomes its own child, so that all that stems
-//!   from the command can be found by walking up the parents in `/proc`;
-//! - holds one end of a socket as its standard input. One byte on it asks the command to end (SIGTERM to all);
-//!   its end, which comes with the service's own, however that dies, has everything killed;
-//! - kills whatever the command leaves behind when it ends, waits until nothing is left, and only then says on
-//!   the same socket how the command ended (`End`).
+//! - is a *child subreaper*: orphans below it become its children, so all descendants of the command can be found
+//!   through their parents in `/proc`;
+//! - has one end of a socket as standard input. One byte on it requests SIGTERM for all descendants. End of file, which
+//!   comes however the service dies, kills all of them;
+//! - kills the processes that the command leaves behind, waits until none is left, and then writes to the socket how
+//!   the command ended (`End`).
 //!
-//! While it runs it holds a lock on the directory of results, so that the next service can wait until nothing of this
-//! one's commands is left. SIGTERM, which a service manager may send to the whole service, asks the command to end; other
-//! signals that a terminal or a script sends do nothing. Killed with -9, it leaves the command behind, and a record of
-//! it (`earlier.rs`), by which the service ends the command.
+//! The keeper holds a lock on the directory of results, so that the next service can wait for it. SIGTERM, which a
+//! service manager may send to all processes of the service, is forwarded to the command. Other signals of terminals
+//! and scripts are ignored. A keeper that is killed with SIGKILL leaves the command and a record of it, with which the
+//! service ends the command (`orphans.rs`).
 //!
-//! Roads not taken: a control group per command (needs one delegated, and root or systemd); a PID namespace
-//! (needs privileges, and hides the host from the command); a process group (a command leaves it with setsid).
+//! Alternatives: a control group per command needs delegation, root or systemd. A PID namespace needs privileges and
+//! hides the host from the command. A command can leave a process group with setsid.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -43,23 +42,29 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use super::orphans::PidRecord;
 use super::processes::{Process, descendants};
 
-/// The subcommand under which the binary is a keeper.
+/// The subcommand that runs a keeper.
 pub const SUBCOMMAND: &str = "exec-keeper";
-/// What the service sends to have the command asked to end.
+/// The byte that requests SIGTERM.
 pub(super) const TERMINATE: u8 = b't';
-/// How often what will not die is killed again, at first and at most. Killing takes effect at once but for a
-/// process in the midst of a system call; what is not ours to kill (a setuid program's) ends in its own time.
+/// First and longest interval between two rounds of SIGKILL. A process in a system call dies later; a process that
+/// cannot be signalled (setuid) ends by itself.
 const KILL_BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
-/// How a command ended; `left` is how many processes it left behind, which were killed.
+/// How a command ended. `left` is the number of processes that it left behind and that were killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It could not be started; the system's error number says why.
-    NotStarted { errno: i32 },
-    /// It exited.
-    Exited { code: i32, left: usize },
-    /// A signal ended it.
-    Killed { signal: i32, left: usize },
+    /// It could not be started.
+    NotStarted {
+        errno: i32,
+    },
+    Exited {
+        code: i32,
+        left: usize,
+    },
+    Killed {
+        signal: i32,
+        left: usize,
+    },
 }
 
 impl fmt::Display for End {
@@ -92,7 +97,7 @@ impl FromStr for End {
     }
 }
 
-/// Waits until no keeper holds a directory of results any more; answers false if some still do after `patience`.
+/// Waits until no keeper locks the directory of results; false if one still does after `patience`.
 pub(super) async fn wait_for_keepers(results: &Path, patience: Duration) -> io::Result<bool> {
     let directory = fs::File::open(results)?;
     let released = async {
@@ -104,13 +109,13 @@ pub(super) async fn wait_for_keepers(results: &Path, patience: Duration) -> io::
             }
         }
     };
-    // The lock goes with the handle.
+    // Closing the file releases the lock.
     tokio::time::timeout(patience, released).await.map_or(Ok(false), |locked| locked.map(|()| true))
 }
 
-/// Signals that would end or stop a keeper, and that a terminal, the end of a session or a script may send to it.
-/// Their handlers do nothing, and a command has the defaults again: exec resets handlers, but would hand on that a
-/// signal is ignored. SIGTERM has a meaning of its own.
+/// Signals that would end or stop a keeper, and that a terminal, a closing session or a script may send. They get empty
+/// handlers and are not ignored: exec resets handlers to the default, but a command would inherit an ignored signal.
+/// SIGTERM is handled separately.
 const SURVIVED: [Signal; 16] = [
     Signal::HUP,
     Signal::INT,
@@ -130,33 +135,33 @@ const SURVIVED: [Signal; 16] = [
     Signal::TTOU,
 ];
 
-/// Runs a command that may write `result`, and ends when nothing of it is left. Standard input is the socket to the
-/// service.
+/// Runs a command that may write `result`, and returns when none of its processes is left. Standard input is the socket
+/// to the service.
 pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
     let results = result.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    // Where it cannot be had, on a network's file system, the records have to do.
+    // Network file systems may not support locks; then the records are enough.
     let lock = fs::File::open(results)?;
     let _ = lock.try_lock_shared();
     let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
-    // Any process id that is not zero means yes.
+    // Any non-zero process id enables it.
     set_child_subreaper(Some(getpid()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut socket = UnixStream::from_std(socket)?;
         let mut children = signal(SignalKind::child())?;
         for survived in SURVIVED {
-            // The handler stays.
+            // The handler stays registered.
             drop(signal(SignalKind::from_raw(survived.as_raw()))?);
         }
         let ending = supervise(result, command, &mut socket, &mut children).await?;
-        // Whoever wanted to know may have gone.
+        // The service may have died.
         let _ = socket.write_all(ending.to_string().as_bytes()).await;
         Ok(())
     })
 }
 
-/// Starts the command and follows it to the end of the last process that stems from it.
+/// Starts the command and waits for the end of its last descendant.
 async fn supervise(
     result: &Path,
     command: &OsStr,
@@ -165,12 +170,12 @@ async fn supervise(
 ) -> io::Result<End> {
     let mut terminate = signal(SignalKind::terminate())?;
     let not_started = |error: io::Error| End::NotStarted { errno: error.raw_os_error().unwrap_or_default() };
-    // Without a record the next service would not find the command.
+    // Without a record, the next service could not find the command.
     let mut recorder = match PidRecord::begin(result) {
         Ok(recorder) => recorder,
         Err(error) => return Ok(not_started(error)),
     };
-    // A group of its own: a script that signals its group (`kill 0`) does not mean its keeper.
+    // An own process group, so that a script that signals its group (`kill 0`) does not signal the keeper.
     let spawned = Command::new(command).stdin(Stdio::null()).process_group(0).spawn();
     let main = match spawned {
         Ok(child) => Pid::from_child(&child),
@@ -180,8 +185,8 @@ async fn supervise(
     let mut status = None;
     let mut is_terminating = false;
     while reap(main, &mut status) && recorded.is_ok() {
-        // A command that was asked to end may take the rest of its time to do so in good order, with all that
-        // belongs to it; one that ended by itself has nothing left to do.
+        // After a SIGTERM, the descendants may use the rest of their time for cleanup. After a normal exit of the
+        // command, they are killed.
         if status.is_some() && !is_terminating {
             break;
         }
@@ -206,14 +211,14 @@ async fn supervise(
         let _ = tokio::time::timeout(pause, children.recv()).await;
         pause = (pause * 2).min(KILL_BACK_OFF.1);
     }
-    let status = status.ok_or_else(|| io::Error::other("the command was never seen to end"))?;
+    let status = status.ok_or_else(|| io::Error::other("the command's exit status was not found"))?;
     Ok(match status.signal() {
         Some(signal) => End::Killed { signal, left },
         None => End::Exited { code: status.code().unwrap_or_default(), left },
     })
 }
 
-/// Takes leave of all children that have ended, and answers whether there are any others.
+/// Reaps all ended children; true if others are left.
 fn reap(main: Pid, status: &mut Option<ExitStatus>) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -225,7 +230,7 @@ fn reap(main: Pid, status: &mut Option<ExitStatus>) -> bool {
     }
 }
 
-/// Signals all that stems from this process, and answers how many that were.
+/// Signals all descendants of this process and returns their number.
 fn signal_all(signal: Signal) -> usize {
     descendants(getpid(), &Process::all()).iter().filter(|process| process.signal(signal).is_ok()).count()
 }

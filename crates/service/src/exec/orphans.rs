@@ -1,18 +1,17 @@
-//! What is left of earlier attempts, and its end.
+//! Finds and kills the processes of earlier attempts whose keeper was killed.
 //!
-//! A keeper ends all that its command has started, also when the service was killed. Killed itself, it leaves the
-//! command behind, to which the next attempt must not run in parallel. So each keeper leaves a record in the directory
-//! of results, before anything else can happen: the boot, and number and start time of itself and of the command. The
-//! service removes it when nothing of the attempt is left. A record that is there before the next attempt names what
-//! the service has to end first:
+//! A keeper ends all processes of its command, also when the service was killed. If the keeper itself is killed, the
+//! command stays, and the next attempt must not run in parallel. So each keeper first writes a record to the directory
+//! of results: the boot id, and process id and start time of itself and of the command. The service removes the record
+//! when no process of the attempt is left. A record that exists before the next attempt tells the service what to kill:
 //!
-//! - the processes of the record, if number, start time and boot are the same;
-//! - what stems from them;
-//! - their process groups. If the first process of a group has ended, a member counts if its environment names the
-//!   attempt's result: the number of the group alone would not do.
+//! - the processes of the record, if process id, start time and boot id match;
+//! - their descendants;
+//! - their process groups. If the group's leader has ended, a member is killed only if its environment has the
+//!   attempt's result file, because the group id may have been reused.
 //!
-//! What has left the group after its parents ended is not found. Nor is a command whose keeper was killed in the moment
-//! between the start of the command and the record of it.
+//! Not found: a process that left the group after its parents ended, and a command whose keeper was killed between the
+//! start of the command and the record of it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -29,18 +28,18 @@ use crate::clock::boot_id;
 use super::processes::{Process, descendants, parse_pid};
 use super::run::remove;
 
-/// What a record's name has after that of the result.
+/// A record's file name is that of the result file with this suffix.
 const SUFFIX: &str = ".pid";
-/// A record holds the name of a boot and two processes.
+/// Largest record: a boot id and two processes.
 const RECORD_BYTES_MAX: u64 = 256;
-/// How often what is left is looked for again.
+/// Interval between two scans for survivors.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// The record of an attempt, held by its keeper.
+/// The record of an attempt, written by its keeper.
 pub(super) struct PidRecord(File);
 
 impl PidRecord {
-    /// Begins a record with this process, the keeper.
+    /// Creates a record with this process, the keeper.
     pub(super) fn begin(result: &Path) -> io::Result<Self> {
         let path = record_path(result);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -50,7 +49,7 @@ impl PidRecord {
         Ok(recorder)
     }
 
-    /// Adds a process: a child that has not been waited for. One that has ended already needs no record.
+    /// Adds a child that has not been reaped. A child that has ended is not recorded.
     pub(super) fn add(&mut self, pid: Pid) -> io::Result<()> {
         match Process::find(pid) {
             Some(found) => self.0.write_all(format!("{pid} {}\n", found.started).as_bytes()),
@@ -59,26 +58,24 @@ impl PidRecord {
     }
 }
 
-/// Where the record of an attempt is.
 pub(super) fn record_path(result: &Path) -> PathBuf {
     let mut path = result.as_os_str().to_owned();
     path.push(SUFFIX);
     path.into()
 }
 
-/// Whether a file of the directory of results is a record.
 pub(super) fn is_record(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(SUFFIX.as_bytes())
 }
 
-/// An attempt, as its keeper has recorded it: number and start time of the keeper, then of the command.
+/// A recorded attempt: process id and start time of the keeper, then of the command.
 #[derive(Debug, PartialEq, Eq)]
 struct Attempt {
     processes: Vec<(Pid, u64)>,
 }
 
 impl Attempt {
-    /// Reads a record; no processes if it is of another boot, nothing if it is no record.
+    /// Parses a record; without processes if it is of another boot, none if it is malformed.
     fn parse(record: &str, boot: &str) -> Option<Self> {
         let mut lines = record.lines();
         if lines.next()? != boot {
@@ -99,7 +96,7 @@ impl Attempt {
         Self::parse(&text, boot)
     }
 
-    /// What is to be killed next of all that is left of it. The keeper is last: what stems from it is found through it.
+    /// The processes to kill next. The keeper comes last, because its descendants are found through it.
     fn survivors(&self, running: &[Process], has_result: impl Fn(&Process) -> bool) -> Vec<Process> {
         let mut left: Vec<Process> = Vec::new();
         for &(pid, started) in &self.processes {
@@ -109,7 +106,7 @@ impl Attempt {
                 Some(leader) if leader.started == started => {
                     left.extend([*leader].iter().chain(&descendants(pid, running)).chain(in_group));
                 }
-                // The number is another's now, and so is the group.
+                // The process id was reused, and so was the group id.
                 Some(_) => {}
                 None => left.extend(in_group.filter(|process| has_result(process))),
             }
@@ -124,7 +121,7 @@ impl Attempt {
     }
 }
 
-/// Why earlier attempts are not ended.
+/// Why earlier attempts could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OrphanError {
     #[error("cannot look for earlier attempts in {}: {source}", results.display())]
@@ -133,8 +130,8 @@ pub(super) enum OrphanError {
     Survives { pid: Pid, why: String },
 }
 
-/// Ends what is left of the attempts whose records `which` picks, all at the same time and within `patience`, and
-/// removes the records.
+/// Kills the survivors of the attempts whose records `which` selects, all at once and within `patience`, and removes
+/// the records.
 pub(super) async fn kill(
     results: &Path,
     which: impl Fn(&Path) -> bool,
@@ -159,7 +156,7 @@ pub(super) async fn kill(
             None => {
                 tracing::warn!(
                     target: "notbefore::exec", path = %path.display(),
-                    "this is no record of an attempt, and was removed; look for processes below exec-keeper"
+                    "malformed record of an attempt removed; look for processes below exec-keeper"
                 );
                 remove(&path);
             }
@@ -178,14 +175,14 @@ pub(super) async fn kill(
     match (timeout(patience, ended).await, survivor) {
         (Ok(()), _) | (Err(_), None) => Ok(()),
         (Err(_), Some((pid, error))) => {
-            let why = error.map_or_else(|| "killed, and still there".to_owned(), |error| error.to_string());
+            let why = error.map_or_else(|| "killed, but still running".to_owned(), |error| error.to_string());
             Err(OrphanError::Survives { pid, why })
         }
     }
 }
 
-/// Kills what is left of attempts, and forgets those of which nothing is. Answers one process that was left, and why it
-/// could not be signalled.
+/// Kills the survivors of attempts and removes attempts without any. Returns one survivor, and why it could not be
+/// signalled.
 fn kill_survivors(attempts: &mut Vec<(PathBuf, Attempt)>) -> Option<(Pid, Option<Errno>)> {
     let running = Process::all();
     let mut survivor = None;
@@ -243,10 +240,10 @@ mod tests {
         assert_eq!(left(&[keeper, command, other, elsewhere], false), [11, 14]);
         assert_eq!(left(&[keeper, other], false), [10]);
         assert_eq!(left(&[process(11, 1, 11, 101), other, in_group, elsewhere], false), [11, 13, 14]);
-        // The command has ended, and others of its group have not.
+        // The command has ended, but others of its group have not.
         assert_eq!(left(&[other, in_group], true), [13]);
         assert_eq!(left(&[other, in_group], false), Vec::<i32>::new());
-        // Its number is another's now.
+        // Its process id was reused.
         assert_eq!(left(&[process(11, 1, 11, 500), in_group, other], true), Vec::<i32>::new());
     }
 }

@@ -1,5 +1,5 @@
-//! What a command prints, line by line into the log, within limits: a command that floods must neither stop for
-//! want of a reader, nor make the service grow, nor fill the log, nor take a core from the guests.
+//! Logs the output of a command line by line, within limits. A command with much output must not block for want of a
+//! reader, and must not use up the service's memory, the log or a CPU core.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,21 +9,20 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use notbefore_engine::DriverRun;
 use notbefore_wire::text::{printable, shorten};
 
-/// How much of a command's output reaches the log: enough for the words of a failed migration, too little for a
-/// loop to fill a disk with.
+/// Most bytes of a command's output in the log: enough for the messages of a failed migration, too few to fill a disk.
 const LOGGED_BYTES_MAX: usize = 64 * 1024;
-/// How many lines of it: the log adds some 200 bytes to each.
+/// Most lines of a command's output in the log, which adds about 200 bytes to each.
 const LOGGED_LINES_MAX: usize = 1_000;
-/// How much of one line is kept.
+/// Most bytes of one line.
 const LINE_BYTES_MAX: usize = 1_024;
-/// How much of the last line of standard error goes into the reason of a failure.
+/// Most characters of the last line of standard error in the reason of a failure.
 const LAST_LINE_CHARS_MAX: usize = 200;
-/// How much is read at a time.
+/// Bytes per read.
 const CHUNK: usize = 64 * 1024;
-/// The pause after each chunk of what is dropped: some 40 MiB a second is more than any honest command prints.
+/// Pause after each dropped chunk: limits reading to about 40 MiB/s.
 const TRUNCATED_READ_PAUSE: Duration = Duration::from_millis(1);
 
-/// How much of its output a command may still log; both of its streams share it.
+/// The rest of a command's output limit, shared by both streams.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<Remaining>);
 
@@ -34,7 +33,6 @@ struct Remaining {
     is_exhausted: bool,
 }
 
-/// What to do with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineAction {
     Log,
@@ -66,7 +64,7 @@ impl Budget {
     }
 }
 
-/// Logs what comes from one stream until it ends, and answers its last line that is not empty.
+/// Logs a stream until it ends, and returns its last line that is not empty.
 pub(super) async fn read_lines(
     mut stream: impl AsyncRead + Unpin,
     name: &'static str,
@@ -115,7 +113,7 @@ pub(super) async fn read_lines(
     shorten(&last, LAST_LINE_CHARS_MAX)
 }
 
-/// One line, of which no more is kept than may be shown.
+/// One line, truncated to the limit.
 #[derive(Debug, Default)]
 struct Line {
     kept: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Running processes, as `/proc` shows them.
+//! Running processes, from `/proc`.
 //!
-//! A process is known by its number and its start time: a number is given to another process after its end, both
-//! together are not, until the machine boots. Signals go through a descriptor of the process, which is opened before
-//! the start time is compared, so none reaches a later process with the same number.
+//! A process is identified by its id and its start time: the kernel reuses an id, but not both together until the next
+//! boot. Signals go through a pidfd, which is opened before the start time is compared, so that no signal reaches a
+//! later process with the same id.
 
 use std::fs;
 use std::path::Path;
@@ -14,31 +14,31 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
-    /// None for a child of the kernel, or of a process outside this PID namespace.
+    /// None if the parent is the kernel or outside this PID namespace.
     pub(super) parent: Option<Pid>,
-    /// The number of its process group.
+    /// Process group id.
     group: i32,
-    /// Clock ticks from boot to its start.
+    /// Start time in clock ticks since boot.
     pub(super) started: u64,
 }
 
-/// Reads a process id. `Pid::from_raw` panics at negative numbers in debug builds.
+/// Parses a process id. `Pid::from_raw` panics at negative numbers in debug builds.
 pub(super) fn parse_pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok().filter(|&number| number > 0)?)
 }
 
 impl Process {
-    /// Reads the content of `/proc/PID/stat`; nothing for a process that has ended.
+    /// Parses `/proc/PID/stat`; none for a process that has ended.
     fn parse(stat: &[u8]) -> Option<Self> {
-        // `PID (NAME) STATE PARENT GROUP …`, and a name may hold anything.
+        // `PID (NAME) STATE PARENT GROUP …`; the name may contain any byte.
         let name = stat.iter().position(|&byte| byte == b'(')?;
         let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
         let pid = parse_pid(std::str::from_utf8(stat.get(..name)?).ok()?.trim())?;
         let fields: Vec<&str> =
             std::str::from_utf8(stat.get(after_name..)?).ok()?.split_ascii_whitespace().collect();
-        // proc_pid_stat(5) counts from 1, and these begin with its third.
+        // proc_pid_stat(5) counts from 1; this starts with field 3.
         let field = |number: usize| fields.get(number - 3).copied();
-        // The first thread of a process may have ended while others run.
+        // The main thread may have ended while other threads run.
         let has_ended = matches!(field(3)?, "Z" | "X") && field(20)?.parse::<u32>().ok()? <= 1;
         let process = Self {
             pid,
@@ -49,25 +49,25 @@ impl Process {
         (!has_ended).then_some(process)
     }
 
-    /// The process that has a number now.
+    /// The current process with this id.
     pub(super) fn find(pid: Pid) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// All of them.
+    /// All running processes.
     pub(super) fn all() -> Vec<Self> {
         let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = numbers.filter_map(|entry| parse_pid(entry.file_name().to_str()?));
         numbers.filter_map(Self::find).collect()
     }
 
-    /// Whether it is in the group that a process has led, or leads.
+    /// Whether it is in the group that `leader` leads or led.
     pub(super) fn is_in_group_of(&self, leader: Pid) -> bool {
         self.group == leader.as_raw_nonzero().get()
     }
 
-    /// Whether its environment names a result. What is not ours to read may well. The path to the data directory may
-    /// have been another; the name of a result never comes twice.
+    /// Whether its environment contains a result file; true if it cannot be read. Compares the file name only, because
+    /// the path of the data directory may have changed; the names are unique.
     pub(super) fn may_have_result(&self, result: &Path) -> bool {
         let name = [b"/", result.file_name().unwrap_or_default().as_encoded_bytes()].concat();
         let is_it = |line: &[u8]| line.starts_with(b"NOTBEFORE_RESULT=") && line.ends_with(&name);
@@ -77,7 +77,7 @@ impl Process {
         }
     }
 
-    /// Signals it; one that has ended needs none.
+    /// Signals it; does nothing if it has ended.
     pub(super) fn signal(&self, signal: Signal) -> Result<(), Errno> {
         let descriptor = match pidfd_open(self.pid, PidfdFlags::empty()) {
             Err(Errno::SRCH) => return Ok(()),
@@ -93,7 +93,7 @@ impl Process {
     }
 }
 
-/// Those of `all` that stem from a process.
+/// The descendants of a process among `all`.
 pub(super) fn descendants(root: Pid, all: &[Process]) -> Vec<Process> {
     let mut others = all.to_vec();
     let mut found = Vec::new();

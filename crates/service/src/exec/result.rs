@@ -1,5 +1,5 @@
-//! What a command has to say beyond its exit code: the file that `NOTBEFORE_RESULT` names. A command need not
-//! write it; one line `host=NAME` says on which host the VM is now.
+//! Reads the result file of a command (`NOTBEFORE_RESULT`). It is optional; one line `host=NAME` reports the VM's new
+//! host.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -7,47 +7,47 @@ use std::path::Path;
 
 use notbefore_core::exec::HOST_BYTES_MAX;
 
-/// How large the file may be; one line of it means something.
+/// Largest result file.
 const RESULT_BYTES_MAX: u64 = 4 * 1024;
 
-/// What a command wrote is not understood.
+/// The result file is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} in the file that NOTBEFORE_RESULT names; write one line host=NAME, or nothing")]
+#[error("{0} in the file NOTBEFORE_RESULT; write one line host=NAME, or nothing")]
 pub(super) struct ResultError(pub(super) String);
 
-/// Reads what a command wrote: the host that the VM is on now, if it named one.
+/// Reads the VM's new host from a result file, if the command wrote one.
 pub(super) fn read(path: &Path) -> Result<Option<String>, ResultError> {
     let wrong = |what: String| Err(ResultError(what));
-    // Not opened before it is looked at: opening a pipe would wait for a writer.
+    // Check the file type before opening: opening a pipe would block.
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {}
-        Ok(_) => return wrong("it left something that is no regular file".to_owned()),
+        Ok(_) => return wrong("not a regular file".to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return wrong(format!("it left what cannot be read ({error})")),
+        Err(error) => return wrong(format!("unreadable content ({error})")),
     }
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(RESULT_BYTES_MAX + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
-        return wrong(format!("it left what cannot be read ({error})"));
+        return wrong(format!("unreadable content ({error})"));
     }
     if bytes.len() as u64 > RESULT_BYTES_MAX {
-        return wrong(format!("it wrote more than {} KiB", RESULT_BYTES_MAX / 1024));
+        return wrong(format!("more than {} KiB", RESULT_BYTES_MAX / 1024));
     }
     let Ok(text) = String::from_utf8(bytes) else {
-        return wrong("it wrote what is not UTF-8".to_owned());
+        return wrong("text that is not UTF-8".to_owned());
     };
     let mut written = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let known = line.split_once('=').filter(|(key, _)| *key == "host");
         let Some((_, host)) = known else {
-            return wrong(format!("it wrote {:?}", notbefore_wire::text::shorten(line, 60)));
+            return wrong(format!("unknown line {:?}", notbefore_wire::text::shorten(line, 60)));
         };
         let fits = (1..=HOST_BYTES_MAX).contains(&host.len()) && !host.chars().any(char::is_control);
         if !fits {
-            return wrong(format!("it wrote a host's name that has not 1 to {HOST_BYTES_MAX} characters"));
+            return wrong(format!("a host name that does not have 1 to {HOST_BYTES_MAX} characters"));
         }
         if written.replace(host.to_owned()).is_some() {
-            return wrong("it wrote more than one host".to_owned());
+            return wrong("more than one host".to_owned());
         }
     }
     Ok(written)
@@ -77,10 +77,10 @@ mod tests {
         let huge = b"host=h9\n".repeat(1_000);
         let long = format!("host={}", "x".repeat(200)).into_bytes();
         let cases: [(&[u8], &str); 7] = [
-            (b"h9", "it wrote \"h9\""),
-            (b"HOST=h9", "it wrote \"HOST=h9\""),
-            (b"host=", "has not 1 to 128"),
-            (&long, "has not 1 to 128"),
+            (b"h9", "unknown line \"h9\""),
+            (b"HOST=h9", "unknown line \"HOST=h9\""),
+            (b"host=", "does not have 1 to 128"),
+            (&long, "does not have 1 to 128"),
             (b"host=a\nhost=b", "more than one host"),
             (b"\xff\xfe", "not UTF-8"),
             (&huge, "more than 4 KiB"),
@@ -93,6 +93,6 @@ mod tests {
             );
         }
         let dir = tempfile::tempdir().unwrap();
-        assert!(read(dir.path()).unwrap_err().to_string().contains("no regular file"));
+        assert!(read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
     }
 }

@@ -1,4 +1,4 @@
-//! One run of the command, from its start to the last word about it.
+//! One attempt of a command, from start to report.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,31 +23,30 @@ use super::keeper::{self, End, TERMINATE};
 use super::output::{self, Budget};
 use super::{ExecConfig, environment, orphans, result};
 
-/// How long killed processes have until they are given up on. The kernel needs milliseconds, but for one that
-/// waits for a dead disk.
+/// Time limit for killed processes to end. They need milliseconds, except in a system call that hangs.
 pub(super) const KILLED_GRACE: Duration = Duration::from_secs(5);
-/// How long the last words may take to arrive once nothing of the command is left. Something else holds the pipe
-/// if they do not: the command has handed it on.
+/// Time limit for the rest of the output once no process of the command is left. It is exceeded if another process
+/// inherited the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
-/// The longest word of a keeper.
+/// Longest message of a keeper, in bytes.
 const ENDING_BYTES_MAX: u64 = 64;
 
-/// A command that runs, by its keeper.
+/// A running command, with its keeper.
 struct Running {
     keeper: Child,
     control: OwnedWriteHalf,
     status: OwnedReadHalf,
 }
 
-/// Why a command was made to end.
+/// Why a command was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interruption {
     TimedOut,
     Stopped,
 }
 
-/// Runs the command until it ends, takes too long, or the sender of `stopped` is gone; of one that was stopped there
-/// is nothing to say.
+/// Runs the command until it ends, times out, or the sender of `stopped` is dropped. Returns none for a stopped
+/// command.
 pub(super) async fn run_attempt(
     config: &ExecConfig,
     results: &Path,
@@ -55,7 +54,7 @@ pub(super) async fn run_attempt(
     stopped: &mut watch::Receiver<()>,
 ) -> Option<Ending> {
     let result = results.join(format!("{}.{}.{}.{}", run.id.event, run.id.vm, run.id.fence, run.id.attempt));
-    // Commands of one VM take turns, so any record of this VM is of an attempt before this.
+    // Only one command of a VM runs at a time, so any record of this VM is of an earlier attempt.
     let vm = format!(".{}.", run.id.vm);
     let is_of_vm =
         |record: &Path| record.file_name().is_some_and(|name| name.to_string_lossy().contains(&vm));
@@ -66,7 +65,7 @@ pub(super) async fn run_attempt(
         Ok(running) => running,
         Err(error) => {
             let why = format!(
-                "no process can be started: {error}; see to the limits of processes and open files ({})",
+                "cannot start a process: {error}; check the limits of processes and open files ({})",
                 config.command.display()
             );
             return Some(Ending::Failed { why });
@@ -109,14 +108,14 @@ pub(super) async fn run_attempt(
     {
         tracing::warn!(
             target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt, left,
-            "the command left processes behind, and they were killed; start what shall stay through systemd-run"
+            "killed processes that the command left behind; use systemd-run to start processes that should stay"
         );
     }
     remove(&result);
     let record = orphans::record_path(&result);
     match end {
         Some(_) => remove(&record),
-        // The keeper was killed, or cannot kill something. If that cannot be ended, the next attempt says so.
+        // The keeper was killed, or cannot kill a process. If this fails too, the next attempt reports it.
         None => drop(orphans::kill(results, |found| *found == *record, KILLED_GRACE).await),
     }
     ending
@@ -139,15 +138,15 @@ fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Runn
         .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A Ctrl-C at the service's terminal is for the service.
+        // Ctrl-C at the service's terminal must not reach the keeper.
         .process_group(0)
         .spawn()?;
     Ok(Running { keeper, control, status })
 }
 
 impl Running {
-    /// Waits until the command has ended, and makes it end when its time is up. Answers how it ended, if the
-    /// keeper could tell.
+    /// Waits for the end of the command, and interrupts it at its time limit. Returns how it ended, if the keeper
+    /// reported it.
     async fn wait_for_end(
         mut self,
         config: &ExecConfig,
@@ -165,7 +164,7 @@ impl Running {
             _ = stopped.changed() => Interruption::Stopped,
             () = sleep(config.timeout) => Interruption::TimedOut,
         };
-        // Both orders reach nobody if it has ended meanwhile.
+        // Both requests fail if it has ended meanwhile.
         let _ = self.control.write_all(&[TERMINATE]).await;
         if let Ok(ending) = timeout(config.grace, &mut status).await {
             return (ending, Some(interruption));
@@ -175,7 +174,7 @@ impl Running {
     }
 }
 
-/// What a run's end means. A reason begins with what matters most: a record may have room for no more.
+/// The ending of a run. A reason starts with the most important part, because it may be truncated.
 fn ending_of(
     config: &ExecConfig,
     end: Option<End>,
@@ -186,16 +185,16 @@ fn ending_of(
     let said = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
     let what = match (end, interruption) {
         (None, _) => format!(
-            "nobody can tell how it ended, its keeper did not say; it was killed by hand, or for want of memory{said}"
+            "unknown exit status: its keeper did not report one; an operator or the out-of-memory killer may have killed it{said}"
         ),
         (Some(End::NotStarted { errno }), _) => not_started(errno),
         (Some(_), Some(_)) => format!(
-            "not done within {:#} and ended; find out what it waits for, or raise --exec-timeout{said}",
+            "not done within {:#} and stopped; find out what it waits for, or raise --exec-timeout{said}",
             SignedDuration::try_from(config.timeout).unwrap_or(SignedDuration::MAX)
         ),
         (Some(End::Exited { code: 0, .. }), None) => match result {
             Ok(host) => return Ending::Succeeded { host },
-            Err(wrong) => format!("it ended well, but {wrong}"),
+            Err(wrong) => format!("exit code 0, but {wrong}"),
         },
         (Some(End::Exited { code, .. }), None) => format!("exit code {code}{said}"),
         (Some(End::Killed { signal, .. }), None) => {
@@ -205,32 +204,32 @@ fn ending_of(
     Ending::Failed { why: format!("{what} ({})", config.command.display()) }
 }
 
-/// Why a command could not be started, and the cure.
+/// Why a command could not be started, and the remedy.
 fn not_started(errno: i32) -> String {
     let is = |known: Errno| known.raw_os_error() == errno;
     let cure = if is(Errno::NOENT) {
-        "it was removed, or the interpreter that its first line names is not there: put it back"
+        "the file, or the interpreter in its first line, does not exist: restore it"
     } else if is(Errno::ACCESS) {
         "make it executable for the user that the service runs as"
     } else if is(Errno::NOEXEC) {
-        "it is no program; a script begins with a line such as #!/bin/sh"
+        "it is not a program; a script begins with a line such as #!/bin/sh"
     } else {
-        "see to it, and retry"
+        "correct this, and retry"
     };
     format!("cannot be run: {}; {cure}", io::Error::from_raw_os_error(errno))
 }
 
 fn cause_of(signal: i32) -> &'static str {
     match signal {
-        6 => " (it gave up by itself: SIGABRT)",
-        9 => " (SIGKILL: by hand, or for want of memory)",
-        11 => " (SIGSEGV: a fault of the program)",
-        15 => " (SIGTERM: by hand)",
+        6 => " (SIGABRT: the program aborted)",
+        9 => " (SIGKILL: by an operator or the out-of-memory killer)",
+        11 => " (SIGSEGV: the program crashed)",
+        15 => " (SIGTERM: by an operator)",
         _ => "",
     }
 }
 
-/// Removes a result, whatever the command has made of it.
+/// Removes a result file, or whatever the command put in its place.
 pub(super) fn remove(result: &Path) {
     let removed = match std::fs::symlink_metadata(result) {
         Ok(found) if found.is_dir() => std::fs::remove_dir_all(result),
@@ -238,7 +237,7 @@ pub(super) fn remove(result: &Path) {
         Err(_) => return,
     };
     if let Err(error) = removed {
-        tracing::warn!(target: "notbefore::exec", %error, path = %result.display(), "cannot remove a result");
+        tracing::warn!(target: "notbefore::exec", %error, path = %result.display(), "cannot remove a result file");
     }
 }
 
@@ -251,7 +250,7 @@ mod tests {
         match ending_of(&config, end, interruption, Ok(None), last_line) {
             Ending::Failed { why } => why,
             other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
-                panic!("it should have failed: {other:?}")
+                panic!("expected a failure: {other:?}")
             }
         }
     }
@@ -264,15 +263,14 @@ mod tests {
         let well = Some(End::Exited { code: 0, left: 0 });
         assert_eq!(
             reason(well, Some(Interruption::TimedOut), ""),
-            "not done within 10m and ended; find out what it waits for, or raise --exec-timeout (/opt/carry-out)"
+            "not done within 10m and stopped; find out what it waits for, or raise --exec-timeout (/opt/carry-out)"
         );
-        assert!(reason(Some(End::Killed { signal: 9, left: 0 }), None, "").contains("for want of memory"));
-        for (errno, said) in [(2, "put it back"), (13, "make it executable"), (8, "#!/bin/sh"), (7, "retry")]
-        {
+        assert!(reason(Some(End::Killed { signal: 9, left: 0 }), None, "").contains("out-of-memory killer"));
+        for (errno, said) in [(2, "restore it"), (13, "make it executable"), (8, "#!/bin/sh"), (7, "retry")] {
             let reason = reason(Some(End::NotStarted { errno }), None, "");
             assert!(reason.starts_with("cannot be run") && reason.contains(said), "{reason}");
             assert!(reason.ends_with("(/opt/carry-out)"), "{reason}");
         }
-        assert!(reason(None, None, "").contains("its keeper did not say"));
+        assert!(reason(None, None, "").contains("its keeper did not report"));
     }
 }

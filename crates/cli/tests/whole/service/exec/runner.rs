@@ -147,7 +147,7 @@ fn failure_reports_exit_and_last_output() {
 #[test]
 fn a_command_that_kills_its_keeper_has_failed() {
     let reason = Trial::new("kill -9 $PPID; exit 0").failure();
-    assert!(reason.starts_with("nobody can tell how it ended"), "{reason}");
+    assert!(reason.starts_with("unknown exit status"), "{reason}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn killed_keeper_children_are_ended() {
              while ! [ -e {up} ]; do sleep 0.02; done; kill -9 $PPID; {end}"
         );
         write_script(&trial.config.command, &script);
-        assert!(trial.failure().starts_with("nobody can tell how it ended"));
+        assert!(trial.failure().starts_with("unknown exit status"));
         assert_eq!(processes_with(&marker), Vec::<u32>::new());
     }
 }
@@ -184,7 +184,7 @@ fn missing_command_is_reported() {
     let trial = Trial::new("exit 0");
     std::fs::remove_file(&trial.config.command).unwrap();
     let reason = trial.failure();
-    assert!(reason.contains("No such file or directory") && reason.contains("put it back"), "{reason}");
+    assert!(reason.contains("No such file or directory") && reason.contains("restore it"), "{reason}");
     std::fs::write(&trial.config.command, "x").unwrap();
     assert!(trial.failure().contains("make it executable"));
     write_script(&trial.config.command, "exit 0");
@@ -194,14 +194,14 @@ fn missing_command_is_reported() {
 #[test]
 fn invalid_results_fail() {
     for (script, said) in [
-        ("echo h9 > \"$NOTBEFORE_RESULT\"", "it wrote \"h9\""),
+        ("echo h9 > \"$NOTBEFORE_RESULT\"", "unknown line \"h9\""),
         ("head -c 100000 /dev/zero > \"$NOTBEFORE_RESULT\"", "more than 4 KiB"),
-        ("mkfifo \"$NOTBEFORE_RESULT\"", "no regular file"),
-        ("mkdir -p \"$NOTBEFORE_RESULT/a\"", "no regular file"),
-        ("ln -s /etc/passwd \"$NOTBEFORE_RESULT\"", "no regular file"),
+        ("mkfifo \"$NOTBEFORE_RESULT\"", "not a regular file"),
+        ("mkdir -p \"$NOTBEFORE_RESULT/a\"", "not a regular file"),
+        ("ln -s /etc/passwd \"$NOTBEFORE_RESULT\"", "not a regular file"),
     ] {
         let reason = Trial::new(script).failure();
-        assert!(reason.contains("it ended well, but") && reason.contains(said), "{script}: {reason}");
+        assert!(reason.contains("exit code 0, but") && reason.contains(said), "{script}: {reason}");
     }
 }
 
