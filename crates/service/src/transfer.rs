@@ -1,21 +1,20 @@
-//! Export and import: everything the store holds as lines of JSON, and a store from such lines.
+//! Export and import of the whole store as JSON lines.
 //!
-//! An export is the backup, and the road from one store to another. It shows the store at one revision while
-//! the service goes on; everything that matters comes along, byte by byte: scopes with their incarnations and
-//! live events, operations, history, and the answers kept for those who ask twice. So a service that starts
-//! from it goes on where the other stood: documents are the same, what fell due meanwhile happens, what was
-//! cut short is finished, as after a restart.
+//! An export is the backup, and the way to move to another store. It is a snapshot at one revision; the service keeps
+//! running. It contains all records byte for byte: scopes with incarnations and live events, operations, history, and
+//! the stored answers for repeated requests. A service that starts from it continues as after a restart: documents are
+//! the same, overdue events start, and interrupted changes are finished.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | [`lines`] | the lines themselves: written, and read with their order, count and hash checked |
-//! | [`export`] | from a snapshot to lines, at the pace of whoever reads them |
-//! | [`kinds`] | whether a record is what its key says, and fits the others |
-//! | [`import`] | from lines to a new store, whole or not at all |
-//! | [`damaged`] | what is wrong with a store that no service uses, and the lines of what is left of it |
+//! | [`lines`] | writes the lines; reads them and checks their order, count and hash |
+//! | [`export`] | from a snapshot to lines, with back-pressure |
+//! | [`kinds`] | checks each record, and the consistency of all records |
+//! | [`import`] | from lines to a new store, all or nothing |
+//! | [`damaged`] | checks a store that no service uses, and exports its undamaged records |
 //!
-//! An import makes a new store and never touches one that is there. Merging two fleets would have to choose
-//! whose incarnations and whose addresses count, and there is no right choice.
+//! An import creates a new store and never changes an existing one. Merging two fleets is not supported: incarnations
+//! and addresses could conflict.
 
 pub mod damaged;
 pub mod export;

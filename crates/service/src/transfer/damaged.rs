@@ -1,8 +1,7 @@
-//! What is wrong with a store that no service uses, and the lines of what is left of it.
+//! Checks a store that no service uses, and exports its undamaged records.
 //!
-//! Records are read one after the other; those that are damaged are passed over and named. Where redb cannot follow the
-//! file's pages any further, the rest is read from the other end, so that one damaged page costs what was in it. The file
-//! is left as it is.
+//! Records are read in order; damaged ones are skipped and listed. If redb cannot follow the pages of the file, the
+//! rest is read backwards from the end, so that one damaged page loses only its own records. The file is not changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -17,40 +16,36 @@ use serde::Serialize;
 use super::kinds::{Counts, RecordChecker};
 use super::lines::LineWriter;
 
-/// How many records are read at a time.
+/// Records per scan.
 const PAGE: usize = 500;
 
-/// How many bytes are written at a time, give or take a record.
+/// Approximate bytes per write.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Why a store could not be looked at.
+/// Why a store could not be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum DamagedError {
-    /// It cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What is left of it cannot be written.
     #[error("cannot write the export: {0}")]
     Write(io::Error),
 }
 
 impl DamagedError {
-    /// Whether the store is one that this release does not know.
+    /// Whether a newer release wrote the store.
     pub fn is_newer_format(&self) -> bool {
         matches!(self, Self::Open(OpenError::NewerFormat { .. }))
     }
 }
 
-/// Something that is wrong with a store.
+/// One defect of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The record, or what the keys of some begin with; none where it is the file as a whole.
+    /// A record's key, or a prefix of keys; none if the whole file is concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What is wrong.
     pub problem: String,
 }
 
@@ -64,20 +59,20 @@ impl Finding {
     }
 }
 
-/// What a check has found.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// The newest revision; 0 where the store could not be opened.
+    /// The newest revision; 0 if the store could not be opened.
     pub revision: u64,
-    /// How many records could be read.
+    /// Number of readable records.
     pub records: u64,
-    /// What they are.
+    /// Readable records by kind.
     pub counts: Counts,
-    /// What is wrong; nothing if the store is whole.
+    /// Empty if the store is undamaged.
     pub findings: Vec<Finding>,
 }
 
-/// Checks a store whole: redb's pages, every record's checksum and content, their number, and whether they fit together.
+/// Checks a whole store: redb's pages, the checksum and content of every record, the number of records, and their
+/// consistency.
 pub async fn check(store: &Path) -> Result<Checked, DamagedError> {
     let mut findings = Vec::new();
     if !redb::pages_are_whole(store)? {
@@ -94,7 +89,7 @@ pub async fn check(store: &Path) -> Result<Checked, DamagedError> {
     Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
 }
 
-/// Reads all records, and adds those that are damaged or missing to the findings.
+/// Reads all records, and adds damaged and missing ones to the findings.
 async fn survey(snapshot: &dyn Snapshot, findings: &mut Vec<Finding>) -> Result<Survey, DamagedError> {
     let mut survey = Survey::default();
     let lost = walk(snapshot, |key, record| {
@@ -107,7 +102,7 @@ async fn survey(snapshot: &dyn Snapshot, findings: &mut Vec<Finding>) -> Result<
     Ok(survey)
 }
 
-/// Opens a store however damaged it is; none if nothing of it can be read.
+/// Opens a damaged store; none if nothing can be read.
 fn open(store: &Path, findings: &mut Vec<Finding>) -> Result<Option<RedbStore>, OpenError> {
     match RedbStore::open_unchanged(store) {
         Ok(opened) => Ok(Some(opened)),
@@ -119,18 +114,17 @@ fn open(store: &Path, findings: &mut Vec<Finding>) -> Result<Option<RedbStore>, 
     }
 }
 
-/// What is left of a damaged store.
+/// The result of [`save`].
 #[derive(Clone, Debug)]
 pub struct Saved {
-    /// The newest revision.
     pub revision: Revision,
-    /// How many records were written.
+    /// Number of exported records.
     pub records: u64,
-    /// What was not written, and why.
+    /// Records that were not exported, and why.
     pub left_out: Vec<Finding>,
 }
 
-/// Writes an export of all records that are whole and fit together without the damaged ones, so that it can be imported.
+/// Exports all undamaged records that are consistent without the damaged ones, so that the export can be imported.
 pub async fn save(
     store: &Path,
     tokens: bool,
@@ -140,7 +134,7 @@ pub async fn save(
     let mut findings = Vec::new();
     let opened = match open(store, &mut findings)? {
         Some(opened) => opened,
-        // There is nothing left; the error says why.
+        // Nothing can be read; the error says why.
         None => RedbStore::open_unchanged(store)?,
     };
     let snapshot = opened.snapshot().await?;
@@ -166,13 +160,13 @@ pub async fn save(
     Ok(Saved { revision: snapshot.revision(), records: writer.records(), left_out: findings })
 }
 
-/// What the readable records say, together.
+/// The readable records, checked for consistency.
 #[derive(Default)]
 struct Survey {
     records: u64,
     kinds: BTreeMap<String, u64>,
     checker: RecordChecker,
-    /// Records that are not what their key says.
+    /// Records whose content does not match their key.
     wrong: BTreeMap<Key, String>,
 }
 
@@ -186,7 +180,7 @@ impl Survey {
         }
     }
 
-    /// The records that cannot be imported, as they are or without the damaged ones.
+    /// Records that an import would refuse, by themselves or because others are missing.
     fn left_out(&self) -> BTreeMap<Key, String> {
         let inconsistencies =
             self.checker.inconsistencies().into_iter().map(|(key, inconsistency)| (key, inconsistency.why));
@@ -202,17 +196,17 @@ impl Survey {
             .map(|kind| (kind, of(&self.kinds, kind), of(&counted, kind)))
             .filter(|(_, found, counted)| found != counted)
             .map(|(kind, found, counted)| {
-                Finding::of(kind, format!("{found} records can be read, {counted} were written"))
+                Finding::of(kind, format!("{found} records can be read, {counted} are expected"))
             })
             .collect()
     }
 }
 
-/// What a walk could not read.
+/// What could not be read.
 #[derive(Default)]
 struct Damage {
     damaged: BTreeSet<Key>,
-    /// The last key before, and the first key behind, what could not be followed.
+    /// The last key before and the first key after an unreadable range.
     gap: Option<(Option<Key>, Option<Key>)>,
 }
 
@@ -224,14 +218,14 @@ impl Damage {
             let before = before.as_deref().unwrap_or("the beginning");
             let behind = behind.as_deref().unwrap_or("the end");
             findings.push(Finding::of_file(format!(
-                "the file's pages cannot be followed: whatever is between {before} and {behind} is lost"
+                "the file's pages cannot be followed: all records between {before} and {behind} are lost"
             )));
         }
         findings
     }
 }
 
-/// Hands over all records that can be read, in the order of their keys.
+/// Visits all readable records in the order of their keys.
 async fn walk(
     snapshot: &dyn Snapshot,
     mut take: impl FnMut(&Key, &Versioned) -> Result<(), DamagedError>,
@@ -242,7 +236,7 @@ async fn walk(
     loop {
         let Ok(page) = snapshot.scan("", after.as_deref(), limit).await else {
             match limit {
-                // Up to the very record that cannot be reached.
+                // Read single records up to the first one that cannot be reached.
                 1 => break,
                 _ => limit = 1,
             }
@@ -265,7 +259,7 @@ async fn walk(
     Ok(lost)
 }
 
-/// The records behind what cannot be followed, the last one first.
+/// The records after an unreadable range, last one first.
 async fn scan_backwards(
     snapshot: &dyn Snapshot,
     until: Option<&str>,

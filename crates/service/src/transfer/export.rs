@@ -1,7 +1,7 @@
-//! From a snapshot to lines, at the pace of whoever reads them.
+//! Exports a snapshot as lines, with back-pressure.
 //!
-//! A snapshot holds the store's old pages for as long as it lives, so an export may not take for ever: a reader
-//! that takes nothing for [`SEND_TIMEOUT`] is let go, and what it has is a file without a last line.
+//! A snapshot keeps old pages of the store from being reused, so a slow reader must not hold it without limit. The
+//! export is aborted if the reader takes nothing for [`SEND_TIMEOUT`]. The reader's file then lacks the last line.
 
 use std::time::Duration;
 
@@ -16,46 +16,39 @@ use super::lines::{ExportRecordError, LineWriter};
 use crate::integrity::RECOVERY_HINT;
 use crate::scan::Scan;
 
-/// How long a reader may take nothing.
+/// Longest time that a reader may take nothing.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many records are read at a time: 16 MiB where every one is as large as it may be.
+/// Records per scan: at most 16 MiB.
 const PAGE: usize = 32;
 
-/// How many bytes are handed over at a time, give or take a record.
+/// Approximate bytes per chunk.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Why an export ended early.
+/// Why an export was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A record is none.
     #[error(transparent)]
     Record(#[from] ExportRecordError),
-    /// A record is not what was written.
     #[error("record {0} is damaged: its checksum does not match; {RECOVERY_HINT}")]
     Damaged(Key),
-    /// Nobody took what was read.
-    #[error("its reader took nothing for too long")]
+    #[error("timeout: the reader took nothing for too long")]
     TooSlow,
-    /// The reader has gone.
-    #[error("its reader has gone")]
+    #[error("the reader has disconnected")]
     Disconnected,
 }
 
-/// What is exported, and how long for.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportOptions {
-    /// Whether the operators' tokens are included: their hashes and what they may do.
+    /// Whether operator tokens (hashes and grants) are included.
     pub tokens: bool,
-    /// How long the reader may take nothing; [`SEND_TIMEOUT`] but for tests.
+    /// [`SEND_TIMEOUT`]; shorter in tests.
     pub send_timeout: Duration,
 }
 
-/// Hands over all lines, chunk by chunk; an empty chunk says that it was the last. Answers how many records
-/// there were.
+/// Sends all lines in chunks, then an empty chunk. Returns the number of records.
 pub async fn export(
     snapshot: Box<dyn Snapshot>,
     options: ExportOptions,
@@ -119,7 +112,7 @@ mod tests {
         let export = tokio::spawn(export(snapshot, options, Timestamp::UNIX_EPOCH, chunks));
         assert!(taken.recv().await.is_some_and(|chunk| chunk.len() < 2 * CHUNK_BYTES));
         assert!(matches!(export.await.unwrap(), Err(ExportError::TooSlow)));
-        // One chunk waited in the channel; the end never comes.
+        // One chunk was in the channel; the end is never sent.
         assert!(taken.recv().await.is_some_and(|chunk| !chunk.is_empty()));
         assert_eq!(taken.recv().await, None);
     }

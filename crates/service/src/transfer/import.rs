@@ -1,7 +1,7 @@
-//! From lines to a new store, whole or not at all.
+//! Imports lines into a new store, all or nothing.
 //!
-//! Everything is checked on the way: the lines, each record by itself, and all of them together. The store gets
-//! its name last, so whatever is wrong in whichever line leaves nothing behind, and no directory that was made for it.
+//! The lines, each record, and the consistency of all records are checked. The store file gets its name last, so an
+//! error in any line leaves no store, and no directory that was created for it.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -14,37 +14,32 @@ use super::kinds::{Counts, Inconsistency, RecordChecker};
 use super::lines::{LineError, LineFault, Lines, value_of};
 use crate::data_dir::{DataDirError, NewDataDir};
 
-/// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The export is not whole and right.
+    /// The export is not complete and valid.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] DataDirError),
-    /// The new store cannot be written.
     #[error(transparent)]
     Store(#[from] OpenError),
 }
 
-/// What was imported.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The export's header.
     pub header: ExportHeader,
-    /// How many records there were.
+    /// Number of records.
     pub records: u64,
-    /// What they are.
+    /// Records by kind.
     pub counts: Counts,
 }
 
-/// Checks an export and writes nothing. `progress` is told how many records have been seen.
+/// Checks an export and writes nothing. Calls `progress` with the number of records so far.
 pub fn check(input: impl BufRead, progress: impl FnMut(u64)) -> Result<Imported, ImportError> {
     read(input, None, progress)
 }
 
-/// Makes a store in a data directory, where there must be none.
+/// Creates a store in a data directory that has none.
 pub fn import(path: &Path, input: impl BufRead, progress: impl FnMut(u64)) -> Result<Imported, ImportError> {
     let dir = NewDataDir::begin(path)?;
     let mut store = NewStore::begin(dir.store_path())?;

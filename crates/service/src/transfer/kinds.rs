@@ -1,8 +1,8 @@
-//! Whether a record is what its key says, and whether all of them fit together.
+//! Checks that each record matches its key, and that all records are consistent.
 //!
-//! A new kind of record gets its place in [`RecordChecker::check`]. What is checked
-//! across records is what holds at every revision, also between the transactions of a change that takes
-//! several: while VMs are removed their records may go before their scope lets them go, never the other way.
+//! Add a new kind of record to [`RecordChecker::check`]. The checks across records hold at every revision, also between
+//! the transactions of a change that takes several. For example, while VMs are removed, their records may be gone
+//! before their scope drops them, but never the other way round.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{KeyError, RecordKey};
 use notbefore_store::Key;
 
-/// What the records that were looked at say, with the line of each.
+/// The checked records, each with its line.
 #[derive(Default)]
 pub struct RecordChecker {
     members: HashMap<VmId, (ScopeId, u64)>,
@@ -26,58 +26,44 @@ pub struct RecordChecker {
     counts: Counts,
 }
 
-/// How many there are of what a person asks for.
+/// Number of records by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Scopes.
     pub scopes: u64,
-    /// VMs.
     pub vms: u64,
-    /// Live events.
     pub events: u64,
-    /// Events that have ended.
     pub history: u64,
-    /// Operators' tokens.
     pub tokens: u64,
 }
 
-/// What is wrong, and with the record of which line.
+/// An inconsistency, and the line of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inconsistency {
-    /// The line.
     pub line: u64,
-    /// What is wrong.
     pub why: String,
 }
 
 /// Why a record cannot be imported.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BadRecord {
-    /// It cannot be read.
     #[error(transparent)]
     Content(#[from] DecodeError),
-    /// Its key is none of its kind.
-    #[error("{key} is no key of its kind")]
+    #[error("{key} is not a valid key of its kind")]
     Key { key: String },
-    /// Its key is that of another.
-    #[error("{key} holds the record of {expected}")]
+    #[error("{key} has the content of {expected}")]
     KeyMismatch { key: String, expected: String },
-    /// This release does not know its kind.
-    #[error("{key} is of a kind that this notbefore does not know; use the release that exported it")]
+    #[error("{key} is of a kind that this release does not know; use the release that exported it")]
     Kind { key: String },
-    /// It contradicts itself or another record.
     #[error("{why}")]
     Inconsistency { why: String },
 }
 
 impl RecordChecker {
-    /// How many there were.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Looks at one record by itself, and remembers what others must fit.
+    /// Checks one record, and stores what [`RecordChecker::finish`] compares.
     pub fn check(&mut self, line: u64, key: &str, value: &[u8]) -> Result<(), BadRecord> {
         let known = RecordKey::parse(key).map_err(|error| match error {
             KeyError::UnknownKind => BadRecord::Kind { key: key.to_owned() },
@@ -103,9 +89,9 @@ impl RecordChecker {
                 check_key(key, &records::past(decode::<Past>(key, value)?.event.id))
             }
             RecordKey::Ended { .. } if value.is_empty() => Ok(()),
-            RecordKey::Ended { .. } => Err(BadRecord::Inconsistency {
-                why: format!("{key} has a value; entries of the index have none"),
-            }),
+            RecordKey::Ended { .. } => {
+                Err(BadRecord::Inconsistency { why: format!("{key} has a value; index entries have none") })
+            }
             RecordKey::Seen { .. } => Ok(decode::<Seen>(key, value).map(drop)?),
             RecordKey::Heard(_) | RecordKey::Alive | RecordKey::Swept => {
                 Ok(decode::<LastAt>(key, value).map(drop)?)
@@ -135,7 +121,7 @@ impl RecordChecker {
         }
         for event in &scope.events {
             if let Some(first) = self.events.insert(event.id, line) {
-                return inconsistency(format!("event {} is here and in line {first}", event.id));
+                return inconsistency(format!("event {} is also in line {first}", event.id));
             }
         }
         self.counts.scopes += 1;
@@ -149,7 +135,7 @@ impl RecordChecker {
             if let Some((other, first)) = self.addresses.insert(caller_key(address), (vm.id, line)) {
                 let Address { network, ip } = address;
                 let why =
-                    format!("{key} has address {network}/{ip}, which VM {other} in line {first} has too");
+                    format!("{key} has address {network}/{ip}, which VM {other} in line {first} also has");
                 return Err(BadRecord::Inconsistency { why });
             }
         }
@@ -158,17 +144,17 @@ impl RecordChecker {
         Ok(())
     }
 
-    /// Looks at all of them together.
+    /// Checks the consistency of all records.
     pub fn finish(&self) -> Result<(), Inconsistency> {
         self.inconsistencies().into_iter().next().map_or(Ok(()), |(_, inconsistency)| Err(inconsistency))
     }
 
-    /// The records that do not fit the others, by their keys.
+    /// The inconsistent records, by key.
     pub fn inconsistencies(&self) -> Vec<(Key, Inconsistency)> {
         let mut inconsistencies = Vec::new();
         for (vm, (scope, line)) in &self.vms {
             if self.members.get(vm).is_none_or(|(member_of, _)| member_of != scope) {
-                let why = format!("VM {vm} says that it is in scope {scope}, which does not have it");
+                let why = format!("VM {vm} has scope {scope}, which does not contain it");
                 inconsistencies.push((records::vm(*vm), Inconsistency { line: *line, why }));
             }
         }
@@ -176,7 +162,7 @@ impl RecordChecker {
             let owner = self.addresses.get(&(network.clone(), *ip));
             let inconsistency = match (self.members.contains_key(vm), self.vms.contains_key(vm), owner) {
                 (false, _, _) => {
-                    Some(format!("address {network}/{ip} is that of VM {vm}, and there is none"))
+                    Some(format!("address {network}/{ip} is that of VM {vm}, which does not exist"))
                 }
                 (true, _, Some((owner, first))) if owner != vm => Some(format!(
                     "address {network}/{ip} is that of VM {vm}, and of VM {owner} in line {first}"
@@ -195,7 +181,7 @@ impl RecordChecker {
     }
 }
 
-/// A record whose key is that of another would be found under a name that is not its own.
+/// Checks that a record has the key that follows from its content.
 fn check_key(key: &str, expected: &str) -> Result<(), BadRecord> {
     match key == expected {
         true => Ok(()),
@@ -262,7 +248,7 @@ mod tests {
         let claims = [claim("10.0.0.1", VM_1), claim("10.0.0.2", VM_2)];
         let whole = [&claims[0], &claims[1], &web, &one, &two].map(Clone::clone);
         assert_eq!(inconsistency(&whole), "none");
-        // As it may be while the VMs are being removed.
+        // Possible while the VMs are removed.
         assert_eq!(inconsistency(&[claims[0].clone(), web.clone()]), "none");
         assert_eq!(inconsistency(&[web.clone(), one.clone()]), "none");
 
@@ -278,7 +264,7 @@ mod tests {
             ),
             (
                 vec![web.clone(), vm(VM_1, "db", "10.0.0.1")],
-                "2: VM 00000000-0000-0000-0000-000000000001 says",
+                "2: VM 00000000-0000-0000-0000-000000000001 has scope",
             ),
             (
                 vec![web.clone(), one.clone(), vm(VM_2, "web", "10.0.0.1")],
@@ -290,16 +276,16 @@ mod tests {
             ),
             (
                 vec![("scope/default/default/db".to_owned(), web.1.clone())],
-                "1: scope/default/default/db holds the record of scope/default/default/web",
+                "1: scope/default/default/db has the content of scope/default/default/web",
             ),
             (
                 vec![(web.0.clone(), web.1.replace("\"incarnation\":3", "\"incarnation\":0"))],
                 "1: scope/default/default/web has incarnation 0",
             ),
-            (vec![("vm/x".to_owned(), "1 {}".to_owned())], "1: vm/x is no key of its kind"),
+            (vec![("vm/x".to_owned(), "1 {}".to_owned())], "1: vm/x is not a valid key of its kind"),
             (
                 vec![("heard/a/b/c/d".to_owned(), "1 {\"at\":\"2026-11-15T12:00:00Z\"}".to_owned())],
-                "1: heard/a/b/c/d is no key",
+                "1: heard/a/b/c/d is not a valid key",
             ),
         ] {
             let found = inconsistency(&records);

@@ -1,4 +1,4 @@
-//! The lines of an export, written and read. `notbefore_wire::operator::export` says what they look like.
+//! Writes and reads the lines of an export; the format is in `notbefore_wire::operator::export`.
 
 use std::io::{self, BufRead, Read};
 
@@ -14,17 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// A record that cannot be put on a line: its bytes are not what a record's are.
+/// A record that cannot be exported, because its bytes are malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {key} cannot be exported: {why}")]
 pub struct ExportRecordError {
-    /// The record.
     pub key: String,
-    /// What is wrong with it.
     pub why: String,
 }
 
-/// Writes lines into memory, and counts and hashes them.
+/// Writes lines to memory, and counts and hashes them.
 pub struct LineWriter {
     lines: Vec<u8>,
     hashed: usize,
@@ -34,12 +32,12 @@ pub struct LineWriter {
 }
 
 impl LineWriter {
-    /// Begins with the header.
+    /// Starts with the header.
     pub fn new(revision: Revision, exported_at: Timestamp, tokens: bool) -> Self {
         Self::of_level(FORMAT_LEVEL, revision, exported_at, tokens)
     }
 
-    /// The same for records of which most are of another level.
+    /// Like [`new`](Self::new), with another format level in the header.
     pub fn of_level(level: u32, revision: Revision, exported_at: Timestamp, tokens: bool) -> Self {
         let mut writer = Self { lines: Vec::new(), hashed: 0, hash: Sha256::new(), records: 0, level };
         writer.line(&ExportHeader {
@@ -53,7 +51,6 @@ impl LineWriter {
         writer
     }
 
-    /// Adds a record.
     pub fn record(&mut self, key: &str, record: &Versioned) -> Result<(), ExportRecordError> {
         let wrong = |why: String| ExportRecordError { key: key.to_owned(), why };
         let (level, value) = match record.value.is_empty() {
@@ -71,24 +68,22 @@ impl LineWriter {
         Ok(())
     }
 
-    /// Adds the trailer.
     pub fn finish(&mut self) {
         self.update_hash();
         let sha256 = HEXLOWER.encode(&self.hash.clone().finalize());
         self.line(&ExportTrailer { notbefore_export_end: EXPORT_FORMAT, records: self.records, sha256 });
     }
 
-    /// How many bytes wait to be taken.
+    /// Number of bytes that [`take`](Self::take) would return.
     pub fn waiting(&self) -> usize {
         self.lines.len()
     }
 
-    /// How many records there were.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// What was written since it was last taken.
+    /// The bytes written since the last call.
     pub fn take(&mut self) -> Bytes {
         self.update_hash();
         self.hashed = 0;
@@ -96,9 +91,9 @@ impl LineWriter {
     }
 
     fn line<T: Serialize>(&mut self, line: &T) {
-        // Writing to memory cannot fail, and none of these has a map with keys that are not text.
+        // Writing to memory cannot fail, and none of these types has a map with keys that are not strings.
         if serde_json::to_writer(&mut self.lines, line).is_err() {
-            debug_assert!(false, "a line that cannot be written as JSON");
+            debug_assert!(false, "a line cannot be written as JSON");
         }
         self.lines.push(b'\n');
     }
@@ -109,7 +104,7 @@ impl LineWriter {
     }
 }
 
-/// A record's bytes, from its JSON; it keeps the level at which it was written.
+/// A record's stored bytes, with the format level at which it was written.
 pub fn value_of(record: &ExportRecord<'_>, header: &ExportHeader) -> Bytes {
     match record.value {
         Some(json) => format!("{} {json}", record.level.unwrap_or(header.format_level)).into(),
@@ -117,68 +112,53 @@ pub fn value_of(record: &ExportRecord<'_>, header: &ExportHeader) -> Bytes {
     }
 }
 
-/// What is wrong with an export, and in which line.
+/// A defect of an export, and its line.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {fault}")]
 pub struct LineError {
-    /// The line, from 1.
+    /// Counted from 1.
     pub line: u64,
-    /// What is wrong with it.
     pub fault: LineFault,
 }
 
-/// What can be wrong with a line.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LineFault {
-    /// It could not be read.
     #[error("cannot be read: {0}")]
     Read(io::Error),
-    /// It never ends.
     #[error(
-        "is longer than {EXPORT_LINE_BYTES_MAX} bytes, which no line of an export is; is this the right file?"
+        "is longer than {EXPORT_LINE_BYTES_MAX} bytes, the longest line of an export; is this the right file?"
     )]
     TooLong,
-    /// The first line is not a header.
     #[error("is not the header of an export; is this the right file? ({0})")]
     NoHeader(serde_json::Error),
-    /// The lines have a form of their own.
     #[error(
-        "the export has form {0}, this notbefore reads form {EXPORT_FORMAT}; use the release that wrote it"
+        "the export has format {0}, this release reads format {EXPORT_FORMAT}; use the release that wrote it"
     )]
     OtherForm(u32),
-    /// The records have another level.
     #[error(
-        "the records have format level {0}, this notbefore reads levels {levels}; use the release that wrote them",
+        "the records have format level {0}, this release reads levels {levels}; use the release that wrote them",
         levels = levels_read()
     )]
     OtherLevel(u32),
-    /// It is not JSON, or not a record.
     #[error("is not a record: {0}")]
     MalformedRecord(serde_json::Error),
-    /// The lines end too early.
     #[error("the export ends here, without its last line: it was cut off; use a whole one")]
     CutOff,
-    /// A key comes twice, or out of its turn.
-    #[error("record {key} does not come after {before}; every record comes once, in the order of the keys")]
+    #[error("record {key} must not come after {before}; records are sorted by key, and keys are unique")]
     Order { key: String, before: String },
-    /// The last line counts others.
     #[error(
         "there are {found} records, the last line says {said}: lines were added or removed; use an unchanged export"
     )]
     Count { found: u64, said: u64 },
-    /// The last line's hash is not that of the lines.
-    #[error("the lines are not those that were exported (SHA-256 differs); use an unchanged export")]
+    #[error("the lines have been changed since the export (SHA-256 differs); use an unchanged export")]
     Hash,
-    /// Something follows the last line.
-    #[error("something follows the last line of the export; use an unchanged export")]
+    #[error("there is text after the last line of the export; use an unchanged export")]
     Trailing,
-    /// The record is not what its key says, or does not fit the others.
     #[error("{0}")]
     Record(String),
 }
 
-/// Reads lines and checks what can be seen without knowing what the records mean.
+/// Reads lines and checks their format, without the content of records.
 pub struct Lines<R> {
     input: R,
     line: Vec<u8>,
@@ -188,29 +168,27 @@ pub struct Lines<R> {
     last_key: String,
 }
 
-/// Only what tells the form of the lines; the rest may differ in another form.
+/// The part of the header that has the format; other formats may have other fields.
 #[derive(Deserialize)]
 struct FormatProbe {
     notbefore_export: u32,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Lines from wherever they come.
     pub fn new(input: R) -> Self {
         Self { input, line: Vec::new(), number: 0, hash: Sha256::new(), records: 0, last_key: String::new() }
     }
 
-    /// The number of the line that was last read.
+    /// The number of the last line read.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The line that was last read, with its line feed.
+    /// The last line read, with its line feed.
     pub fn raw(&self) -> &[u8] {
         &self.line
     }
 
-    /// Reads the first line.
     pub fn header(&mut self) -> Result<ExportHeader, LineError> {
         self.read()?;
         let form: FormatProbe =
@@ -227,7 +205,7 @@ impl<R: BufRead> Lines<R> {
         Ok(header)
     }
 
-    /// Reads the next record; none behind the last one, when count and hash have been found right.
+    /// Reads the next record; none at the end, after checking count and hash.
     pub fn next_record(&mut self) -> Result<Option<ExportRecord<'_>>, LineError> {
         self.read()?;
         if self.line.starts_with(EXPORT_END.as_bytes()) {
@@ -247,7 +225,6 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(record))
     }
 
-    /// How many records were read.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -269,7 +246,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Reads one line, of a length that a line can have.
+    /// Reads one line, up to the length limit.
     fn read(&mut self) -> Result<(), LineError> {
         self.number += 1;
         self.line.clear();
@@ -376,17 +353,17 @@ mod tests {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let [header, alive, ended, heard, end] = lines[..] else { panic!("{text}") };
         for (changed, expected) in [
-            (text.replace("12:00:00", "12:00:01"), "line 5: the lines are not those"),
+            (text.replace("12:00:00", "12:00:01"), "line 5: the lines have been changed"),
             ([header, alive, end].concat(), "line 3: there are 1 records, the last line says 3"),
-            ([header, alive, alive, end].concat(), "line 3: record alive does not come after alive"),
-            ([header, ended, alive, end].concat(), "line 3: record alive does not come after ended/1/x"),
+            ([header, alive, alive, end].concat(), "line 3: record alive must not come after alive"),
+            ([header, ended, alive, end].concat(), "line 3: record alive must not come after ended/1/x"),
             ([header, alive, "nonsense\n"].concat(), "line 3: is not a record: expected"),
             (
                 [header, alive, "{\"key\":\"b\"}\n"].concat(),
                 "line 3: is not a record: missing field `revision`",
             ),
-            ([header, alive, ended, heard, end, "\n"].concat(), "line 6: something follows the last line"),
-            (text.replace("export\":1", "export\":2"), "line 1: the export has form 2"),
+            ([header, alive, ended, heard, end, "\n"].concat(), "line 6: there is text after the last line"),
+            (text.replace("export\":1", "export\":2"), "line 1: the export has format 2"),
             (text.replace("level\":2", "level\":9"), "line 1: the records have format level 9"),
             ("scopes: []\n".to_owned(), "line 1: is not the header of an export"),
             (String::new(), "line 1: the export ends here"),
