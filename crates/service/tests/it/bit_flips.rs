@@ -1,6 +1,6 @@
-//! Bits of a store's records are flipped in its file: no such record is started from, exported, or swept. To keep this
-//! short it is one bit in each fifth byte; `crates/store/src/redb/tests/damage.rs` flips every bit and shows that no such
-//! record leaves the store.
+//! Flips bits of records in the store's file: the service must not start from such a record, export it or sweep it. To
+//! save time, one bit in each fifth byte is flipped; `crates/store/src/redb/tests/damage.rs` flips every bit and shows
+//! that the store never returns a damaged record.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ use crate::used_data_dir;
 
 const VM: VmId = samples::vm(7);
 
-/// A store with a VM, a live event and one that was called off, and a token.
+/// A store with a VM, a live event, a cancelled event and a token.
 async fn used_data_dir(path: &Path) {
     let address = Address { network: "default".parse().unwrap(), ip: [10, 0, 0, 1].into() };
     let vm = VmSpec { addresses: vec![address], ..VmSpec::with_defaults(VM, "web".parse().unwrap()) };
@@ -42,7 +42,7 @@ async fn exported(store: &RedbStore) -> Result<Vec<String>, ExportError> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// The file of a store in which every record was written once, its bytes, and its records.
+/// A store in which every record was written once: its file, the file's bytes, and the records.
 fn written_once(place: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
     let (old, new) = (place.join("old"), place.join("new"));
     let runtime = || tokio::runtime::Runtime::new().unwrap();
@@ -61,17 +61,17 @@ fn written_once(place: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
     (file, image, records)
 }
 
-/// Where some bytes are in a file.
+/// The offsets of some bytes in a file.
 fn places(image: &[u8], bytes: &[u8]) -> Vec<usize> {
     let finds = |at: &usize| image[*at..].starts_with(bytes);
     (0..=image.len() - bytes.len()).filter(|at| image[*at] == bytes[0]).filter(finds).collect()
 }
 
-/// The bytes of a record in a file, but for its key: checksum, revision and value.
+/// The range of a record in a file without its key: checksum, revision and value.
 fn stretch(image: &[u8], record: &Versioned) -> std::ops::Range<usize> {
     let bytes = [&record.revision.0.to_le_bytes()[..], &record.value].concat();
     let found = places(image, &bytes);
-    // Records without a value, of which there may be several at one revision, are found by their keys alone.
+    // Records without a value may have the same bytes, so they are found by key.
     let at = *found.last().unwrap();
     at - 4..at + bytes.len()
 }
@@ -93,7 +93,7 @@ async fn flipped_bit_prevents_start_and_export() {
             for at in range.step_by(5) {
                 tried += 1;
                 file.write_all_at(&[image[at] ^ (1 << (at % 8))], at as u64).unwrap();
-                // A file that does not open is not started from, and nothing is exported.
+                // A file that cannot be opened is neither started from nor exported.
                 let outcome = match RedbStore::open_unchanged(&path) {
                     Ok(store) => Some((exported(&store).await, serve::load(&store).await)),
                     Err(_) => None,
@@ -104,7 +104,7 @@ async fn flipped_bit_prevents_start_and_export() {
                     assert!(!is_value && *export == lines, "{key}, byte {at}: {export:#?}");
                 } else if is_loaded {
                     let Err(ServeError::Damaged(why)) = loaded else {
-                        panic!("{key}, byte {at} was started from")
+                        panic!("the service started with {key} damaged at byte {at}")
                     };
                     assert!(why.to_string().contains("notbefore check --data DIR"), "{why}");
                 }
@@ -114,7 +114,7 @@ async fn flipped_bit_prevents_start_and_export() {
     assert!(tried > 500, "only {tried} bytes");
 }
 
-/// The index entry of a damaged event stays with it, and everything else goes.
+/// The sweep keeps a damaged event and its index entry, and removes everything else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_history_is_never_swept() {
     let place = tempfile::tempdir().unwrap();
@@ -157,15 +157,15 @@ async fn salvaged_export_of_damaged_store_imports() {
         let mut lines = Vec::new();
         let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).await.unwrap();
         assert!(saved.left_out.iter().any(named), "{kind}: {saved:?}");
-        // With a scope go its VMs and their addresses, with anything else nothing.
+        // A damaged scope takes its VMs and their addresses with it; other records take nothing.
         let expected = records.len() - if kind == "scope/" { 3 } else { 1 };
         assert_eq!(saved.records, expected as u64, "{kind}: {saved:?}");
-        assert!(fs::read(&file).unwrap() == flipped, "the file is left as it is");
+        assert!(fs::read(&file).unwrap() == flipped, "the file is unchanged");
         let new = place.path().join(kind.trim_end_matches('/'));
         let imported = tokio::task::spawn_blocking(move || import::import(&new, &lines[..], |_| {}));
         assert_eq!(imported.await.unwrap().unwrap().records, expected as u64, "{kind}");
     }
-    // What the store says of itself is no record: everything is left.
+    // The store's own metadata is not a record: all records are exported.
     let state = places(&image, b"store ").into_iter().find(|at| image[at + 22] == b'\n').unwrap();
     let mut flipped = image.clone();
     flipped[state] ^= 1;

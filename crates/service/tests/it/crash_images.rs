@@ -1,13 +1,13 @@
-//! The power is cut at every sync of a scripted day.
+//! Crash consistency: power loss at every sync of a script of changes.
 //!
-//! The day is played on the real engine over the real store, on a disk in memory that keeps apart what was
-//! written and what was synced. At each sync it yields images of what could be left if the power went then:
-//! nothing of what was not synced, all of it, and torn parts of it. Each image is opened as a service would
-//! open it, and whoever was being answered then asks again with the same key. Then
+//! The script runs on the real engine and the real store, on an in-memory disk that keeps written and synced data
+//! apart. At each sync the disk yields images of what a power loss could leave: no unsynced write, all of them, and
+//! torn parts of them. Each image is opened as a service would open it, and the unanswered request is repeated with the
+//! same key. Then:
 //!
-//! 1. what was acknowledged is there, with the answer that was given (invariant 1), and
-//! 2. everything has happened exactly once: fleet, events, incarnations and history are those of the day
-//!    without a power cut, however often the same thing is asked (invariant 2).
+//! 1. acknowledged changes are present, with the same answer (invariant 1), and
+//! 2. every change has happened exactly once: fleet, events, incarnations and history are the same as without a power
+//!    loss, however often the request is repeated (invariant 2).
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
@@ -33,25 +33,25 @@ use uuid::Uuid;
 
 use crate::disk::Disk;
 
-/// What happens in one step of the day.
+/// One step of the script.
 #[derive(Clone)]
 enum Step {
-    /// Somebody asks for something, under a key. What it names with a fresh id gets one each time it is asked.
+    /// A request with an idempotency key. Ids that the command creates differ in each attempt.
     Ask(Arc<dyn Fn(&Service) -> Command>),
-    /// A guest approves all that its scope shows.
+    /// A guest approves all events of its scope.
     Approve(&'static str),
-    /// So much time passes.
+    /// Time passes.
     Pass(SignedDuration),
-    /// Guests of a scope ask for their document.
+    /// Guests of a scope poll.
     Poll(&'static str),
-    /// The service makes the first token and the VM that stands in for a fleet, as it does at every start.
+    /// The service creates the first token and the example VM, as at every start.
     Begin,
 }
 
-/// An engine over a store, driven by hand: nothing is under way between two calls.
+/// An engine with a store, driven synchronously: it is idle between two calls.
 struct Service {
     runtime: Arc<Runtime>,
-    /// Where the first token's file is.
+    /// The directory of the first token's file.
     dir: DataDir,
     store: RedbStore,
     watch: Box<dyn Watch>,
@@ -90,7 +90,7 @@ impl Service {
         self.carry_out(effects);
     }
 
-    /// Carries out effects and what they lead to, until nothing is left to do.
+    /// Carries out effects and those that follow, until there are none.
     fn carry_out(&mut self, effects: Vec<Effect>) {
         let mut waiting: VecDeque<Effect> = effects.into();
         while let Some(effect) = waiting.pop_front() {
@@ -111,10 +111,10 @@ impl Service {
                 }
                 Effect::Publish(_) => {}
                 Effect::Answer(id, answer) => drop(self.answers.insert(id, answer)),
-                Effect::Run(_) | Effect::Stop(_) => panic!("the day has no commands to run"),
+                Effect::Run(_) | Effect::Stop(_) => panic!("the script has no exec commands"),
             }
         }
-        assert!(self.engine.is_idle(), "something was left undone");
+        assert!(self.engine.is_idle(), "the engine is not idle");
     }
 
     fn ask(&mut self, by: Actor, key: Option<&str>, command: impl Into<Command>) -> Result<Answer, Failure> {
@@ -127,7 +127,7 @@ impl Service {
         self.answers.remove(&id).unwrap()
     }
 
-    /// Does a step under its key; doing it again is what a client does that was not answered.
+    /// Does a step with its key. A client without an answer does the same again.
     fn take(&mut self, key: &str, step: &Step) -> Option<Answer> {
         match step {
             Step::Ask(command) => {
@@ -144,7 +144,7 @@ impl Service {
             }
             Step::Pass(_) => {
                 self.handle(Input::Tick);
-                // What a tick starts may make something else due at once.
+                // A tick may make further work due immediately.
                 self.handle(Input::Tick);
                 None
             }
@@ -176,7 +176,7 @@ impl Service {
         self.runtime.block_on(self.store.snapshot()).unwrap()
     }
 
-    /// All that a person would call the state of things, without the ids that a retry makes anew.
+    /// The visible state, without ids that differ after a retry.
     fn shape(&self) -> Vec<String> {
         let state = self.engine.state();
         let mut shape: Vec<String> = state.scopes().map(|(_, held)| scope_shape(&held.value)).collect();
@@ -249,7 +249,7 @@ fn ask<C: Into<Command>>(command: impl Fn(&Service) -> C + 'static) -> Step {
     Step::Ask(Arc::new(move |service| command(service).into()))
 }
 
-/// Announces something to VMs, each given with its scope.
+/// Schedules an event for VMs, given by scope.
 fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])]) -> Step {
     ask(move |service| {
         let selector =
@@ -259,12 +259,12 @@ fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])
 }
 
 fn token(now: Timestamp) -> Token {
-    // A secret is made with every try, as every other id is.
+    // Every attempt creates a new secret, like other ids.
     let hash = tokens::hash(&tokens::new_secret().unwrap());
     Token { hash, grants: Vec::new(), created_at: now, ..samples::token("ci") }
 }
 
-/// Takes a host down, with whoever runs on it.
+/// Maintains a host with all its VMs.
 fn host_down(host: &str) -> OperationCommand {
     let selector = TargetSelector::Host(host.to_owned());
     OperationCommand::Schedule(NewOperation::with_defaults(
@@ -274,7 +274,7 @@ fn host_down(host: &str) -> OperationCommand {
     ))
 }
 
-/// Something that is done to the first live event of a scope; once that has gone, to what was asked for first.
+/// Acts on the first live event of a scope; in a repeated step, on the same event as in the first attempt.
 fn first_event(scope: &'static str, act: fn(notbefore_core::EventId) -> EventCommand) -> Step {
     ask(move |service| {
         let scope = service.scope(scope);
@@ -285,7 +285,7 @@ fn first_event(scope: &'static str, act: fn(notbefore_core::EventId) -> EventCom
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// A day with something of everything.
+/// A script with all kinds of changes.
 fn day() -> Vec<Step> {
     use ScopeKind::{AvailabilitySet, ScaleSet};
     let add = |name: &str| {
@@ -296,7 +296,7 @@ fn day() -> Vec<Step> {
     vec![
         Step::Begin,
         ask(|_| scope("web", AvailabilitySet, 0..4, 1, false)),
-        // More than fits into one transaction.
+        // More than one transaction can hold.
         ask(|_| scope("batch", ScaleSet, 0..30, 2, false)),
         ask(move |_| add("db")),
         ask(move |_| add("cache")),
@@ -304,11 +304,11 @@ fn day() -> Vec<Step> {
         Step::Poll("batch"),
         Step::Poll("db"),
         Step::Pass(MINUTE),
-        // A user's restart, approved, carried out.
+        // A user restart, approved and completed.
         schedule(Cause::UserRestart, &[("db", &["db"])]),
         Step::Approve("db"),
         Step::Pass(MINUTE * 2),
-        // A host goes down with VMs of three scopes: all approve, all start, an update domain at a time.
+        // Maintenance of a host with VMs of three scopes: all approve, all start, one update domain at a time.
         schedule(
             Cause::HostReboot,
             &[("web", &["web_0", "web_1"]), ("batch", &["batch_0"]), ("db", &["db"])],
@@ -318,7 +318,7 @@ fn day() -> Vec<Step> {
         Step::Approve("db"),
         Step::Pass(MINUTE * 2),
         Step::Pass(MINUTE * 2),
-        // Another is announced and called off; a third starts since its time has come.
+        // Another one is announced and cancelled; a third starts at NotBefore.
         schedule(Cause::HostFreeze, &[("web", &["web_2"]), ("batch", &["batch_1", "batch_2"])]),
         ask(|service| {
             let open = service.engine.state().operations().next().map(|(id, _)| *id);
@@ -327,25 +327,25 @@ fn day() -> Vec<Step> {
         schedule(Cause::HostFreeze, &[("web", &["web_3"]), ("db", &["db"])]),
         Step::Pass(MINUTE * 20),
         Step::Pass(MINUTE),
-        // All that runs on a host, whatever scope it is in.
+        // All VMs of a host, in several scopes.
         ask(|_| host_down("h1")),
         Step::Approve("web"),
         Step::Pass(MINUTE * 20),
         Step::Pass(MINUTE * 2),
         Step::Pass(MINUTE * 2),
-        // An eviction, and the VM comes back.
+        // An eviction, then the VM is started again.
         schedule(Cause::Eviction, &[("batch", &["batch_3", "batch_4"])]),
         Step::Pass(MINUTE),
         Step::Pass(MINUTE * 2),
         ask(|service| VmCommand::Start(service.vms("batch", &["batch_3"])[0])),
-        // A redeploy by hand.
+        // A redeploy by an operator.
         schedule(Cause::UserRedeploy, &[("db", &["db"])]),
         first_event("db", EventCommand::Start),
         first_event("db", redeployed),
-        // A token is made and revoked.
+        // A token is created and revoked.
         ask(|service| TokenCommand::Create(token(service.now))),
         ask(|service| TokenCommand::Revoke(token(service.now).name)),
-        // VMs are deleted, with notice and at once; a scope shrinks, one goes.
+        // VMs are deleted, with notice and immediately; a scope loses VMs, another is removed.
         schedule(Cause::Deletion, &[("batch", &["batch_5", "batch_6", "batch_7"])]),
         Step::Pass(MINUTE * 6),
         Step::Pass(MINUTE * 2),
@@ -359,42 +359,42 @@ fn day() -> Vec<Step> {
     ]
 }
 
-/// An image that was taken in the course of a step.
+/// Checks an image that was taken during a step.
 fn check_image(image: Vec<u8>, day: &Day<'_>, number: usize) {
     let Day { runtime, dir, now, acknowledged, answers, shape, key, step } = day;
     let mut service = Service::open(runtime, dir, Disk::holding(image), "image", *now);
     let snapshot = service.snapshot();
     let place = format!("image {number} of {key}");
-    assert!(snapshot.revision() >= *acknowledged, "{place} lacks what was acknowledged");
+    assert!(snapshot.revision() >= *acknowledged, "{place} lacks acknowledged changes");
     for (key, answer) in answers.iter() {
         let name = records::command("root", key);
         let record = runtime.block_on(snapshot.get(&name)).unwrap();
-        let record = record.unwrap_or_else(|| panic!("{place} has forgotten {key}"));
+        let record = record.unwrap_or_else(|| panic!("{place} has lost {key}"));
         let record: CommandRecord = records::decode(&name, &record.value).unwrap();
         assert_eq!(record.answer, *answer, "{place} answers {key} differently");
     }
     drop(snapshot);
 
     let first = service.take(key, step);
-    assert_eq!(service.shape(), *shape, "{place}: not everything has happened exactly once");
+    assert_eq!(service.shape(), *shape, "{place}: a change did not happen exactly once");
     let revision = service.snapshot().revision();
-    assert_eq!(service.take(key, step), first, "{place}: asked again, it answers something else");
-    assert_eq!(service.shape(), *shape, "{place}: asked again, something happened again");
+    assert_eq!(service.take(key, step), first, "{place}: the repeated request has another answer");
+    assert_eq!(service.shape(), *shape, "{place}: the repeated request changed something");
     if first.is_some() {
-        assert_eq!(service.snapshot().revision(), revision, "{place}: asked again, something was written");
+        assert_eq!(service.snapshot().revision(), revision, "{place}: the repeated request wrote something");
     }
 }
 
-/// Where the day stands when an image is looked at.
+/// The expected state for an image.
 struct Day<'a> {
     runtime: &'a Arc<Runtime>,
     dir: &'a DataDir,
     now: Timestamp,
-    /// The newest revision that had been acknowledged before the step.
+    /// The newest acknowledged revision before the step.
     acknowledged: Revision,
-    /// What was answered before the step, by key.
+    /// Answers before the step, by key.
     answers: &'a BTreeMap<String, Answer>,
-    /// How things are after the step.
+    /// The visible state after the step.
     shape: &'a [String],
     key: &'a str,
     step: &'a Step,
@@ -421,7 +421,7 @@ fn every_crash_image_holds_acknowledged_changes_once() {
         let acknowledged = service.snapshot().revision();
         let answer = service.take(key, step);
         let shape = &*service.shape();
-        // Many are alike: where only one write was waiting, every torn image is one of two.
+        // Many images are identical: with a single unsynced write there are only two.
         let mut seen = HashSet::new();
         for image in disk.take_images().into_iter().filter(|image| seen.insert(digest(image))) {
             let answers = &answers;
@@ -429,7 +429,7 @@ fn every_crash_image_holds_acknowledged_changes_once() {
             check_image(image, &day, images);
             images += 1;
         }
-        // And when it has been answered, its own effect is there too.
+        // After the answer, the step's effect is durable too.
         answers.extend(answer.map(|answer| (key.to_owned(), answer)));
         let acknowledged = service.snapshot().revision();
         let answers = &answers;

@@ -1,6 +1,6 @@
-//! A disk that fails under the running service: whoever asks is told what is known and no more, guests go on
-//! polling from memory, and once the disk is well the service finds out by itself and the truth comes to light,
-//! whichever it is. `crates/cli/tests/whole/service/disk.rs` does the same to the binary on real file systems.
+//! Disk failures under the running service. Callers get an error that says what is known, polls are served from memory,
+//! and the service recovers without a restart once the disk works again. `crates/cli/tests/whole/service/disk.rs` tests
+//! the same with the binary on real file systems.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A service over a disk, with one VM.
+    /// A service on a disk, with one VM.
     async fn new() -> Self {
         let disk = Disk::new();
         let under = disk.clone();
@@ -91,7 +91,7 @@ impl Fixture {
         .into()
     }
 
-    /// A VM that takes so much room that a disk without any is soon found out.
+    /// A VM with so much metadata that a full disk fails soon.
     fn large_vm(n: usize) -> Command {
         let name = format!("large-{n}");
         let instance = serde_json::json!({ "user_data": "x".repeat(60_000) });
@@ -99,7 +99,7 @@ impl Fixture {
         AddVm { path: name.parse().unwrap(), kind: None, vm }.into()
     }
 
-    /// Waits until the service says by itself that its store is well, without being asked for anything.
+    /// Waits until the service finds out by itself, without a request, that its store can write.
     async fn recovered(&self) {
         let well = async {
             while !self.engine.stats().is_store_writable() {
@@ -124,13 +124,17 @@ async fn failed_sync_reports_unknown_outcome_until_retry() {
     let told = fixture.engine.ask(request("restart", fixture.restart(7))).await;
     assert!(matches!(told, Err(Failure::OutcomeUnknown(_))), "{told:?}");
     assert!(!fixture.engine.stats().is_store_writable());
-    assert_eq!(fixture.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#, "polls go on from memory");
+    assert_eq!(
+        fixture.document(),
+        r#"{"DocumentIncarnation":1,"Events":[]}"#,
+        "polls are served from memory"
+    );
     let refused = fixture.engine.ask(request("another", fixture.restart(8))).await;
     assert!(matches!(refused, Err(Failure::Unavailable(_))), "{refused:?}");
     let guest = fixture.platform.guest(&fixture.caller, &ProxyClaim::default()).unwrap();
     let approval =
         fixture.platform.approve(&guest, &fixture.caller, vec![Uuid::from_u128(9)], SystemClock.now());
-    // Nobody has to write anything to know that there is no such event.
+    // The answer needs no write: there is no such event.
     assert_eq!(approval.await, Err(ApproveError::UnknownEvent));
 
     fixture.disk.set_broken(false);
@@ -139,20 +143,20 @@ async fn failed_sync_reports_unknown_outcome_until_retry() {
     let Answer::Operation(operation) = found else { panic!("{found:?}") };
     assert!(
         [7, 99].contains(&operation.0.as_u128()),
-        "the first try's operation or, if that was lost, the retry's"
+        "the operation of the first attempt or, if that was lost, of the retry"
     );
     let document = fixture.document();
     assert!(document.starts_with(r#"{"DocumentIncarnation":2,"#), "{document}");
     assert_eq!(
         document.matches("EventId").count(),
         1,
-        "once, whatever happened to the first try: {document}"
+        "exactly one event, whatever happened to the first attempt: {document}"
     );
     assert_eq!(fixture.engine.ask(request("restart", fixture.restart(100))).await.unwrap(), found);
 }
 
-/// A disk that is full, that can only be read, or whose syncs fail. Nothing acknowledged is lost, and nothing
-/// that was asked for twice happens twice.
+/// A full disk, a read-only disk, and failing syncs. No acknowledged change is lost, and no repeated request happens
+/// twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_continue_and_service_recovers_from_disk_faults() {
     for (trouble, says) in [
@@ -174,16 +178,16 @@ async fn polls_continue_and_service_recovers_from_disk_faults() {
                 Ok(_) => acknowledged += 1,
                 Err(refused) => break refused,
             }
-            assert!(acknowledged < 200, "{trouble:?}: everything was taken");
+            assert!(acknowledged < 200, "{trouble:?}: no write failed");
         };
         let known = matches!(refused, Failure::Unavailable(_) | Failure::OutcomeUnknown(_));
-        assert!(known && !refused.to_string().contains(says), "{trouble:?}: for the log alone: {refused}");
+        assert!(known && !refused.to_string().contains(says), "{trouble:?}: only for the log: {refused}");
         let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
         assert!(cause.contains(says), "{trouble:?}: {cause}");
         let why = fixture.engine.stats().store_error().unwrap();
         assert!(why.contains(says), "{trouble:?}: {why}");
-        assert_eq!(fixture.document(), before, "{trouble:?}: polls go on");
-        // What writes nothing says nothing: it is still in trouble.
+        assert_eq!(fixture.document(), before, "{trouble:?}: polls are still served");
+        // A request that writes nothing does not reset the error.
         let same = fixture.engine.ask(request("restart", fixture.restart(8))).await;
         assert!(!matches!(same, Ok(Answer::Operation(OperationId(id))) if id.as_u128() == 8), "{trouble:?}");
         assert!(!fixture.engine.stats().is_store_writable(), "{trouble:?}");

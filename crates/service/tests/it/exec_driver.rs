@@ -1,5 +1,4 @@
-//! The seam between the engine and whatever runs commands: what is asked for, what comes back, and what an
-//! operator is told of it.
+//! The interface between the engine and the exec driver: requested commands, reports, and what operators see.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +16,7 @@ use notbefore_service::view::Views;
 use notbefore_store::Revision;
 use notbefore_store::memory::MemoryStore;
 
-/// A driver whose commands end when the test says so.
+/// A driver whose commands end when the test decides.
 #[derive(Default)]
 struct ManualDriver {
     running: Mutex<Vec<(DriverRun, Report)>>,
@@ -40,7 +39,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A service with one VM, whose host has failed.
+    /// A service with one VM whose host has failed.
     async fn new(driver: Arc<dyn Driver>) -> Self {
         let exec =
             ExecSettings { backoff_first: Duration::from_millis(1), attempts_max: 2, ..Default::default() };
@@ -91,7 +90,7 @@ async fn next(driver: &ManualDriver) -> (DriverRun, Report) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("no command was asked for");
+    panic!("no command was requested");
 }
 
 #[tokio::test]

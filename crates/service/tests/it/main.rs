@@ -1,11 +1,11 @@
-//! Tests of the service's parts over real sockets, real files and disks in memory.
+//! Tests of parts of the service, with real sockets, real files and in-memory disks.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bit_flips;
 mod crash_images;
 #[path = "../../../store/src/redb/tests/disk.rs"]
-#[allow(dead_code, reason = "the store's own tests use the rest of it")]
+#[allow(dead_code, reason = "the store's tests use the rest of it")]
 mod disk;
 mod disk_faults;
 mod exec_driver;
@@ -16,5 +16,5 @@ mod used_data_dir;
 
 use std::time::Duration;
 
-/// How long anything may take before a test gives up on it.
+/// Time limit of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,4 +1,6 @@
-//! The guest listener in a process that has no files left. The limit is the process's, so the test runs itself in another one.
+//! The guest listener in a process without free file descriptors. The limit is per process, so the test runs itself in
+//! another process.
+//! another one.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -10,13 +12,13 @@ use notbefore_service::guest::settings::GuestSettings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
 
-/// Leaves no file to the process but those that are open, until it is dropped.
+/// Prevents the process from opening files until it is dropped.
 struct NoFiles(Rlimit);
 
 impl NoFiles {
     fn left() -> NoFiles {
         let before = getrlimit(Resource::Nofile);
-        // The next file would have this number, and the limit is the first that none may have.
+        // The next descriptor would have this number; the limit is exclusive.
         let next = File::open("/dev/null").unwrap().as_raw_fd();
         let none = Rlimit { current: Some(u64::try_from(next).unwrap()), maximum: before.maximum };
         setrlimit(Resource::Nofile, none).unwrap();
@@ -30,7 +32,7 @@ impl Drop for NoFiles {
     }
 }
 
-/// Set in the process that the test is run in.
+/// The environment variable of the child process.
 const ALONE: &str = "NOTBEFORE_TEST_ALONE";
 
 #[test]
@@ -54,7 +56,7 @@ async fn longest_idle_connection_is_closed() {
     let server = TestServer::open(GuestSettings { threads: NonZeroUsize::new(1), ..unlimited() }).await;
     let mut idle = Vec::new();
     for count in 1..=5 {
-        // Of two that are idle since the same moment, the one goes that came first.
+        // Of two connections that became idle at the same time, the older one is evicted.
         idle.push(server.connect(From::A).await);
         until(|| server.stats.connections_open.get() == count).await;
     }
@@ -71,9 +73,9 @@ async fn longest_idle_connection_is_closed() {
     assert_eq!(server.stats.connections_evicted.get(), 4);
     drop((limit, late));
     idle[0].send(get(EVENTS)).await;
-    assert_eq!(idle[0].response().await.status, 200, "there was an older one each time");
+    assert_eq!(idle[0].response().await.status, 200, "there was a longer idle one each time");
 
-    // With nothing idle, a newcomer waits until something is.
+    // Without idle connections, a new connection waits for one.
     drop(idle);
     until(|| server.stats.connections_open.get() == 0).await;
     let mut half = server.connect(From::A).await;
@@ -86,7 +88,7 @@ async fn longest_idle_connection_is_closed() {
     waits.send(get(EVENTS)).await;
     assert_eq!(server.stats.connections_accepted.get(), accepted);
     half.send(&get(EVENTS)[9..]).await;
-    assert_eq!(half.response().await.status, 200, "a request under way is not broken off");
+    assert_eq!(half.response().await.status, 200, "a running request is not aborted");
     assert_eq!(waits.response().await.status, 200);
     assert!(half.is_closed().await);
     drop(limit);

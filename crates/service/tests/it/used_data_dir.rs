@@ -1,4 +1,4 @@
-//! A data directory that a service has worked on: what tests of exports and of damage begin with.
+//! A data directory with records, for tests of exports and of damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use notbefore_service::{runtime, tokens};
 use notbefore_store::Store;
 use tokio::sync::mpsc;
 
-/// Makes a data directory, has the first token's owner ask for these commands, and closes it.
+/// Creates a data directory, runs the commands with the first token, and closes it.
 pub async fn make(path: &Path, commands: Vec<Command>) {
     let dir = DataDir::prepare(path).unwrap();
     let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
@@ -35,7 +35,7 @@ pub async fn make(path: &Path, commands: Vec<Command>) {
     engine.close().await;
 }
 
-/// The text of an export that is made at a time.
+/// The text of an export with this time.
 pub async fn exported(store: &dyn Store, at: Timestamp) -> Result<String, ExportError> {
     let snapshot = store.snapshot().await?;
     let (chunks, mut taken) = mpsc::channel(1);
