@@ -1,8 +1,7 @@
-//! Which VMs are on which host: an index over what is published, so that a list of hosts, or of one host's VMs,
-//! does not visit the whole fleet.
+//! Index from hosts to VMs in the published view, so that lists of hosts or of a host's VMs do not scan the fleet.
 //!
-//! It holds positions and not copies: a scope's VMs on a host are named by where they stand among its members,
-//! and a scope that changes without its VMs moving costs one comparison.
+//! The index stores positions: the indexes of a host's VMs among the members of their scope. A scope that changes
+//! without VMs moving costs one comparison.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,15 +10,15 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use notbefore_core::{Scope, ScopeId};
 
-/// For each scope with VMs on a host, where those stand among its members.
+/// For each scope with VMs on a host: their indexes among its members.
 pub type Placements = OrdMap<ScopeId, Arc<[usize]>>;
 
-/// Hosts, in the order of their names.
+/// Hosts, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts(OrdMap<Arc<str>, Placements>);
 
 impl Hosts {
-    /// Takes over a scope's change.
+    /// Updates the index after a change of a scope.
     pub fn change(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
         if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
             return;
@@ -40,12 +39,11 @@ impl Hosts {
         }
     }
 
-    /// A host.
     pub fn get(&self, host: &str) -> Option<&Placements> {
         self.0.get(host)
     }
 
-    /// Hosts in order, after one.
+    /// Hosts after `after`, sorted.
     pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &Placements)> {
         let from = after.map_or(Bound::Unbounded, |host| Bound::Excluded(Arc::from(host)));
         self.0.range::<_, Arc<str>>((from, Bound::Unbounded))
@@ -92,14 +90,14 @@ mod tests {
         assert_eq!((on(&hosts, "h1"), on(&hosts, "h2")), (Some(vec![1, 3]), Some(vec![0])));
         assert_eq!(names(&hosts), ["h1", "h2"]);
 
-        // One moves to a host that was not there, which leaves its old one empty.
+        // A VM moves to a new host, which leaves its old one empty.
         let two = scope(&[Some("h3"), Some("h1"), None, Some("h1")]);
         hosts.change(&id, Some(&one), Some(&two));
         assert_eq!((on(&hosts, "h2"), on(&hosts, "h3")), (None, Some(vec![0])));
         assert_eq!(names(&hosts), ["h1", "h3"]);
         assert_eq!(hosts.after(Some("h1")).count(), 1);
 
-        // One goes, so that others stand elsewhere.
+        // A VM is removed, so the indexes of others change.
         let three = scope(&[Some("h1"), None, Some("h1")]);
         hosts.change(&id, Some(&two), Some(&three));
         assert_eq!(on(&hosts, "h1"), Some(vec![0, 2]));

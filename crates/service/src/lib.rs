@@ -1,14 +1,17 @@
-//! The runtime around the engine: what `notbefore serve` is.
+//! The runtime around the engine: implements `notbefore serve`.
 //!
 //! ```text
-//!   guests ──► guest/ ──► platform ──┐                     ┌──► view (what everyone reads)
-//!                                    ├──► runtime (engine) ┤
-//!   people ──► operator/ ────────────┘                     └──► store (what is never lost)
+//!   guests    ──► guest/ ──► platform ──┐                     ┌──► view (published state)
+//!                                       ├──► runtime (engine) ┤
+//!   operators ──► operator/ ────────────┘                     └──► store (durable state)
 //! ```
 //!
-//! A poll goes `guest/` → [`platform`] → [`view`] and back, and touches nothing else. A change goes to the
-//! engine through [`runtime::EngineHandle`], is committed, published to the view, and only then answered.
-//! [`serve`](serve()) puts the parts together, and takes them apart in good order when it is told to stop.
+//! A poll goes `guest/` → [`platform`] → [`view`] and back, and uses nothing else. A change goes to the engine through
+//! [`runtime::EngineHandle`]. It is committed, published to the view, and then answered. [`serve`](serve()) starts all
+//! parts and stops them in order.
+
+// Fields whose names say everything have no comment.
+#![allow(missing_docs)]
 
 pub mod clock;
 pub mod config;
@@ -44,7 +47,7 @@ pub use operator::server::OperatorServerConfig;
 pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
 pub use serve::{ServeError, serve};
 
-/// Locks what a holder may have left by a panic. No holder leaves its value half changed.
+/// Locks a mutex and ignores poisoning: no holder leaves its value half changed when it panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

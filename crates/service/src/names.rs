@@ -1,23 +1,20 @@
-//! Which VM a person means: an id, a whole path, or the shortest end of a path that fits only one.
+//! Resolves names of VMs: an id, a full path, or the end of a path that matches one VM only.
 
 use notbefore_core::VmId;
 use uuid::Uuid;
 
 use crate::view::{ScopeView, View};
 
-/// Why a text names no VM.
+/// Why a name does not resolve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NameError {
-    /// Nothing fits.
     #[error("there is no VM {0}; 'notbefore vm list' shows those there are")]
     Unknown(String),
-    /// Several do.
     #[error("{name} could be any of {}; give more of the path", .candidates.join(", "))]
     Ambiguous { name: String, candidates: Vec<String> },
 }
 
-/// A VM's whole path.
+/// A VM's full path.
 pub fn path(scope: &ScopeView, vm: VmId) -> String {
     match scope.member(vm) {
         Some(member) => format!("{}/{}", scope.scope.path, member.name),
@@ -25,7 +22,7 @@ pub fn path(scope: &ScopeView, vm: VmId) -> String {
     }
 }
 
-/// The first of some names, and how many more there are.
+/// The first `most` names, and the number of the rest.
 pub fn first_of(names: &[String], most: usize) -> String {
     let named = names.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(most) {
@@ -34,13 +31,11 @@ pub fn first_of(names: &[String], most: usize) -> String {
     }
 }
 
-/// Finds the VM that a text means.
 pub fn resolve(view: &View, text: &str) -> Result<VmId, NameError> {
     resolve_among(view, text, |_| true)
 }
 
-/// Finds the VM that a text means among those of the scopes that whoever asks may see: the others do not exist,
-/// not even as candidates.
+/// Resolves a name among the scopes that the caller sees. Others do not exist, not even as candidates.
 pub fn resolve_among(view: &View, text: &str, sees: impl Fn(&ScopeView) -> bool) -> Result<VmId, NameError> {
     let scope_of = |vm| view.scope_of(vm).filter(|scope| sees(scope));
     if let Ok(id) = Uuid::parse_str(text) {

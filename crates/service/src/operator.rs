@@ -1,20 +1,22 @@
 //! The operator listener: the HTTP API under `/v1`, and the pages that need no token.
 //!
-//! | file | what it serves |
+//! | file | content |
 //! |---|---|
 //! | `server` | connections and their limits |
-//! | `access` | under which name and who is asking, and whether a request is a retry |
-//! | `visibility` | what they may see and do |
-//! | `audit` | what was changed and what was refused |
+//! | `access` | authentication, check of `Host`, idempotency keys and preconditions |
+//! | `visibility` | authorization: what a caller sees and may do |
+//! | `change_rate` | rate limit of changes |
+//! | `audit` | the audit trail |
 //! | `tls` | the certificate |
-//! | `problem` | every error, as problem+json |
-//! | `pages`, `cursor`, `path` | lists: limits and cursors; the parts of a path |
-//! | `present`, `seen`, `facts`, `wire_names` | from the domain's types to the API's |
-//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream`, `export`, `tokens` | one noun each |
-//! | `openapi` | the API's own description |
+//! | `problem` | errors, as problem+json |
+//! | `pages`, `cursor`, `path` | lists: limits and cursors; path parameters |
+//! | `present`, `seen`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
+//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream` | one resource each |
+//! | `export`, `tokens`, `clock` | one resource each |
+//! | `openapi` | the OpenAPI description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
-//! Reads are answered from the published view and never ask the engine; changes are commands to it.
+//! Reads use the published view and do not reach the engine. Changes are commands to the engine.
 
 pub mod access;
 mod audit;
@@ -75,48 +77,39 @@ pub use export::EXPORTS_MAX;
 use problem::Problem;
 use visibility::SharedState;
 
-/// The largest body: a scope of a thousand VMs with their metadata.
+/// Largest body, enough for a scope of a thousand VMs with metadata.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a request may take, its body included; a stream's answer begins well within it.
+/// Time limit of a request, from its head to the head of its response. A stream may continue after that.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the server needs to answer. It is one pointer: every request, and every layer on its way, has one.
+/// Shared state of the handlers. One pointer, because every request and every layer clones it.
 pub type Operator = Arc<Parts>;
 
-/// The parts of the server.
 pub struct Parts {
-    /// What is published.
     pub views: Arc<Views>,
-    /// Where commands go.
     pub engine: EngineHandle,
-    /// Where history is.
     pub store: Arc<dyn Store>,
-    /// Who was refused something.
     pub refusals: Arc<Refusals>,
-    /// The server's certificate, if it has one.
+    /// None without TLS.
     pub certificate: Option<Arc<tls::Certificate>>,
-    /// Where the first token's secret is.
+    /// The file with the secret of the first token.
     pub token_file: PathBuf,
-    /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who has read what.
     pub delivery: Arc<Delivery>,
-    /// What the guest listener counts.
     pub guest_stats: Arc<GuestStats>,
-    /// How many changes a token may make that is not an operator's of everywhere.
+    /// For tokens that are not operator on `/`.
     pub change_rate_limit: ChangeRateLimit,
-    /// AdmissionSlots for connections and streams.
+    /// Limits connections and streams.
     pub slots: Arc<AdmissionSlots>,
-    /// Names that the server answers to on loopback, besides its certificate's.
+    /// Accepted values of `Host` on loopback, besides the certificate's names.
     pub hosts: AllowedHosts,
-    /// AdmissionSlots for exports: [`EXPORTS_MAX`] of them.
+    /// Limits concurrent exports to [`EXPORTS_MAX`].
     pub exports: Arc<Semaphore>,
-    /// Turns true when the service closes; endless answers end then.
+    /// Becomes true when the service stops; streams end then.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
 
-/// The server's routes.
 pub fn router(operator: Operator) -> Router {
     let metrics = Arc::new(Metrics::new(operator.clone()));
     let (shared, _) = shared_routes().split_for_parts();
@@ -127,7 +120,7 @@ pub fn router(operator: Operator) -> Router {
         .merge(operator_only)
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        // The layer covers the fallbacks too: without a token one does not even learn which pages there are.
+        // The layer covers the fallbacks too: without a token, existing and missing routes get the same response.
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
     Router::new()
         .nest("/v1", api)
@@ -142,8 +135,8 @@ pub fn router(operator: Operator) -> Router {
         .with_state(operator)
 }
 
-/// The pages under `/v1` that everybody may call who has a token, each with its description. Their handlers take a
-/// [`visibility::CallerView`], which keeps from each caller what is not below the caller's paths; they get at nothing else.
+/// Routes under `/v1` for all tokens. Their handlers take a [`visibility::CallerView`], which hides everything outside
+/// the caller's paths, and have no access to the other state.
 fn shared_routes() -> OpenApiRouter<SharedState> {
     OpenApiRouter::new()
         .routes(routes!(scopes::list))
@@ -165,8 +158,8 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(openapi::show))
 }
 
-/// The pages under `/v1` for an operator of everywhere. Their handlers get at all of the server, so this is where a
-/// page belongs that has not thought about roles.
+/// Routes under `/v1` that need operator on `/`. Their handlers see all state, so a route that does not filter by role
+/// belongs here.
 fn operator_routes() -> OpenApiRouter<Operator> {
     OpenApiRouter::new()
         .routes(routes!(tokens::list, tokens::create))
@@ -181,7 +174,7 @@ fn operator_routes() -> OpenApiRouter<Operator> {
         .routes(routes!(clock::accept))
 }
 
-/// The description of everything under `/v1`, as `GET /v1/openapi.json` answers it.
+/// The OpenAPI description of all routes under `/v1`, as in `GET /v1/openapi.json`.
 pub fn description() -> utoipa::openapi::OpenApi {
     let mut description = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
     description.merge(OpenApiRouter::new().nest("/v1", operator_routes()).into_openapi());
@@ -199,7 +192,7 @@ async fn method_not_allowed(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
-/// What was asked for, as the caller wrote it; nested routes see only the end of it.
+/// The full request URI; nested routes see only the end of it.
 fn uri(request: &Request) -> &Uri {
     request.extensions().get::<OriginalUri>().map_or(request.uri(), |original| &original.0)
 }
@@ -208,7 +201,7 @@ fn path(request: &Request) -> &str {
     uri(request).path()
 }
 
-/// Lets no request take for ever, and says who has answered.
+/// Applies [`REQUEST_TIMEOUT`] and sets the header `Server`.
 async fn with_timeout(request: Request, next: Next) -> Response {
     let is_safe = request.method().is_safe();
     let with_timeout = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;

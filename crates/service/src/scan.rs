@@ -1,12 +1,12 @@
-//! Reads all records below a prefix, a page at a time.
+//! Reads all records with a prefix, page by page.
 
 use notbefore_store::{Key, Page, ReadError, Snapshot};
 
-/// A scan and how far it has come.
+/// A scan and its position.
 pub(crate) struct Scan<'a> {
     snapshot: &'a dyn Snapshot,
     prefix: &'a str,
-    /// Records in a page, at most.
+    /// Most records in a page.
     limit: usize,
     after: Option<Key>,
     more: bool,
@@ -17,7 +17,6 @@ impl<'a> Scan<'a> {
         Self { snapshot, prefix, limit, after: None, more: true }
     }
 
-    /// The next page; none after the last one.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>, ReadError> {
         if !self.more {
             return Ok(None);

@@ -1,9 +1,8 @@
-//! Who is asking, and whether a change was asked for before.
+//! Authentication, check of `Host`, idempotency keys and preconditions.
 //!
-//! [`require_host`] refuses names that are not the server's where it listens on loopback.
-//! [`require_token`] lets only holders of a token through and leaves a [`Principal`] with the request. What they
-//! may then see and do is `visibility`'s business; a route that does not ask it is behind
-//! [`require_full_access`].
+//! - [`require_host`] refuses unknown values of `Host` on loopback.
+//! - [`require_token`] refuses requests without a valid token and adds a [`Principal`] to the others.
+//! - [`require_full_access`] guards the routes that do not use `visibility` for authorization.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,21 +27,20 @@ use super::Operator;
 use super::problem::{Problem, Refused};
 use crate::tokens::KnownToken;
 
-/// The revision of what does not exist.
+/// The revision of a record that does not exist.
 const ABSENT: Revision = Revision(0);
 
-/// The connection that a request has come by; the server leaves it with each request.
+/// The connection of a request; the server adds it to each request's extensions.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
-    /// Where it comes from.
+    /// The peer's address.
     pub from: SocketAddr,
-    /// Whether it has come to an address of loopback.
+    /// Whether the local address is a loopback address.
     pub is_loopback: bool,
-    /// Its place among the server's connections.
     pub slot: Arc<AdmissionSlot>,
 }
 
-/// Where a request comes from, if the server has said.
+/// The address of a request's peer, if known.
 pub fn source(request: &Request) -> Option<IpAddr> {
     request
         .extensions()
@@ -50,45 +48,43 @@ pub fn source(request: &Request) -> Option<IpAddr> {
         .map(|connection_info| connection_info.from.ip().to_canonical())
 }
 
-/// Whose token came with the request, and from where.
+/// The token and the peer's address of a request.
 #[derive(Clone)]
 pub struct Principal {
     known: Arc<KnownToken>,
-    /// Where the request came from.
     pub from: Option<IpAddr>,
 }
 
 impl Principal {
-    /// The token.
     pub fn token(&self) -> &Token {
         &self.known.token
     }
 
-    /// When its record was written.
+    /// The revision of the token's record.
     pub fn revision(&self) -> Revision {
         Revision(self.known.revision)
     }
 
-    /// Its name, for facts and the audit trail.
+    /// The token's name, for facts and the audit trail.
     pub fn name(&self) -> &str {
         self.known.token.name.as_str()
     }
 
-    /// What connections and streams are counted by: a later token of the same name is another one.
+    /// Key for quotas of connections and streams. Differs for a later token of the same name.
     pub fn quota_key(&self) -> &str {
         &self.known.token.hash
     }
 
-    /// What its idempotency keys are kept under: a later token of the same name is another one, and must not be
-    /// given the answers of this one.
+    /// Namespace of the token's idempotency keys. Differs for a later token of the same name, which must not get stored
+    /// answers of this one.
     fn idempotency_scope(&self) -> String {
         let hash = &self.known.token.hash;
         format!("{}~{}", self.known.token.name.folded(), hash.get(..16).unwrap_or(hash))
     }
 }
 
-/// Refuses requests that have come by loopback under a name that may be a stranger's: a page in a browser on this
-/// machine sends its own name, wherever the DNS has sent it (DNS rebinding).
+/// Refuses requests on loopback with an unknown `Host`. Protects against DNS rebinding: a web page in a browser on
+/// this machine sends its own host name.
 pub async fn require_host(
     State(operator): State<Operator>,
     request: Request,
@@ -105,12 +101,12 @@ pub async fn require_host(
     let refused = given.find(|host| is_loopback && !operator.hosts.is_allowed(host, is_certified));
     let Some(host) = refused else { return Ok(next.run(request).await) };
     let detail = format!(
-        "the operator listener does not answer to the name {host:?}; call it by its address or as localhost, or add the name to operator.hosts"
+        "the operator listener does not accept the host name {host:?}; use its address or localhost, or add the name to operator.hosts"
     );
     Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail))
 }
 
-/// Lets only those through who hold a token, and notes whatever is refused here or further on.
+/// Refuses requests without a valid token. Records all refusals, also those of later layers and handlers.
 pub async fn require_token(State(operator): State<Operator>, mut request: Request, next: Next) -> Response {
     let from = source(&request);
     let asked = (request.method().clone(), super::uri(&request).clone());
@@ -130,7 +126,7 @@ pub async fn require_token(State(operator): State<Operator>, mut request: Reques
     response
 }
 
-/// Whose token came with a request; or why it is none that counts, and whose it was, if that is known.
+/// The principal of a request; or why the token is refused, and the principal if the token is known.
 fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Option<Principal>, Problem)> {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = given.and_then(|value| {
@@ -158,7 +154,7 @@ fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Op
     Ok(principal)
 }
 
-/// A token that has as many connections or streams as it may.
+/// The problem for a token that has reached its limit of connections or streams.
 pub fn too_many(what: &str, exceeded: QuotaExceeded) -> Problem {
     let detail = format!(
         "{exceeded} are open, which is the limit (operator.limits); close some of these {what}, then repeat this"
@@ -171,8 +167,7 @@ fn token_refused() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail)
 }
 
-/// Lets only those through who may do everything. It stands before every route that does not filter by itself
-/// what each caller may see.
+/// Refuses tokens that are not operator on `/`. For routes that do not filter by what the caller may see.
 pub async fn require_full_access(request: Request, next: Next) -> Result<Response, Problem> {
     let principal = request.extensions().get::<Principal>();
     if principal.is_some_and(|principal| principal.token().is_full_operator()) {
@@ -182,7 +177,7 @@ pub async fn require_full_access(request: Request, next: Next) -> Result<Respons
     Err(Problem::not_permitted(format!("{method} {path} needs the role operator everywhere")))
 }
 
-/// A request that changes something: who asks, the body, and what makes a retry safe.
+/// A request for a change: principal, body, idempotency key and precondition.
 pub struct Change {
     principal: Principal,
     idempotency: Option<Idempotency>,
@@ -206,7 +201,7 @@ impl<S: Send + Sync> FromRequest<S> for Change {
             (None, Some("*")) => Some(ABSENT),
             (_, Some(given)) => {
                 let detail = format!(
-                    "If-None-Match {given:?} is not understood; a change takes either If-None-Match: * or If-Match"
+                    "If-None-Match {given:?} is not valid; a change takes either If-None-Match: * or If-Match"
                 );
                 return Err(Problem::bad_request("bad_if_none_match", detail));
             }
@@ -226,24 +221,22 @@ impl<S: Send + Sync> FromRequest<S> for Change {
 }
 
 impl Change {
-    /// Whether there is a body.
     pub fn has_body(&self) -> bool {
         !self.body.is_empty()
     }
 
-    /// The body as JSON; an empty one is the type's default, where leaving it out makes sense.
+    /// The body, parsed as JSON.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_slice(&self.body).map_err(|error| {
-            Problem::bad_request("bad_body", format!("the body is not as it should be: {error}"))
-        })
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Problem::bad_request("bad_body", format!("the body is not valid: {error}")))
     }
 
-    /// The body as JSON, or the default where there is none.
+    /// The body, parsed as JSON; the default if there is none.
     pub fn body_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
         if self.has_body() { self.body() } else { Ok(T::default()) }
     }
 
-    /// Refuses a revision where there is none to compare it with: hosts and operations have none.
+    /// Refuses If-Match and If-None-Match for hosts and operations, which have no revision.
     pub fn reject_preconditions(&self) -> Result<(), Problem> {
         if self.if_revision.is_none() {
             return Ok(());
@@ -252,18 +245,16 @@ impl Change {
         Err(Problem::bad_request("no_revision", detail))
     }
 
-    /// Who asks.
     pub fn actor(&self) -> Actor {
         Actor::Token(self.principal.name().to_owned())
     }
 
-    /// What a question needs of the request: who asks, and the revision that the caller saw.
     pub fn actor_and_revision(&self) -> (Actor, Option<Revision>) {
         (self.actor(), self.if_revision)
     }
 
-    /// Sends a command in this request's name. A request that can no longer be made a command, since what it
-    /// names has gone, may be the retry of the very one that made it go: then it gets that one's answer.
+    /// Sends a command for this request. If the command cannot be built, the request may be a retry of one that already
+    /// succeeded (and removed what it names); then its stored answer is returned.
     pub async fn ask<A: TypedCommand>(
         self,
         operator: &Operator,
@@ -272,7 +263,7 @@ impl Change {
         self.ask_with(operator, command, Problem::from).await
     }
 
-    /// The same, with a failure told in other words.
+    /// Like [`Change::ask`], with another conversion of failures.
     pub async fn ask_with<A: TypedCommand>(
         self,
         operator: &Operator,
@@ -296,8 +287,8 @@ impl Change {
         Ok(answer)
     }
 
-    /// Holds a token that is not an operator's of everywhere to its pace. A repeat of what was done is free: it gets the
-    /// answer that it had.
+    /// Applies the rate limit of changes, except to tokens that are operator on `/`. A retry of a completed request is
+    /// not counted and gets its stored answer.
     async fn check_change_rate(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
         if self.principal.token().is_full_operator() {
             return Ok(None);
@@ -315,7 +306,7 @@ impl Change {
         })
     }
 
-    /// What this very request was answered, if it was carried out before.
+    /// The stored answer, if the same request with the same key was carried out before.
     async fn stored_answer(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
         let Some(Idempotency { principal, key, hash }) = &self.idempotency else { return Ok(None) };
         let key = records::command(principal, key);
@@ -333,12 +324,12 @@ fn text(request: &Request, name: &str) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The key becomes part of a record's name, so it is kept to what is harmless there.
+/// Checks the characters of the key, which becomes part of a record's key.
 fn checked_key(key: String) -> Result<String, Problem> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX || !key.chars().all(harmless) {
         let detail = format!(
-            "an {IDEMPOTENCY_KEY} has 1 to {IDEMPOTENCY_KEY_MAX} letters, digits, '-', '_' and '.'; a GUID does well"
+            "an {IDEMPOTENCY_KEY} has 1 to {IDEMPOTENCY_KEY_MAX} letters, digits, '-', '_' and '.'; use for example a GUID"
         );
         return Err(Problem::bad_request("bad_idempotency_key", detail));
     }

@@ -1,9 +1,8 @@
-//! The audit trail: every change and every refusal, with who asked and from where.
+//! The audit trail: all changes and all refused requests, each with its actor and address.
 //!
-//! Changes are facts, which the engine writes with what they tell of. Refusals never reach the engine;
-//! [`require_token`](super::access::require_token) sees them as they leave the server and notes them with
-//! [`crate::refusals`]. `/v1/audit` shows both in the order of time. Each is also a line of the log, under
-//! `notbefore::audit`.
+//! Changes are facts, which the engine commits together with the change. Refusals do not reach the engine;
+//! [`require_token`](super::access::require_token) sees them in responses and records them with [`crate::refusals`].
+//! `/v1/audit` merges both by time. Each is also a line in the log, with the target `notbefore::audit`.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -24,27 +23,27 @@ use super::pages::{self, PageQuery, Params};
 use super::problem::{ApiResult, Problem};
 use super::{Operator, facts};
 
-/// How many records are read at a time.
+/// Records per scan.
 const CHUNK: usize = 256;
-/// How many records one request looks at; a rare kind of entry is found page by page.
+/// Most records that one request reads; rare entries are found page by page.
 const SCANNED_MAX: usize = 20_000;
 
-/// A line of the log for a change that was carried out.
+/// Logs a change.
 pub fn log_change(token: &str, from: Option<IpAddr>, request: &str) {
     let from = from.map(tracing::field::display);
     tracing::info!(target: "notbefore::audit", token, from, request, "done");
 }
 
-/// What the audit trail takes.
+/// Query of the audit trail.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    /// Only what happened at this time or later.
+    /// Only entries at this time or later.
     since: Option<Timestamp>,
-    /// Only what happened before this time.
+    /// Only entries before this time.
     until: Option<Timestamp>,
-    /// Only what this one did: `root`, `token root`, `timer`, …
+    /// Only entries of this actor: `root`, `token root`, `timer`, …
     actor: Option<String>,
     /// `changed` or `refused`.
     outcome: Option<String>,
@@ -52,7 +51,7 @@ pub struct ListQuery {
     cursor: Option<String>,
 }
 
-/// List what was changed and what was refused, oldest first
+/// List changes and refused requests, oldest first
 #[utoipa::path(get, path = "/audit", tag = "audit", params(ListQuery), responses((status = 200, body = wire::Page<AuditEntry>)))]
 pub async fn list(
     State(operator): State<Operator>,
@@ -118,17 +117,17 @@ fn millis(at: Timestamp) -> String {
     format!("{:013}", at.as_millisecond().max(0))
 }
 
-/// Whether an entry's actor is the one wanted: `token bob` is also `bob`, `vm web-0 at 10.0.0.4` also `web-0`.
+/// Whether the filter matches an actor: `token bob` or `bob`; `vm web-0 at 10.0.0.4` or `web-0`.
 fn is_actor(actor: &str, wanted: &str) -> bool {
     let mut words = actor.split(' ');
     let name = words.nth(1).unwrap_or(actor);
     actor.eq_ignore_ascii_case(wanted) || name.eq_ignore_ascii_case(wanted)
 }
 
-/// The end of a record's key, and what the record tells.
+/// The end of a record's key, and the record's entries.
 type Told = (String, Vec<AuditEntry>);
 
-/// One kind of record, read in order.
+/// Reads the records of one prefix in order.
 struct MergeSource {
     prefix: &'static str,
     after: Key,
@@ -137,7 +136,7 @@ struct MergeSource {
 }
 
 impl MergeSource {
-    /// From all records of a time on: keys have the time and then more, so they come after the time alone.
+    /// Starts at a time. Keys begin with their time, so they sort after the time alone.
     fn new(prefix: &'static str, start: &str) -> Self {
         Self { prefix, after: format!("{prefix}{start}").into(), buffered: VecDeque::new(), more: true }
     }
@@ -156,7 +155,7 @@ impl MergeSource {
     }
 }
 
-/// The next record of several sources, in the order of time.
+/// The next record of all sources, by time (a merge).
 async fn next_entry(sources: &mut [MergeSource], snapshot: &dyn Snapshot) -> Result<Option<Told>, Problem> {
     for source in sources.iter_mut() {
         source.fill(snapshot).await?;
@@ -166,7 +165,7 @@ async fn next_entry(sources: &mut [MergeSource], snapshot: &dyn Snapshot) -> Res
     Ok(first.and_then(|source| source.buffered.pop_front()))
 }
 
-/// What a record tells. One that cannot be read was written by another release, and tells nothing.
+/// The entries of a record. None if another release wrote it in a form that cannot be decoded.
 fn entries(kind: &str, key: &str, record: &Versioned) -> Vec<AuditEntry> {
     if kind == prefix::FACT {
         let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { return Vec::new() };

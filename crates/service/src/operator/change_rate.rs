@@ -1,5 +1,5 @@
-//! RateState of changes: a token that is not an operator's of everywhere may make a number of changes at once and gets them
-//! back with time, so that no tenant fills the disk. The algorithm is the guest listener's (GCRA, `guest/rate.rs`).
+//! Rate limit of changes (GCRA, as in `guest/rate.rs`) for tokens that are not operator on `/`, so that no tenant can
+//! fill the disk.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,22 +8,21 @@ use jiff::Timestamp;
 
 use crate::guest::rate::{RateLimit, RateState};
 
-/// How many changes a token may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeRateLimit {
-    /// At once.
+    /// Changes that a token may make at once.
     pub burst: NonZeroU32,
-    /// A second, for as long as it likes.
+    /// Sustained rate.
     pub per_second: NonZeroU32,
 }
 
 impl ChangeRateLimit {
-    /// At once, if nothing else is set: a fleet file of 600 scopes.
+    /// Default burst: a fleet file of 600 scopes.
     pub const BURST: usize = 600;
-    /// A second, if nothing else is set.
+    /// Default sustained rate.
     pub const PER_SECOND: usize = 10;
 
-    /// Counts a change, or says how long to wait for it.
+    /// Counts a change; over the limit, returns the time to wait.
     pub fn try_acquire(self, rate_state: &RateState, now: Timestamp) -> Result<(), Duration> {
         let burst = Duration::from_secs(1) * self.burst.get() / self.per_second.get();
         RateLimit::new(self.per_second).acquire(rate_state, now, burst)
@@ -53,7 +52,7 @@ mod tests {
         assert_eq!(
             limit.try_acquire(&rate_state, at(0)),
             Ok(()),
-            "a clock that was set back keeps nobody out"
+            "a clock that was set back refuses no change"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/clock`: whether the clock is trusted, and how to trust it before its time.
+//! `/v1/clock`: shows and ends a clock hold.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,15 +9,15 @@ use super::Operator;
 use super::access::Change;
 use super::problem::ApiResult;
 
-/// Show whether the service trusts its machine's clock
+/// Show whether the service trusts the system clock
 ///
-/// After a jump of more than a minute it does not, for five minutes: events that were there before do not start by time.
+/// After a jump of more than a minute it does not, for five minutes: events from before the jump do not start by time.
 #[utoipa::path(get, path = "/clock", tag = "service", responses((status = 200, body = api::Clock)))]
 pub async fn show(State(operator): State<Operator>) -> Json<api::Clock> {
     Json(now(&operator))
 }
 
-/// Trust the clock as it is: what is due by it happens
+/// Accept the clock after a jump: events that are due by it start
 #[utoipa::path(post, path = "/clock/accept", tag = "service", responses((status = 200, body = api::Clock)))]
 pub async fn accept(State(operator): State<Operator>, change: Change) -> ApiResult<api::Clock> {
     change.ask(&operator, Ok(AcceptClock)).await?;

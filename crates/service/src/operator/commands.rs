@@ -1,4 +1,4 @@
-//! How the commands of the exec driver stand, for people and for programs.
+//! Presents the commands of the exec driver.
 
 use notbefore_core::{CommandState, Event, ExecRun, Resource};
 use notbefore_wire::operator as wire;
@@ -6,10 +6,9 @@ use notbefore_wire::operator as wire;
 use super::wire_names::WireName;
 use crate::names::first_of;
 
-/// How many VMs are named before the rest are counted.
+/// Most VMs listed by name; the rest are counted.
 const NAMED_MAX: usize = 3;
 
-/// How the commands of an event stand.
 pub fn progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     let commands = event.resources.iter().zip(&run.commands);
     wire::ExecProgress {
@@ -19,8 +18,8 @@ pub fn progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     }
 }
 
-/// How the commands of an event stood when it ended. What had not ended by then was stopped: the event was completed
-/// by hand, or its VM left.
+/// The commands of an ended event. Commands that had not ended by then were stopped, because the event was completed
+/// by an operator or its VM was removed.
 pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     let mut progress = progress(event, run);
     for (command, state) in progress.commands.iter_mut().zip(&run.commands) {
@@ -62,8 +61,8 @@ fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
     }
 }
 
-/// What a started event waits for: first what somebody must do, then what happens by itself. Why a command has
-/// failed is said with the command ([`progress`]).
+/// What a started event waits for, as text: first what an operator must do, then what happens without one. The reason
+/// of a failure is in [`progress`].
 pub fn waits_for(event: &Event, run: &ExecRun) -> String {
     let (mut failed, mut waiting, mut running) = (Vec::new(), Vec::new(), Vec::new());
     for (resource, state) in event.resources.iter().zip(&run.commands) {
@@ -77,9 +76,9 @@ pub fn waits_for(event: &Event, run: &ExecRun) -> String {
             CommandState::Done { .. } | CommandState::Gone => {}
         }
     }
-    let cure = ": 'notbefore event retry' tries again, 'notbefore event complete' ends the event";
+    let cure = ": 'notbefore event retry' retries, 'notbefore event complete' ends the event";
     let parts = [
-        ("somebody, since the command has failed for ", failed, cure),
+        ("an operator, because the command failed for ", failed, cure),
         ("the command for ", running, ""),
         ("the next attempt for ", waiting, ""),
     ];
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn join_first_names_three_and_counts_rest() {
+    fn first_names_are_listed_and_the_rest_counted() {
         let names = |n: usize| (0..n).map(|n| format!("web-{n}")).collect::<Vec<_>>();
         assert_eq!(first_of(&names(1), NAMED_MAX), "web-0");
         assert_eq!(first_of(&names(3), NAMED_MAX), "web-0, web-1, web-2");

@@ -22,30 +22,30 @@ use super::visibility::{CallerView, Permit, VisibleView, role_for};
 use super::{cursor, present};
 use crate::view::ScopeView;
 
-/// The longest description; it is shown to every guest of the scope at every poll.
+/// Longest description in bytes. Every poll of the scope's guests returns it.
 const DESCRIPTION_MAX: usize = 512;
-/// The longest duration that guests may be told: 30 days.
+/// Longest duration that guests can read: 30 days.
 const DURATION_MAX_S: i32 = 30 * 24 * 3_600;
 
-/// What a list of events takes.
+/// Query of the list of events.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    /// Only those of this scope.
+    /// Only events of this scope.
     scope: Option<String>,
-    /// Only those that happen to this VM.
+    /// Only events that affect this VM.
     vm: Option<String>,
     /// `Scheduled` or `Started`.
     status: Option<String>,
-    /// How many items.
+    /// Items per page; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// List what is announced or under way, in the order of scope
+/// List live events, sorted by scope
 #[utoipa::path(get, path = "/events", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -83,10 +83,10 @@ fn page(
     if only.is_some() && home.is_some() && only != home {
         return Ok(wire::Page { items: Vec::new(), next: None, revision });
     }
-    // What happens to a VM happens in its scope.
+    // Events of a VM are in its scope.
     let only = only.or(home);
-    // A cursor is `scope|event`: the last one that was shown. Events of a scope are shown by their id, which
-    // never changes, so that those that come and go in between disturb no page.
+    // A cursor is `scope|event`, the last event shown. Events of a scope are sorted by id, which never changes, so
+    // events that start or end between two requests do not shift the pages.
     let cursor = pages::in_scope(cursor.as_deref())?;
     let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
 
@@ -120,21 +120,21 @@ fn page(
     Ok(wire::Page { items, next: None, revision })
 }
 
-/// Show an event with its whole trail, also when it has ended
+/// Show an event with its trail, live or ended
 #[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it")), responses((status = 200, body = wire::Event)))]
 pub async fn show(caller_view: CallerView, Path(event): Path<String>) -> Result<Response, Problem> {
     let shown = caller_view.show_event(caller_view.find_event(&event)?).await?;
     Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
 }
 
-/// Announce something to VMs
+/// Schedule events for VMs
 #[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, body = wire::Operation)))]
 pub async fn schedule(caller_view: CallerView, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
     announce(caller_view, cause(&request), request, change).await
 }
 
-/// Announces something to VMs and answers with the operation; the request's own word for its cause is not read.
+/// Schedules events and responds with the operation. Uses `cause`, not the type or cause in `request`.
 pub async fn announce(
     mut caller_view: CallerView,
     cause: Result<Cause, Problem>,
@@ -172,7 +172,7 @@ fn new_operation(
     Ok((permit, OperationCommand::Schedule(new)))
 }
 
-/// NotBefore, in whichever way it was said.
+/// NotBefore from `not_before` or `in_seconds`.
 pub fn when(
     now: Timestamp,
     not_before: Option<Timestamp>,
@@ -205,7 +205,7 @@ fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
     }
 }
 
-/// A duration, within its limits.
+/// Checks the duration's range.
 pub fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
     match seconds {
         Some(seconds) if !(-1..=DURATION_MAX_S).contains(&seconds) => {
@@ -218,7 +218,7 @@ pub fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
     }
 }
 
-/// A description, within its limit.
+/// Checks the description's length.
 pub fn checked_description(description: Option<String>) -> Result<Option<String>, Problem> {
     match description {
         Some(text) if text.len() > DESCRIPTION_MAX => {
@@ -256,26 +256,26 @@ pub async fn act(
             return Err(Problem::not_found("unknown_verb", detail));
         }
     };
-    // Who may not is told so before what else may be wrong.
+    // Check the role before the rest of the request.
     let command = permit.and_then(|permit| Ok((permit, command?)));
     caller_view.ask(change, command).await?;
     Ok(Json(caller_view.show_event(id).await?))
 }
 
-/// The role that it takes to act on an event.
+/// The role that an action on an event needs.
 fn role_to(verb: &wire::EventVerb, event: Option<&Event>) -> Role {
     use wire::EventVerb as Verb;
     match (verb, event) {
         (Verb::Approve, _) => Role::Tenant,
-        // Owners call off what owners ask for.
+        // Owners can cancel what owners requested.
         (Verb::Cancel, Some(event)) => role_for(event.cause.source()),
-        // It is over: there is nothing left to call off, and every caller that sees it is told so.
+        // The event has ended. Every caller that sees it gets that answer.
         (Verb::Cancel, None) => Role::Tenant,
         (Verb::Start | Verb::Complete | Verb::Retry | Verb::Unknown(_), _) => Role::Operator,
     }
 }
 
-/// A VM of an event, by its name there or however else a VM can be called.
+/// Resolves a VM of an event: by its name in the event, or like any VM.
 fn in_event(caller_view: &CallerView, event: EventId, name: &str) -> Result<VmId, Problem> {
     let named = caller_view.live_event(event).and_then(|event| {
         event.resources.iter().find(|one| one.name.as_str().eq_ignore_ascii_case(name)).map(|one| one.vm)
@@ -329,7 +329,7 @@ mod tests {
                 Some(next) => cursor = Some(next),
                 None => break,
             }
-            // A scope ahead, or behind, loses every other event and gets new ones.
+            // A scope on an earlier or later page loses every other event and gets new ones.
             let number = (turn * 37) % SCOPES;
             let mut changed = scope(number);
             let vm = changed.members[0].vm;
@@ -339,12 +339,12 @@ mod tests {
             turn += 1;
         }
         let unique: BTreeSet<Uuid> = seen.iter().copied().collect();
-        assert_eq!(unique.len(), seen.len(), "none is shown twice");
+        assert_eq!(unique.len(), seen.len(), "no event is shown twice");
         for number in 0..SCOPES {
             let all = scope(number);
             let stayed = all.events.iter().skip(1).step_by(2);
             let missing = stayed.filter(|event| !unique.contains(&event.id.0)).count();
-            assert_eq!(missing, 0, "what was there all the time is shown: {number}");
+            assert_eq!(missing, 0, "events that stayed live are all shown: {number}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/export`: everything the store holds, as lines, at one revision and while the service goes on.
+//! `/v1/export`: all records of the store at one revision, as JSON lines. The service keeps running meanwhile.
 
 use std::io;
 
@@ -16,15 +16,15 @@ use super::pages::Params;
 use super::problem::Problem;
 use crate::transfer::export::{self, ExportOptions, SEND_TIMEOUT};
 
-/// How many exports may be under way: each holds pages of the store that would otherwise be used again.
+/// Most concurrent exports. Each keeps pages of the store from being reused.
 pub const EXPORTS_MAX: usize = 2;
 
-/// What an export takes.
+/// Query of an export.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ExportQuery {
-    /// Whether the operators' tokens are included: their hashes and what they may do.
+    /// Whether operator tokens (hashes and grants) are included.
     #[serde(default = "yes")]
     tokens: bool,
 }
@@ -33,7 +33,7 @@ fn yes() -> bool {
     true
 }
 
-/// `GET /v1/export`
+/// Export all records
 #[utoipa::path(get, path = "/export", tag = "service", params(ExportQuery), responses((status = 200, description = "A header, one record a line, a trailer with count and SHA-256", body = String, content_type = "application/jsonl")))]
 pub async fn export(
     State(operator): State<Operator>,
@@ -41,7 +41,7 @@ pub async fn export(
 ) -> Result<Response, Problem> {
     let Ok(place) = operator.exports.clone().try_acquire_owned() else {
         let detail =
-            format!("{EXPORTS_MAX} exports are under way, which is the limit; try again when one has ended");
+            format!("{EXPORTS_MAX} exports are running, which is the limit; retry when one has ended");
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_exports", detail));
     };
     let snapshot = operator.store.snapshot().await?;
@@ -57,11 +57,11 @@ pub async fn export(
         };
         match ended {
             Ok(records) => tracing::info!(%revision, records, "exported"),
-            Err(error) => tracing::warn!(%revision, %error, "an export ended early"),
+            Err(error) => tracing::warn!(%revision, %error, "export failed"),
         }
         drop(place);
     });
-    // The last piece is empty. Without it the answer breaks off, so that no client takes it for whole.
+    // The last piece is empty. Without it the response is aborted, so that no client takes it for complete.
     let body = stream::unfold(Some(taken), |taken| async move {
         let mut taken: mpsc::Receiver<Bytes> = taken?;
         match taken.recv().await {

@@ -1,8 +1,8 @@
-//! Facts on their way out: the one place where a stored fact becomes the API's.
+//! Converts stored facts to API facts.
 //!
-//! A fact's id is the revision of its commit and a number within that. The number is stored with the facts
-//! ([`FactBatch::first`]), so that stream and audit trail name a fact alike. An event's own trail has no ids; they are
-//! looked up in the audit trail, whose keys begin with the time.
+//! A fact's id is the revision of its commit and a number within the commit. The number is stored with the facts
+//! ([`FactBatch::first`]), so that stream and audit trail give a fact the same id. An event's trail is stored without
+//! ids; they are looked up in the audit trail, whose keys begin with the time.
 
 use jiff::Timestamp;
 use notbefore_core::fact::CancelReason;
@@ -16,17 +16,16 @@ use wire::ActorKind;
 use super::tokens;
 use super::wire_names::WireName;
 
-/// How many records of the audit trail are looked at for the ids of one event's trail. A millisecond has more only where
-/// thousands of events start at once.
+/// Most records of the audit trail read to find the ids of one event's trail. A millisecond has more only if thousands
+/// of events start at the same time.
 const SCANNED_MAX: usize = 2_000;
 
-/// The facts of a batch with their ids, in order.
+/// The facts of a batch with their ids, sorted.
 pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (FactId, &Recorded<Fact>)> {
     let id = move |n| FactId { revision: revision.0, n };
     (batch.first..).map(id).zip(&batch.facts)
 }
 
-/// A fact as operators are shown it.
 pub fn present(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> wire::Fact {
     let (mut scope, mut operation, mut event) = (scope.map(ToString::to_string), None, None);
     let mut vms = Vec::new();
@@ -75,7 +74,7 @@ pub fn present(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -
     wire::Fact { id: Some(id), at: recorded.at, what, scope, operation, event, vms, by: actor(&recorded.by) }
 }
 
-/// An event's own trail, without ids.
+/// An event's trail, without ids.
 pub fn trail(scope: &ScopeId, event: &Event) -> Vec<wire::Fact> {
     let names = || event.resources.iter().map(|one| one.name.to_string()).collect();
     let one = |recorded: &Recorded<EventFact>| wire::Fact {
@@ -91,7 +90,7 @@ pub fn trail(scope: &ScopeId, event: &Event) -> Vec<wire::Fact> {
     event.trail.iter().map(one).collect()
 }
 
-/// Gives the facts of an event's trail the ids that the audit trail has for them.
+/// Adds the ids to the facts of an event's trail.
 pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Result<(), ReadError> {
     let mut left = SCANNED_MAX;
     let mut times: Vec<Timestamp> = trail.iter().map(|fact| fact.at).collect();
@@ -100,7 +99,7 @@ pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Resu
         let page = snapshot.scan(&records::facts_at(at), None, left).await?;
         left -= page.records.len();
         for (key, record) in &page.records {
-            // What another release wrote has no id.
+            // A record of another release may not be readable; its facts get no id.
             let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { continue };
             for (id, recorded) in numbered(record.revision, &batch) {
                 let stored = present(id, batch.scope.as_ref(), recorded);
@@ -121,7 +120,7 @@ pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Resu
     Ok(())
 }
 
-/// The first reads of an event that a record has and the one before it had not.
+/// The first reads of an event that are new in this record.
 pub fn reads(event: EventId, seen: &Seen) -> Vec<wire::Fact> {
     let one = |NewRead { vm, name }: &NewRead| {
         let SeenRead { at, version, .. } = seen.reads.iter().find(|read| read.vm == *vm)?;
@@ -139,7 +138,6 @@ pub fn reads(event: EventId, seen: &Seen) -> Vec<wire::Fact> {
     seen.added.iter().filter_map(one).collect()
 }
 
-/// Who did something.
 pub fn actor(actor: &Actor) -> wire::Actor {
     let bare = |kind: ActorKind| wire::Actor { name: kind.to_string(), kind, address: None };
     match actor {
@@ -173,7 +171,7 @@ fn of_event(cause: Cause, what: &EventFact) -> What {
         EventFact::EventCancelled { why } => {
             let why = match why {
                 CancelReason::Asked => None,
-                CancelReason::ResourcesGone => Some("none of its VMs is there and runs any more".to_owned()),
+                CancelReason::ResourcesGone => Some("all its VMs were removed or deallocated".to_owned()),
                 CancelReason::Redeployed { by_event } => {
                     Some(format!("the VM was redeployed by event {by_event}"))
                 }

@@ -1,4 +1,4 @@
-//! The pages that need no token: whether the service lives, whether it can do its work, what it has counted.
+//! The pages without a token: `/healthz`, `/readyz` and `/metrics`.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -7,12 +7,12 @@ use axum::response::{IntoResponse, Response};
 use super::Operator;
 use crate::metrics::Metrics;
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: the process is alive.
 pub async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: and its store takes what it is given. A clock that is not trusted keeps it from little.
+/// `GET /readyz`: the store accepts writes. A clock hold is reported, but the service stays ready.
 pub async fn readyz(State(operator): State<Operator>) -> Response {
     match (operator.engine.stats().store_error(), operator.engine.stats().clock_hold()) {
         (None, None) => "ready\n".into_response(),
@@ -22,14 +22,14 @@ pub async fn readyz(State(operator): State<Operator>) -> Response {
         }
         (Some(why), _) => {
             let text = format!(
-                "the store does not write: {why}; guests go on polling, changes are refused, and it is tried again every second\n"
+                "store is read-only: {why}; polls are still served, changes are refused; the service retries each second\n"
             );
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
     }
 }
 
-/// `GET /metrics`: aggregates, in Prometheus' text form; nothing per VM or event.
+/// `GET /metrics`: aggregates in OpenMetrics text format; nothing per VM or event.
 pub fn metrics(metrics: &Metrics) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], metrics.page()).into_response()

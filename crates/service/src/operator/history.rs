@@ -1,9 +1,9 @@
-//! `/v1/history`: events that have ended, in the order in which they did.
+//! `/v1/history`: ended events, sorted by end time.
 //!
-//! An index by time leads to the events. A filter looks at one event after the other; a request looks at no more
-//! than so many, and its cursor goes on from there, so that a rare kind of event is found page by page. A cursor
-//! is a place in the index: what ends meanwhile comes after it, and whoever goes through all pages sees each
-//! event once that had ended when the first was asked for.
+//! An index by time leads to the events. A request reads a limited number of index entries and checks each event
+//! against the filter. If it reaches the limit, it returns a cursor, so rare events are found page by page. A cursor is
+//! a position in the index. Events that end later sort after it, so a client that reads all pages gets each event that
+//! had ended at the first request exactly once.
 
 use axum::Json;
 use jiff::Timestamp;
@@ -20,42 +20,44 @@ use super::problem::{ApiResult, Problem};
 use super::visibility::CallerView;
 use super::{cursor, present};
 
-/// How many entries of the index are read at a time.
+/// Index entries per scan.
 const CHUNK: usize = 256;
-/// How many entries one request looks at: some tens of milliseconds' work, after which others have their turn.
+/// Most index entries that one request reads: some tens of milliseconds of work.
 const SCANNED_MAX: usize = 5_000;
 
-/// What the history takes.
+/// Query of the history.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    /// Only what ended at this time or later.
+    /// Only events that ended at this time or later.
     since: Option<Timestamp>,
-    /// Only what ended before this time.
+    /// Only events that ended before this time.
     until: Option<Timestamp>,
-    /// Only of this scope.
+    /// Only events of this scope.
     scope: Option<String>,
-    /// Only what happened to this VM: its id, its name, or the end of its path.
+    /// Only events that affected this VM: its id, its name, or the end of its path.
     vm: Option<String>,
-    /// Only what happened to VMs that were on this host.
+    /// Only events that affected VMs on this host.
     host: Option<String>,
-    /// Only of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
     #[serde(rename = "type")]
     event_type: Option<String>,
-    /// Only what ended so: `Completed` or `Cancelled`.
+    /// Only events with this outcome: `Completed` or `Cancelled`.
     outcome: Option<String>,
-    /// `oldest` first, or `newest`.
+    /// `oldest` first (default) or `newest` first.
     #[param(pattern = "^(oldest|newest)$")]
     order: Option<String>,
-    /// How many items.
+    /// Items per page; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// List events that have ended, oldest first unless said; a page may be short, and even empty, and have a next one
+/// List ended events
+///
+/// A page may be short or empty and still have a `next`.
 #[utoipa::path(get, path = "/history", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -66,7 +68,7 @@ pub async fn list(
     Ok(Json(search.page(&*snapshot, &|scope| caller_view.can_see(scope)).await?))
 }
 
-/// A query, understood.
+/// A parsed query.
 struct Search {
     filter: EventFilter,
     newest_first: bool,
@@ -76,10 +78,9 @@ struct Search {
     cursor: Option<Key>,
 }
 
-/// Which scopes exist for whoever asks.
+/// Whether the caller sees a scope.
 type ScopeFilter<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
 
-/// Which events are wanted.
 #[derive(Default)]
 struct EventFilter {
     scope: Option<ScopeId>,
@@ -91,7 +92,7 @@ struct EventFilter {
 
 enum VmFilter {
     Id(Uuid),
-    /// The end of a path, folded.
+    /// The end of a path, in lower case.
     Named(String),
 }
 
@@ -153,8 +154,8 @@ impl Search {
                 if self.is_past_the_end(key) {
                     return Ok(wire::Page { items, next: None, revision });
                 }
-                // A cursor must not name an event that does not exist for the caller, so a page that is cut short
-                // ends with a millisecond and not with an event.
+                // A cursor must not reveal an event that the caller does not see, so a page that ends at the scan limit
+                // ends at a millisecond and not at an event.
                 let before = at.as_deref().and_then(millisecond);
                 if scanned >= SCANNED_MAX && before != millisecond(key) {
                     return Ok(wire::Page {
@@ -182,7 +183,7 @@ impl Search {
         }
     }
 
-    /// A cursor behind everything that ended in a millisecond.
+    /// A cursor after all events that ended in a millisecond.
     fn cursor_after(&self, time: &str) -> String {
         if self.newest_first { cursor::encode(time) } else { cursor::encode(&format!("{time}/~")) }
     }
@@ -192,7 +193,7 @@ impl Search {
         end.is_some_and(|end| (key < &*end) == self.newest_first)
     }
 
-    /// The event that an entry of the index leads to, if it is wanted and exists for the caller.
+    /// Loads the event of an index entry, if it matches the filter and the caller sees it.
     async fn load_if_matching(
         &self,
         snapshot: &dyn Snapshot,
@@ -202,13 +203,13 @@ impl Search {
         let Some(id) = records::event_in_key(key) else { return Ok(None) };
         let past_key = records::past(id);
         let record = match snapshot.get(&past_key).await {
-            // The store has logged and counted it.
+            // The store has logged and counted the damage.
             Err(ReadError::Damaged { .. }) => None,
             record => record?,
         };
         let Some(record) = record else { return Ok(None) };
         let past = records::decode::<Past>(&past_key, &record.value)?;
-        // An entry that a process wrote just before it died; the event has ended later, under another.
+        // A process may write the entry and crash before the event ends; the event then ends later, with another entry.
         let stale = records::ended(past.ended_at, id) != key.into();
         if stale || !sees(&past.scope) || !self.filter.matches(&past) {
             return Ok(None);
@@ -236,7 +237,7 @@ impl EventFilter {
     }
 }
 
-/// An entry of the index up to its time: `ended/1474309787000`.
+/// The key of an index entry up to its time: `ended/1474309787000`.
 fn millisecond(key: &str) -> Option<&str> {
     key.strip_prefix(prefix::ENDED)?.split_once('/').map(|(time, _)| &key[..prefix::ENDED.len() + time.len()])
 }
@@ -264,7 +265,7 @@ mod tests {
 
     const BEGIN: i64 = 1_790_000_000_000;
 
-    /// The nth of many endings: one each 10 ms, of VM n % 1,000 on host n % 97, a thousandth of them cancelled.
+    /// The nth ended event: one every 10 ms, of VM n % 1,000 on host n % 97, a thousandth of them cancelled.
     fn past(n: u64) -> Past {
         let (name, cause) =
             (format!("vm-{}", n % 1_000), [Cause::HostReboot, Cause::Eviction][(n % 2) as usize]);
@@ -279,7 +280,7 @@ mod tests {
             outcome: if n.is_multiple_of(1_000) { Outcome::Cancelled } else { Outcome::Completed },
             ended_at: at,
             event: Event {
-                // In an order of its own, so that ids do not follow time.
+                // Ids are not in the order of time.
                 id: EventId(Uuid::from_u128(
                     u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
                 )),
@@ -310,7 +311,7 @@ mod tests {
         }
     }
 
-    /// All pages of a query, and how many there were; between two of them something else happens.
+    /// All items of a query and the number of pages; calls `between` after each page.
     async fn pages(
         store: &MemoryStore,
         query: impl Fn() -> ListQuery,
@@ -350,8 +351,8 @@ mod tests {
         })
         .await;
         let expected: Vec<Uuid> = (0..all.len() as u64).map(|n| past(n).event.id.0).collect();
-        assert!(all.len() as u64 >= MANY, "none is missing: {}", all.len());
-        assert!(ids(&all) == expected, "each once, in the order in which they ended");
+        assert!(all.len() as u64 >= MANY, "no event is missing: {}", all.len());
+        assert!(ids(&all) == expected, "each event once, sorted by end time");
 
         let newest = || ListQuery { order: Some("newest".into()), ..ListQuery::default() };
         let known = ended;
@@ -361,16 +362,16 @@ mod tests {
         })
         .await;
         let expected: Vec<Uuid> = (0..known).rev().map(|n| past(n).event.id.0).collect();
-        assert!(ids(&back) == expected, "what ends meanwhile disturbs no page");
+        assert!(ids(&back) == expected, "events that end between pages do not shift them");
 
-        // A rare kind of event: no request looks at all of them.
+        // Rare events: no request reads the whole index.
         let rare = || ListQuery { outcome: Some("cancelled".into()), ..ListQuery::default() };
         let (found, count) = pages(&store, rare, async || {}).await;
         let expected: Vec<Uuid> = (0..ended).step_by(1_000).map(|n| past(n).event.id.0).collect();
         assert!(ids(&found) == expected, "{} found", found.len());
         assert!(count >= (ended as usize) / SCANNED_MAX, "{count} pages");
 
-        // Filters leave what fits all of them.
+        // Filters are combined with AND.
         let at = |n: u64| Some(past(n).ended_at);
         let some = || ListQuery {
             since: at(10_000),
@@ -415,7 +416,7 @@ mod tests {
                 assert!(!theirs.contains(id), "{hidden}");
                 cursor = Some(next);
             }
-            assert_eq!(found, 400, "each of its own once, {order}");
+            assert_eq!(found, 400, "each visible event once, {order}");
             assert!(count >= 4, "{count} pages");
         }
     }

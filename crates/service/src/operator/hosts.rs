@@ -1,7 +1,7 @@
-//! `/v1/hosts`: the machines that VMs run on, and what is done to all the VMs of one.
+//! `/v1/hosts`: hosts, and operations on all VMs of a host.
 //!
-//! Counts come from the published view. Which VMs an operation reaches, and what it would come to, the engine
-//! says: it looks when it plans, so nobody is missed, or hit, who has moved since somebody looked here.
+//! Counts come from the published view. The engine determines the VMs of an operation when it plans it, so a VM that
+//! moves after the caller's last read is handled correctly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -35,15 +35,14 @@ use crate::hosts::Placements;
 use crate::names;
 use crate::view::{ScopeView, View};
 
-/// How many hosts' names are compared with one that does not exist; enough for a person's region, and some
-/// milliseconds at most.
+/// Most host names compared with an unknown one, for suggestions. Limits the work to a few milliseconds.
 const COMPARED_MAX: usize = 20_000;
-/// How many names are offered instead.
+/// Most suggestions.
 const SUGGESTIONS_MAX: usize = 3;
-/// How like a name must be to be offered, from 0 to 1.
+/// Smallest similarity of a suggestion, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.75;
 
-/// List the hosts that VMs are on, in the order of their names
+/// List hosts with VMs, sorted by name
 #[utoipa::path(get, path = "/hosts", tag = "hosts", params(PageQuery), responses((status = 200, body = wire::Page<Host>)))]
 pub async fn list(
     State(operator): State<Operator>,
@@ -59,7 +58,7 @@ pub async fn list(
     Ok(Json(wire::Page { items, next, revision }))
 }
 
-/// Show one host
+/// Show a host
 #[utoipa::path(get, path = "/hosts/{host}", tag = "hosts", params(("host" = String, Path)), responses((status = 200, body = Host)))]
 pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) -> ApiResult<Host> {
     let (view, now) = (operator.views.newest(), operator.clock.now());
@@ -69,7 +68,7 @@ pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) ->
     }
 }
 
-/// Announce to all VMs of a host what is about to happen to it, or say what that would come to
+/// Schedule an operation on a host for all its VMs, or return its plan
 #[utoipa::path(post, path = "/hosts/{host}/{verb}", tag = "hosts",
     params(("host" = String, Path), ("verb" = inline(wire::HostVerb), Path)),
     request_body = Option<HostAction>,
@@ -91,7 +90,7 @@ pub async fn act(
     Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 
-/// What an operation on a host would be, and how that is shown.
+/// Plans an operation on a host.
 async fn preview(
     operator: &Operator,
     by: Actor,
@@ -105,8 +104,9 @@ async fn preview(
     Ok((preview.operation, shown))
 }
 
-/// Say what the same action on several hosts would come to: what each, how many VMs of a scope are hit at once, and which
-/// host waits for which
+/// Plan the same action on several hosts
+///
+/// Returns each host's plan, how many VMs of a scope are affected at the same time, and which host waits for which.
 #[utoipa::path(post, path = "/hosts/plan", tag = "hosts", request_body = HostsAction, responses((status = 200, body = HostsPlan)))]
 pub async fn plan_several(State(operator): State<Operator>, change: Change) -> ApiResult<HostsPlan> {
     change.reject_preconditions()?;
@@ -131,8 +131,8 @@ pub async fn plan_several(State(operator): State<Operator>, change: Change) -> A
     Ok(Json(HostsPlan { scopes, waits, hosts: plans.into_iter().map(|(_, plan)| plan).collect() }))
 }
 
-/// Compares operations on several hosts: events in different update domains of a scope take turns there, in the order of
-/// the list; those of one and the same update domain do not.
+/// Compares operations on several hosts. Events in different update domains of a scope take turns, in the order of the
+/// list; events in the same update domain do not.
 fn impact(operations: &[&Operation], size: impl Fn(&ScopeId) -> usize) -> (Vec<ScopeImpact>, Vec<HostWait>) {
     let mut by_scope: BTreeMap<&ScopeId, Vec<OnHost>> = BTreeMap::new();
     for (place, operation) in operations.iter().enumerate() {
@@ -184,13 +184,13 @@ fn impact(operations: &[&Operation], size: impl Fn(&ScopeId) -> usize) -> (Vec<S
     (impacts, waits.collect())
 }
 
-/// What one host of several has in a scope.
+/// One host's share of a scope.
 struct OnHost {
-    /// Its place in the list.
+    /// Index in the request.
     place: usize,
     /// Whether its events start together.
     as_a_whole: bool,
-    /// How many VMs it has in each update domain.
+    /// Number of VMs by update domain.
     vms: BTreeMap<u32, usize>,
 }
 
@@ -242,7 +242,7 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
     }
 }
 
-/// A problem with a host that does not exist, with the names that are most like it.
+/// Adds the most similar host names to the problem.
 fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
     problem.with_candidates("unknown_host", || {
         let folded = host.to_lowercase();
@@ -256,7 +256,7 @@ fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
     })
 }
 
-/// The operations on hosts that are not closed.
+/// Open operations by host.
 fn open_operations(view: &View) -> HashMap<&str, Vec<Uuid>> {
     let mut open: HashMap<&str, Vec<Uuid>> = HashMap::new();
     for (id, held) in view.operations_after(None) {
@@ -299,7 +299,7 @@ fn host_summary(
     host
 }
 
-/// What an operation that was worked out would come to, in the words of the API.
+/// The API's form of a preview.
 fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan {
     let Preview { operation, deallocated, refused } = preview;
     let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
@@ -321,7 +321,7 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
         events: Vec::new(),
         operations: open_operations(view).get(host).cloned().unwrap_or_default(),
     };
-    // Parts are in the order of their scopes.
+    // Parts are sorted by scope.
     for parts in operation.targets.chunk_by(|one, two| one.scope == two.scope) {
         plan.scopes += 1;
         let scope = parts.first().and_then(|part| view.scope(&part.scope));
@@ -354,7 +354,7 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
     plan
 }
 
-/// What the gate between update domains will make an event wait for, as far as can be told beforehand.
+/// The update domains that an event will have to wait for, as far as known in advance.
 fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target) -> Option<String> {
     if !operation.cause.waits_for_other_update_domains() || part.refused.is_some() {
         return None;
@@ -367,6 +367,6 @@ fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target) -> Option<
     let others = operation.other_update_domains(part);
     let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let domains = if others.len() == 1 { "domain" } else { "domains" };
-    let turn = format!("its turn with update {domains} {list} of the scope: they go one after the other");
+    let turn = format!("its turn: update {domains} {list} of the scope must not be down at the same time");
     (!others.is_empty()).then_some(turn)
 }

@@ -1,9 +1,7 @@
-//! The API's own description, in OpenAPI 3.1. It is put together from the very routes that the server serves and
-//! from the types that cross the wire, so it cannot name a page that is not there; a copy is checked in as
-//! `docs/openapi.json`, and a test says when the two differ.
+//! The OpenAPI 3.1 description of the API. It is generated from the server's routes and the wire types, so it lists
+//! exactly the routes that exist. A copy is in `docs/openapi.json`; a test fails if the two differ.
 //!
-//! What every call shares is added here and not at each of them: the token, the headers that make a change
-//! safe to repeat, and the one form in which anything can go wrong.
+//! This module adds what all calls have in common: the token, the headers for safe retries, and the error response.
 
 use std::sync::LazyLock;
 
@@ -18,28 +16,28 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The name of the token among the ways to prove who one is.
+/// The name of the security scheme.
 const TOKEN: &str = "token";
-/// The name under which answers refer to a problem.
+/// The name of the error schema.
 const PROBLEM: &str = "Problem";
 
 const DESCRIPTION: &str = "\
-Scheduled Events for virtual machines: announce what is about to happen to a VM, see who has heard and approved, \
+Scheduled Events for virtual machines: announce maintenance to VMs, see which VMs have read and approved an event, \
 and carry it out.\n\n\
-Every call wants a token. Every error is `application/problem+json` with a stable `code`. Lists take `limit` and \
-answer `next`, to be given back as `cursor`. A change that carries an `Idempotency-Key` may be repeated: it takes \
-effect once. Fields that a request does not have are refused.";
+Every call needs a token. Every error is `application/problem+json` with a stable `code`. Lists take `limit` and \
+return `next`; pass it as `cursor` to get the next page. A change with an `Idempotency-Key` can be repeated and takes \
+effect once. Requests with unknown fields are refused.";
 
 /// `GET /v1/openapi.json`
 #[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, description = "This description", body = Object)))]
 pub async fn show() -> Response {
-    // Made once: it takes milliseconds, and any token may ask for it.
+    // Generated once: it takes milliseconds.
     static DESCRIPTION: LazyLock<Bytes> =
         LazyLock::new(|| serde_json::to_vec(&super::description()).unwrap_or_default().into());
     ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION.clone()).into_response()
 }
 
-/// Completes what the routes say of themselves.
+/// Adds what all calls have in common.
 pub fn complete(api: &mut OpenApi) {
     api.info = InfoBuilder::new()
         .title("notbefore")
@@ -64,14 +62,14 @@ fn complete_item(path: &str, item: &mut PathItem) {
     let changes = [&mut item.post, &mut item.put, &mut item.delete];
     for operation in changes.into_iter().flatten() {
         let key = format!("^[A-Za-z0-9._-]{{1,{IDEMPOTENCY_KEY_MAX}}}$");
-        let repeat = "Makes the request safe to repeat for a day; a GUID does well";
-        let compare = "The ETag that was read: refuses a change of what has changed since";
+        let repeat = "Makes a repeated request happen once, for a day; use for example a GUID";
+        let compare = "The ETag that was read: the change is refused if the resource has changed since";
         let parameters = operation.parameters.get_or_insert_default();
         parameters.push(header_parameter(IDEMPOTENCY_KEY, &key, repeat));
         parameters.push(header_parameter("If-Match", r#"^"[0-9]{1,18}"$"#, compare));
     }
     if let Some(put) = &mut item.put {
-        let absent = "`*` refuses a change of what exists; not together with If-Match";
+        let absent = "`*`: the change is refused if the resource exists; not together with If-Match";
         put.parameters.get_or_insert_default().push(header_parameter("If-None-Match", r"^\*$", absent));
     }
     let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
@@ -81,7 +79,7 @@ fn complete_item(path: &str, item: &mut PathItem) {
     }
 }
 
-/// What a generated client calls a call: `list` of `/v1/events` is `events_list`. No two may have the same name.
+/// A unique operation id: `list` of `/v1/events` is `events_list`. Generated clients name their methods by it.
 fn unique_id(path: &str, name: &str) -> String {
     let noun = path.split(['/', '.']).find(|part| !part.is_empty() && *part != "v1").unwrap_or_default();
     if noun == name { name.to_owned() } else { format!("{noun}_{name}") }
@@ -90,7 +88,7 @@ fn unique_id(path: &str, name: &str) -> String {
 fn add_problem(operation: &mut Operation) {
     let problem = ContentBuilder::new().schema(Some(RefOr::Ref(Ref::from_schema_name(PROBLEM)))).build();
     let response = ResponseBuilder::new()
-        .description("It could not be done: the problem says why, and what to do")
+        .description("The request failed: the problem says why, and what to do")
         .content("application/problem+json", problem)
         .build();
     operation.responses.responses.insert("default".to_owned(), RefOr::T(response));

@@ -23,7 +23,7 @@ fn parse(text: &str) -> Result<OperationId, Problem> {
     Uuid::parse_str(text).map(OperationId).map_err(|_| unknown())
 }
 
-/// List operations that are not closed
+/// List open operations
 #[utoipa::path(get, path = "/operations", tag = "operations", params(PageQuery), responses((status = 200, body = wire::Page<wire::Operation>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -38,13 +38,13 @@ pub async fn list(
     Ok(Json(wire::Page { items, next, revision: caller_view.revision }))
 }
 
-/// Show an operation and its parts, also when it is closed
+/// Show an operation and its parts, open or closed
 #[utoipa::path(get, path = "/operations/{operation}", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn show(caller_view: CallerView, Path(operation): Path<String>) -> ApiResult<wire::Operation> {
     Ok(Json(caller_view.show_operation(parse(&operation)?).await?))
 }
 
-/// Call off whatever of an operation has not begun
+/// Cancel the events of an operation that have not started
 #[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn cancel(
     caller_view: CallerView,
@@ -54,8 +54,9 @@ pub async fn cancel(
     acted(caller_view, change, &id, CallerView::permit_on_operation, OperationCommand::Cancel).await
 }
 
-/// Start all events of an operation now: those of a host's reboot or freeze in all scopes at once, those of any other
-/// where they are in one scope
+/// Start all events of an operation now
+///
+/// For the reboot or freeze of a host, in all its scopes at once. Other operations must have all events in one scope.
 #[utoipa::path(post, path = "/operations/{operation}/start", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn start(
     caller_view: CallerView,
@@ -65,7 +66,7 @@ pub async fn start(
     acted(caller_view, change, &id, CallerView::permit_to_start_or_complete, OperationCommand::Start).await
 }
 
-/// Say that all of an operation was carried out; every event of it must have started
+/// Complete an operation as a whole; all its events must have started
 #[utoipa::path(post, path = "/operations/{operation}/complete", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
 pub async fn complete(
     caller_view: CallerView,
@@ -75,7 +76,7 @@ pub async fn complete(
     acted(caller_view, change, &id, CallerView::permit_to_start_or_complete, OperationCommand::Complete).await
 }
 
-/// Sends a command about a whole operation, and shows what the operation is then.
+/// Sends a command about an operation, and shows the operation afterwards.
 async fn acted(
     mut caller_view: CallerView,
     change: Change,
@@ -84,12 +85,12 @@ async fn acted(
     command: fn(OperationId) -> OperationCommand,
 ) -> ApiResult<wire::Operation> {
     let id = parse(operation)?;
-    // What does not exist for the caller is answered so whatever else is wrong with the request.
+    // An operation that the caller does not see is 404, whatever else is wrong with the request.
     let permit = permit(&caller_view, id);
     let command = permit.and_then(|permit| change.reject_preconditions().map(|()| (permit, command(id))));
     let answer = caller_view.ask(change, command).await;
     if let Err(problem) = answer {
-        // The engine forgets an operation that has closed; the store does not.
+        // The engine drops closed operations; the store keeps them.
         return Err(match caller_view.show_operation(id).await {
             Ok(closed) if problem.is("unknown_operation") => {
                 let how = if closed.cancelled { "called off" } else { "done" };
@@ -102,7 +103,7 @@ async fn acted(
     Ok(Json(caller_view.show_operation(id).await?))
 }
 
-/// An operation as it is stored, open or closed.
+/// Loads an open or closed operation.
 pub async fn stored(operator: &Operator, view: &View, id: OperationId) -> Result<Arc<Operation>, Problem> {
     if let Some(held) = view.operation(id) {
         return Ok(Arc::clone(&held.value));
@@ -112,7 +113,7 @@ pub async fn stored(operator: &Operator, view: &View, id: OperationId) -> Result
     Ok(Arc::new(records::decode::<Operation>(&key, &record.value)?))
 }
 
-/// An operation, open or closed, with all of its parts: for those who see everything.
+/// An open or closed operation with all its parts, for callers that see everything.
 pub async fn present(operator: &Operator, id: OperationId) -> Result<wire::Operation, Problem> {
     let view = operator.views.newest();
     let operation = stored(operator, &view, id).await?;

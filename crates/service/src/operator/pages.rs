@@ -1,4 +1,4 @@
-//! Lists: how long a page is and where the next one begins.
+//! Pagination: page sizes and cursors.
 
 use std::ops::Bound;
 
@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 use super::cursor;
 use super::problem::Problem;
 
-/// A request's query, or the problem with it.
+/// Extractor for the query; answers with a problem if it is not valid.
 pub struct Params<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -22,26 +22,25 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let query = Query::<T>::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|rejection| {
-            let detail = format!("the query is not as it should be: {}", rejection.body_text());
+            let detail = format!("the query is not valid: {}", rejection.body_text());
             Problem::bad_request("bad_query", detail)
         })
     }
 }
 
-/// The part of a query that every list takes.
+/// Query parameters of all lists.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
-    /// How many items.
+    /// Items per page; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// `next` of the previous page.
     pub cursor: Option<String>,
 }
 
 impl PageQuery {
-    /// How many items the caller gets.
     pub fn limit(&self) -> Result<usize, Problem> {
         match self.limit {
             None => Ok(PAGE_DEFAULT),
@@ -53,31 +52,30 @@ impl PageQuery {
         }
     }
 
-    /// The name of the last item of the page before.
+    /// The name of the previous page's last item.
     pub fn after(&self) -> Result<Option<String>, Problem> {
         self.cursor.as_deref().map(|text| cursor::decode(text).ok_or_else(bad_cursor)).transpose()
     }
 }
 
-/// The scope that a query or a cursor names.
+/// Parses the scope in a query or a cursor.
 pub fn scope(text: Option<&str>) -> Result<Option<ScopeId>, Problem> {
     let path = text.map(str::parse::<ScopePath>).transpose().map_err(Refusal::Name)?;
     Ok(path.map(|path| path.id()))
 }
 
-/// The scope and the name that the cursor of a list of VMs or events names.
+/// The scope and the name in the cursor of a list of VMs or events.
 pub fn in_scope(after: Option<&str>) -> Result<Option<(&str, &str)>, Problem> {
     after.map(|name| cursor::in_scope(name).ok_or_else(bad_cursor)).transpose()
 }
 
-/// Where a list begins that goes on with a scope.
+/// The lower bound of a list that starts with a scope.
 pub fn from(scope: Option<&ScopeId>) -> Bound<&str> {
     scope.map_or(Bound::Unbounded, |id| Bound::Included(id.as_str()))
 }
 
-/// The problem with a cursor that is none.
 pub fn bad_cursor() -> Problem {
-    Problem::bad_request("bad_cursor", "this cursor was not made by the service; begin without one")
+    Problem::bad_request("bad_cursor", "this cursor is not valid; start without one")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The parts of a path that a route names, with a problem where they cannot be read.
+//! Extractor for path parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 
-/// The same as axum's, whose own refusal is plain text: a part that is not UTF-8 once it is decoded gets a problem.
+/// Like axum's, but answers with a problem instead of plain text if a decoded parameter is not UTF-8.
 pub struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {

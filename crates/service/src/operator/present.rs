@@ -1,4 +1,4 @@
-//! From the domain's types to the API's: what an operator is shown.
+//! Converts domain types to API types.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -19,10 +19,9 @@ use crate::delivery::VmPolls;
 use crate::names;
 use crate::view::{ScopeView, View};
 
-/// How many of the things that an operation waits for are named.
+/// Most blockers listed for an operation.
 const BLOCKERS_NAMED_MAX: usize = 3;
 
-/// A scope.
 pub fn scope(view: &ScopeView) -> wire::Scope {
     let Scope { path, kind, policy, incarnation, members, events, origin, .. } = &*view.scope;
     wire::Scope {
@@ -45,7 +44,7 @@ fn wire_policy(policy: &Policy) -> wire::Policy {
     }
 }
 
-/// A VM.
+/// None if the VM is not in the scope.
 pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wire::Vm> {
     let member = scope.member(id)?;
     let addresses = view.addresses(id).iter().map(Address::to_string).collect();
@@ -78,20 +77,18 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
     })
 }
 
-/// A view at one moment, on its way to a caller who sees some scopes of it.
+/// What the presentation of a page needs: the view, the caller's visibility, the time, and caches.
 pub struct PresentContext<'a> {
     view: &'a View,
     sees: Box<dyn Fn(&ScopeId) -> bool + 'a>,
     now: Timestamp,
-    /// What holds host operations back; worked out when the first event asks.
+    /// Computed when the first event needs it.
     hosts: OnceCell<HostOperations>,
-    /// What [`parts_to_approve`] has found: the events of a page are often parts of one operation, and each would
-    /// have all of them counted again.
+    /// Cache of [`parts_to_approve`], because events of a page are often parts of the same operation.
     to_approve: RefCell<HashMap<OperationId, Option<usize>>>,
 }
 
 impl<'a> PresentContext<'a> {
-    /// None is shown yet.
     pub fn new(view: &'a View, sees: impl Fn(&ScopeId) -> bool + 'a, now: Timestamp) -> Self {
         Self { view, sees: Box::new(sees), now, hosts: OnceCell::new(), to_approve: RefCell::default() }
     }
@@ -110,7 +107,7 @@ impl<'a> PresentContext<'a> {
         self.view.scope(id).map(|scope| &*scope.scope)
     }
 
-    /// What keeps a host operation from starting now, in words; nothing where it is not due.
+    /// What blocks a host operation, as text; none if it is not due or not blocked.
     fn host_waits_for(&self, id: OperationId) -> Option<String> {
         let hosts = self.hosts();
         hosts.due(id).filter(|due| due.reason(self.now).is_some())?;
@@ -126,7 +123,7 @@ impl<'a> PresentContext<'a> {
         Some(words.join(", ")).filter(|words| !words.is_empty())
     }
 
-    /// A blocker, without what it would tell of scopes that do not exist for the caller.
+    /// A blocker as text, without details about scopes that the caller does not see.
     fn blocker(&self, blocker: Blocker) -> String {
         match blocker {
             Blocker::Event { event, update_domain } => {
@@ -158,7 +155,6 @@ impl<'a> PresentContext<'a> {
     }
 }
 
-/// A live event.
 pub fn event(context: &PresentContext<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
     wire::Event {
         started_at: match event.phase {
@@ -171,7 +167,6 @@ pub fn event(context: &PresentContext<'_>, scope: &ScopeView, event: &Event) -> 
     }
 }
 
-/// An ended event.
 pub fn past(past: &Past, revision: u64) -> wire::Event {
     let is_start = |fact: &&Recorded<EventFact>| matches!(fact.fact, EventFact::EventStarted { .. });
     wire::Event {
@@ -213,25 +208,26 @@ fn common(path: &str, scope: &ScopeId, event: &Event) -> wire::Event {
     }
 }
 
-/// A VM of an event.
 pub fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
     wire::Resource { vm: resource.vm.0, name: resource.name.to_string(), host: resource.host.clone() }
 }
 
-/// What an event waits for, so that nobody has to work it out from the rules.
+/// What an event waits for, as text, with the command that continues it.
 fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> String {
     match &event.phase {
         Phase::Started { run: Run::Simulated { ends_at }, .. } => {
             format!("its simulated end at {ends_at:.0}, or 'notbefore event complete'")
         }
         Phase::Started { run: Run::Manual, .. } => {
-            "somebody to complete it: 'notbefore event complete'".to_owned()
+            "an operator to complete it: 'notbefore event complete'".to_owned()
         }
         Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
         Phase::Scheduled { ready: Some(_), .. } if event.joint_start => {
-            format!("its operation to be started: 'notbefore operation start {}'", event.operation)
+            format!("an operator to start its operation: 'notbefore operation start {}'", event.operation)
         }
-        Phase::Scheduled { ready: Some(_), .. } => "somebody to start it: 'notbefore event start'".to_owned(),
+        Phase::Scheduled { ready: Some(_), .. } => {
+            "an operator to start it: 'notbefore event start'".to_owned()
+        }
         Phase::Scheduled { .. } if event.joint_start => host_part_waits_for(context, event),
         Phase::Scheduled { not_before, approval, released, .. } => {
             let parts = context.hosts().parts_in(&scope.id());
@@ -250,7 +246,7 @@ fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> Stri
     }
 }
 
-/// What a part of a host operation waits for: all of the operation does.
+/// What an event of a host operation waits for: the whole operation waits for the same.
 fn host_part_waits_for(context: &PresentContext<'_>, event: &Event) -> String {
     let Some(due) = context.hosts().due(event.operation) else {
         return "its operation, which starts as a whole".to_owned();
@@ -275,8 +271,8 @@ fn other_approvals(context: &PresentContext<'_>, operation: OperationId) -> Stri
     }
 }
 
-/// How many parts of an operation nobody has approved yet, as their scopes have it; none for somebody who does not
-/// see all of them.
+/// Number of an operation's parts that are not approved yet, according to their scopes; none if the caller does not
+/// see all parts.
 fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId) -> bool) -> Option<usize> {
     let Some(operation) = view.operation(operation) else { return Some(0) };
     if !operation.value.targets.iter().all(|target| sees(&target.scope)) {
@@ -289,7 +285,7 @@ fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId)
     Some(operation.value.targets.iter().filter(waiting).count())
 }
 
-/// An operation, with where its parts stand now.
+/// An operation, with the current state of its parts.
 pub fn operation(context: &PresentContext<'_>, operation: &Operation) -> wire::Operation {
     let targets: Vec<_> = operation.targets.iter().map(|one| target(context, operation, one)).collect();
     wire::Operation {
@@ -318,7 +314,7 @@ pub fn operation(context: &PresentContext<'_>, operation: &Operation) -> wire::O
     }
 }
 
-/// Whether all events of an operation that are live began without waiting for NotBefore, which then means nothing.
+/// Whether all live events of an operation started without waiting for NotBefore; then NotBefore is not shown.
 fn began_at_once(context: &PresentContext<'_>, operation: &Operation) -> bool {
     let events =
         operation.targets.iter().filter_map(|target| context.scope(&target.scope)?.event(target.event));
@@ -333,7 +329,7 @@ fn began_at_once(context: &PresentContext<'_>, operation: &Operation) -> bool {
 fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {
     let scope = context.scope(&target.scope);
     let event = scope.and_then(|scope| scope.event(target.event));
-    // The scope knows how an event ended before the operation does.
+    // The scope has an event's outcome before the operation has it.
     let ended = scope.and_then(|scope| scope.ended.iter().find(|one| one.event == target.event));
     let outcome = target.outcome.or(ended.map(|one| one.outcome));
     let is_over = target.state == TargetState::Ended || ended.is_some() || scope.is_none();
@@ -345,7 +341,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         None if target.refused.is_some() => (Status::Refused, State::Refused),
         None if outcome == Some(Outcome::Completed) => (Status::Completed, State::Completed),
         None if outcome == Some(Outcome::Cancelled) => (Status::Cancelled, State::Cancelled),
-        // Its scope was never told.
+        // Cancelled before its scope had the event.
         None if operation.cancelled_by.is_some() => (Status::Cancelled, State::Cancelled),
         None if operation.state == OperationState::Opening && !is_over => (Status::Opening, State::Opening),
         None => (Status::Ended, State::Ended),
@@ -371,7 +367,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
 
 fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
     let mut progress = wire::OperationProgress { events: targets.len(), ..Default::default() };
-    // Parts are in the order of their scopes.
+    // Parts are sorted by scope.
     for scope in targets.chunk_by(|one, two| one.scope == two.scope) {
         progress.scopes += 1;
         progress.scopes_told +=
@@ -395,7 +391,7 @@ fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
     progress
 }
 
-/// The scope's kind that a request names.
+/// Parses the kind of a scope in a request.
 pub fn kind(word: &wire::ScopeKind) -> Result<ScopeKind, Problem> {
     word.as_str().parse().map_err(|error| Problem::bad_request("bad_kind", format!("kind {error}")))
 }
@@ -458,7 +454,7 @@ mod tests {
         };
         let context = PresentContext::new(&view, sees, Timestamp::UNIX_EPOCH);
         for _ in 0..PARTS {
-            assert_eq!(context.parts_to_approve(id), Some(0), "none of its scopes is there");
+            assert_eq!(context.parts_to_approve(id), Some(0), "none of its scopes exists");
         }
         assert_eq!(looks.get(), PARTS);
     }

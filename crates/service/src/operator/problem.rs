@@ -1,8 +1,7 @@
-//! Every error of the API, as `application/problem+json` with a stable code. This is the one place that
-//! decides which failure is which HTTP status.
+//! Errors of the API, as `application/problem+json` with stable codes. Maps each failure to its HTTP status.
 //!
-//! What went wrong inside the service has two messages: the caller reads what it means for the request and what to do, the
-//! log has the reason, which may name files and records.
+//! An internal failure has two messages. The caller reads what it means for the request and what to do. The log has
+//! the reason, which may contain file names and record keys.
 
 use std::error::Error as _;
 use std::fmt;
@@ -19,14 +18,13 @@ use notbefore_wire::operator as wire;
 
 use crate::names::NameError;
 
-/// What a caller reads of a record that cannot be read.
+/// The detail for a record that cannot be read.
 const BAD_RECORD: &str =
     "a record of it cannot be read; the service's log names the record, 'notbefore check' lists all damage";
 
-/// What most handlers answer.
 pub type ApiResult<T> = Result<Json<T>, Problem>;
 
-/// An error on its way out.
+/// An error response.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -34,19 +32,18 @@ pub struct Problem {
     detail: String,
     candidates: Vec<String>,
     hidden: bool,
-    /// In seconds.
+    /// Retry-After, in seconds.
     retry_after: Option<NonZeroU32>,
 }
 
-/// What the audit trail keeps of an answer that refused somebody something; it travels beside the response.
+/// Marks a response as a refusal for the audit trail (a response extension).
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// The problem's code, or `hidden` for what is there and not below the caller's paths.
+    /// The problem's code, or `hidden` for a resource outside the caller's paths.
     pub code: String,
 }
 
 impl Problem {
-    /// A problem of one's own.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
         let passes = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
         Self {
@@ -59,31 +56,31 @@ impl Problem {
         }
     }
 
-    /// A failure of the service's own: `why` is for the log alone.
+    /// An internal failure: `why` is only logged.
     fn internal(status: StatusCode, code: &str, detail: &str, why: &dyn fmt::Display) -> Self {
-        tracing::warn!(target: "notbefore::operator", code, %why, "a request failed");
+        tracing::warn!(target: "notbefore::operator", code, %why, "request failed");
         Self::new(status, code, detail)
     }
 
-    /// Too many requests; one may come again after a while.
+    /// 429 with `Retry-After`.
     pub fn too_many(code: &str, detail: impl Into<String>, retry_after: Duration) -> Self {
-        // Whole seconds, and never too soon.
+        // Whole seconds, rounded up.
         let seconds = u32::try_from(retry_after.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
         let retry_after = NonZeroU32::new(seconds).or(Some(NonZeroU32::MIN));
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
     }
 
-    /// A request that cannot be understood.
+    /// 400.
     pub fn bad_request(code: &str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// Whether it is of this kind.
+    /// Whether the problem has this code.
     pub fn is(&self, code: &str) -> bool {
         self.code == code
     }
 
-    /// Names what was perhaps meant, where the problem is of this kind.
+    /// Adds suggestions if the problem has this code.
     pub fn with_candidates(mut self, code: &str, candidates: impl FnOnce() -> Vec<String>) -> Self {
         if self.code == code {
             self.candidates = candidates();
@@ -94,18 +91,18 @@ impl Problem {
         self
     }
 
-    /// Something that the caller may see and not do; the detail names the role that is needed.
+    /// 403; the detail names the role needed.
     pub fn not_permitted(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "not_permitted", detail)
     }
 
-    /// The same problem, about something that is there and does not exist for this caller. The caller cannot
-    /// tell the difference; the audit trail can.
+    /// Marks the problem as one about an existing resource that the caller must not see. The response is the same as
+    /// for a missing one; the audit trail records the difference.
     pub fn hide_existence(self, hidden: bool) -> Self {
         Self { hidden, ..self }
     }
 
-    /// Something that is not there.
+    /// 404.
     pub fn not_found(code: &str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
@@ -141,7 +138,7 @@ impl IntoResponse for Problem {
 
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
-        // Guests alone are told so, at their own server.
+        // Only guests get this refusal, from the guest listener.
         Refusal::UnknownCaller(_) => StatusCode::FORBIDDEN,
         Refusal::UnknownEvent(_)
         | Refusal::UnknownVm(_)
@@ -202,7 +199,7 @@ impl From<Failure> for Problem {
             Failure::Refused(refusal) => refusal.into(),
             Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, failure.to_string()),
             Failure::Unavailable(_) | Failure::OutcomeUnknown(_) => {
-                // What it says is for the caller; its cause is for the log, where there is one.
+                // The message goes to the caller, the cause to the log.
                 let why = failure.source().map(ToString::to_string);
                 let why = why.unwrap_or_else(|| failure.to_string());
                 Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, &failure.to_string(), &why)

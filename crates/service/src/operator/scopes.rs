@@ -23,18 +23,18 @@ use crate::names;
 
 type ScopeParts = Path<(String, String, String)>;
 
-/// A scope's path, for the API's description.
+/// A scope's path, for OpenAPI.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "the fields are read by the derive alone")]
+#[expect(dead_code, reason = "only the derive reads the fields")]
 struct ScopeParams {
-    /// `default` unless said.
+    /// The subscription in the scope's path; usually `default`.
     #[param(pattern = "^[A-Za-z0-9._-]{1,80}$")]
     subscription: String,
-    /// `default` unless said.
+    /// The group in the scope's path; usually `default`.
     #[param(pattern = "^[A-Za-z0-9._-]{1,80}$")]
     group: String,
-    /// The scope's own name.
+    /// The scope's name.
     #[param(pattern = "^[A-Za-z0-9._-]{1,80}$")]
     scope: String,
 }
@@ -46,7 +46,7 @@ fn path(Path((subscription, group, name)): ScopeParts) -> Result<ScopePath, Prob
     Ok(ScopePath { subscription: part(subscription)?, group: part(group)?, name: part(name)? })
 }
 
-/// List scopes, in the order of their paths
+/// List scopes, sorted by path
 #[utoipa::path(get, path = "/scopes", tag = "scopes", params(PageQuery), responses((status = 200, body = wire::Page<wire::Scope>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -67,22 +67,22 @@ pub async fn show(caller_view: CallerView, parts: ScopeParts) -> Result<Response
     Ok((super::vms::etag(scope.revision), Json(present::scope(scope))).into_response())
 }
 
-/// What `PUT` takes.
+/// Query of `PUT`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PutQuery {
-    /// Whether VMs that an earlier fleet file added and this one does not name are removed.
+    /// Remove VMs that an earlier fleet file added and this one does not contain.
     #[serde(default)]
     prune: bool,
-    /// Whether this is a fleet file's: then a later one may prune it.
+    /// The request comes from a fleet file: a later one may prune what it adds.
     #[serde(default)]
     fleet: bool,
 }
 
-/// Make a scope as described, with its VMs
+/// Create or update a scope and its VMs
 ///
-/// `If-None-Match: *` makes it only where there is none.
+/// With `If-None-Match: *` the scope is only created, not updated.
 #[utoipa::path(put, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, PutQuery), request_body = wire::ScopeSpec, responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn put(
     mut caller_view: CallerView,
@@ -107,17 +107,17 @@ fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Resul
     })
 }
 
-/// What `DELETE` takes.
+/// Query of `DELETE`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveQuery {
-    /// Whether only the VMs go that a fleet file added; the scope stays if others are left.
+    /// Remove only VMs that a fleet file added. The scope stays if it has others.
     #[serde(default)]
     fleet: bool,
 }
 
-/// Remove a scope and its VMs, at once and without events
+/// Remove a scope and its VMs immediately, without events
 #[utoipa::path(delete, path = "/scopes/{subscription}/{group}/{scope}", tag = "scopes", params(ScopeParams, RemoveQuery), responses((status = 200, body = wire::ScopeOutcome)))]
 pub async fn remove(
     mut caller_view: CallerView,
@@ -131,9 +131,9 @@ pub async fn remove(
     Ok(outcome(path, caller_view.ask(change, Ok((permit, command))).await?))
 }
 
-/// Say what `PUT` would come to, or `DELETE` where there is no body, and change nothing
+/// Plan a `PUT`, or a `DELETE` if there is no body, and change nothing
 ///
-/// Give the plan's `revision` with the change (`If-Match`, or `If-None-Match: *` for 0) to carry out what was planned.
+/// To apply exactly this plan, send its `revision` with the change (`If-Match`, or `If-None-Match: *` for 0).
 #[utoipa::path(post, path = "/scopes/{subscription}/{group}/{scope}/plan", tag = "scopes", params(ScopeParams, PutQuery), request_body = Option<wire::ScopeSpec>, responses((status = 200, body = ScopePlan)))]
 pub async fn plan(
     mut caller_view: CallerView,
@@ -170,7 +170,7 @@ fn shown_plan(caller_view: &CallerView, plan: &notbefore_engine::ScopePlan) -> S
             .collect(),
         removed_vms: names(&plan.removed_vms),
         vms: plan.vms,
-        // The VM that stands in for a fleet may be in a scope that the caller does not see.
+        // The example VM may be in a scope that the caller does not see.
         ended: plan.ended.iter().filter(|event| caller_view.can_see(&event.scope.id())).map(ended).collect(),
         taken: plan
             .taken
@@ -212,10 +212,10 @@ fn policy(policy: &wire::Policy) -> Policy {
     }
 }
 
-/// The longest name of a host or zone: as long as a host name can usefully be.
+/// Longest name of a host or zone.
 const LOCATION_CHARS_MAX: usize = 128;
 
-/// A host's or zone's name, checked.
+/// Checks the name of a host or zone.
 pub fn checked_location(text: &str) -> Result<String, Problem> {
     let fits =
         (1..=LOCATION_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
@@ -225,7 +225,7 @@ pub fn checked_location(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// A VM's description, checked.
+/// Checks the description of a VM and gives the VM an id, which is used if the VM is new.
 pub fn vm_spec(spec: &wire::VmSpec) -> Result<VmSpec, Problem> {
     let instance = spec.instance.as_ref().map(serde_json::to_value).transpose();
     let instance = instance.map_err(|error| Problem::bad_request("bad_instance", error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Who has read an event, as an operator is shown it.
+//! Presents which VMs have read an event.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::problem::Problem;
 use crate::delivery::{Read, ledger, recorder};
 use crate::view::ScopeView;
 
-/// When each of a live event's VMs has read it: the ledger has all of it.
+/// First reads of a live event. The ledger has all of them.
 pub fn of_live(operator: &Operator, event: &Event) -> Vec<SeenBy> {
     present(&event.resources, &recorded_reads(operator, event.id))
 }
 
-/// When each of an ended event's VMs has read it, as it was written down; what ended just now may wait for that.
+/// First reads of an ended event: from the store, and from the ledger those not stored yet.
 pub async fn of_past(operator: &Operator, event: &Event) -> Result<Vec<SeenBy>, Problem> {
     let mut reads = recorded_reads(operator, event.id);
     for record in recorder::stored_reads(&*operator.store, event.id).await? {
@@ -26,7 +26,7 @@ pub async fn of_past(operator: &Operator, event: &Event) -> Result<Vec<SeenBy>, 
     Ok(present(&event.resources, &reads))
 }
 
-/// The VMs that have not read a live event, by name.
+/// Names of the VMs that have not read a live event.
 pub fn unread_by(operator: &Operator, scope: &ScopeView, event: &Event) -> Vec<String> {
     operator.delivery.ledger().unread(scope, event).iter().map(|one| one.name.to_string()).collect()
 }

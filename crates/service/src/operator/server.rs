@@ -1,11 +1,11 @@
-//! The operator listener's listener: connections, their limits, and closing them in good order.
+//! The operator listener: accepts connections, limits them, and closes them at shutdown.
 //!
-//! hyper does the talking. What it leaves to its user is done here: a limit on connections, no head and no write that
-//! takes for ever, and an end that lets requests under way finish, but not for ever.
+//! hyper implements HTTP. This module adds a limit of connections, timeouts for heads and writes, and a graceful
+//! shutdown with a time limit.
 //!
-//! A connection has its slot before its handshake begins. When all slots are taken, a newcomer gets the slot of the
-//! oldest connection without a valid token, of the source that has most ([`notbefore_listener::admission`]).
-//! `access` says when a request of a connection has borne a valid token.
+//! A connection takes its slot before the TLS handshake. When all slots are taken, a new connection evicts the oldest
+//! one without a valid token, of the source with the most connections ([`notbefore_listener::admission`]). `access`
+//! marks a connection as authenticated.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -36,49 +36,40 @@ use super::tls::Certificate;
 use crate::clock::Stopwatch;
 use crate::proxy::AddressPrefix;
 
-/// How many connections operators may have open; people, scripts and dashboards, not a fleet.
+/// Most open connections: enough for people, scripts and dashboards.
 const CONNECTIONS_MAX: usize = 512;
-/// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the handshake of an encrypted connection may take. A slot is taken before it begins, so that those who
-/// never finish one are limited like everybody.
+/// Time limit of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long requests under way have to finish when the server closes.
+/// Time that running requests get to finish at shutdown.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
-/// How long to wait after a failed accept, which usually means that there are no files left.
+/// Pause after a failed accept, which usually means that the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whose connections the server takes, and how many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorServerConfig {
-    /// Reverse proxies: they have no share of the connections as a source, since they call for many.
+    /// Reverse proxies. They are not limited as a source, because they call for many clients.
     pub proxies: Vec<AddressPrefix>,
-    /// Names that the server answers to on loopback, besides its certificate's and this machine's.
+    /// Accepted values of `Host` on loopback, besides the names of the certificate and of this machine.
     pub hosts: Vec<HostName>,
-    /// What one token may hold.
     pub limits: OperatorServerLimits,
 }
 
-/// What tokens may hold of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorServerLimits {
-    /// Connections of one token.
     pub connections_per_token_max: usize,
-    /// Streams of one token.
     pub streams_per_token_max: usize,
-    /// Streams of all tokens together.
     pub streams_max: usize,
 }
 
 impl Default for OperatorServerLimits {
     fn default() -> Self {
-        // A dashboard with a pool of connections, and half of all slots for streams.
+        // Enough for a dashboard with a connection pool; streams get half of all slots.
         Self { connections_per_token_max: 64, streams_per_token_max: 64, streams_max: 256 }
     }
 }
 
 impl OperatorServerLimits {
-    /// The slots of a server with these limits.
     pub fn slots(&self) -> Arc<AdmissionSlots> {
         let connections = Limits { connections: CONNECTIONS_MAX, per_token: self.connections_per_token_max };
         let streams = TokenQuotaLimits { per_token: self.streams_per_token_max, total: self.streams_max };
@@ -86,15 +77,12 @@ impl OperatorServerLimits {
     }
 }
 
-/// What the listener needs.
 pub struct OperatorServer {
-    /// Answers requests.
     pub router: Router,
-    /// Connections are encrypted where there is one.
+    /// None without TLS.
     pub certificate: Option<Arc<Certificate>>,
-    /// Who is connected.
     pub slots: Arc<AdmissionSlots>,
-    /// Where reverse proxies call from.
+    /// Addresses of reverse proxies.
     pub proxies: Vec<AddressPrefix>,
 }
 
@@ -104,7 +92,7 @@ impl OperatorServer {
     }
 }
 
-/// Serves everyone who connects until `shutdown` turns true.
+/// Serves connections until `shutdown` becomes true.
 pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: watch::Receiver<bool>) {
     let stopwatch = Stopwatch::start();
     let (mut full, mut failing) = (LogRateLimit::default(), LogRateLimit::default());
@@ -123,11 +111,11 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
                             %from,
                             closed,
                             limit = CONNECTIONS_MAX,
-                            "too many connections of operators; closed the oldest without a token, of the source that has most"
+                            "too many connections of operators; closed the oldest one without a token, of the source with the most"
                         );
                     }
                     let slot = Arc::new(slot);
-                    // One whose address cannot be told is judged as if it had come by loopback.
+                    // If the address is unknown, apply the stricter rule for loopback.
                     let is_loopback = stream.local_addr().map_or(true, |at| at.ip().to_canonical().is_loopback());
                     let connection_info = ConnectionInfo { from, is_loopback, slot: Arc::clone(&slot) };
                     let (router, closing) = (server.router.clone(), closing.clone());
@@ -141,7 +129,7 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
                 }
                 Err(error) => {
                     if let Some(times) = failing.record(stopwatch.elapsed()) {
-                        tracing::warn!(%error, times, "cannot accept connections of operators; will keep trying");
+                        tracing::warn!(%error, times, "cannot accept connections of operators; will retry");
                     }
                     sleep(ACCEPT_PAUSE).await;
                 }
@@ -151,15 +139,12 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
     drop(listener);
     let finished = timeout(CLOSING_GRACE, async { while connections.join_next().await.is_some() {} });
     if finished.await.is_err() {
-        tracing::warn!(
-            open = connections.len(),
-            "closing operators' connections that did not finish in time"
-        );
+        tracing::warn!(open = connections.len(), "closing operator connections that did not finish in time");
         connections.shutdown().await;
     }
 }
 
-/// Encrypts a connection where that is wanted, and serves it.
+/// Does the TLS handshake if there is a certificate, and serves the connection.
 async fn serve_stream(
     stream: TcpStream,
     connection_info: ConnectionInfo,
@@ -167,7 +152,7 @@ async fn serve_stream(
     certificate: Option<Arc<Certificate>>,
     mut closing: watch::Receiver<bool>,
 ) {
-    // A socket that refuses the option is slower, not wrong.
+    // An error only means more latency.
     let _ = stream.set_nodelay(true);
     let stream = WriteTimeout::new(stream);
     let Some(certificate) = certificate else {
@@ -181,8 +166,8 @@ async fn serve_stream(
     };
     match handshaken {
         Ok(Ok(stream)) => serve_connection(stream, connection_info, router, closing).await,
-        Ok(Err(error)) => tracing::debug!(%error, %from, "a handshake of an operator failed"),
-        Err(_) => tracing::debug!(%from, "a handshake of an operator took too long"),
+        Ok(Err(error)) => tracing::debug!(%error, %from, "TLS handshake of an operator failed"),
+        Err(_) => tracing::debug!(%from, "TLS handshake of an operator timed out"),
     }
 }
 
@@ -198,7 +183,7 @@ async fn serve_connection(
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection_info.clone());
         let (router, started) = (router.clone(), tokio::task::yield_now());
-        // A client that sends requests ahead must not keep the others from their turn.
+        // Yield, so that a client that pipelines requests does not starve the others.
         async move {
             started.await;
             router.call(request).await
@@ -213,6 +198,6 @@ async fn serve_connection(
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(%error, "an operator's connection ended");
+        tracing::debug!(%error, "operator connection failed");
     }
 }

@@ -1,10 +1,11 @@
-//! `/v1/stream`: what happens, as it happens, as server-sent events.
+//! `/v1/stream`: facts as server-sent events.
 //!
-//! Each message is a fact; its id is the fact's, so a reader that comes back with `Last-Event-ID` misses nothing and sees
-//! nothing twice, as long as the store still holds what came after. A list's revision does as an id too, and a quiet
-//! stream says now and then up to which revision it has looked. A reader that is
-//! slower than the store's memory is told so and let go. A token has a limited number of streams; where all tokens
-//! together have too many, the oldest of the token that has most ends for another's, which resumes in the same way.
+//! Each message is a fact with the fact's id. A client that reconnects with `Last-Event-ID` gets each later fact once,
+//! as long as the store still has the commits. `Last-Event-ID` can also be the revision of a list. An idle stream sends
+//! its position now and then.
+//!
+//! A client that falls behind the store's watch is disconnected. A token has a limited number of streams. When all
+//! tokens together reach the limit, the oldest stream of the token with the most ends; its client reconnects.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -28,12 +29,12 @@ use super::facts;
 use super::problem::Problem;
 use super::visibility::Caller;
 
-/// How soon a stream notices that its token has expired.
+/// Interval of checks whether the token has expired.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// After how many such checks a quiet stream shows that it is alive.
+/// Checks between two heartbeats of an idle stream.
 const HEARTBEAT_CHECKS: u32 = 15;
 
-/// Where a reader is: behind all facts of a revision, or behind one fact.
+/// The position of a client: after all facts of a revision, or after one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
     Revision(Revision),
@@ -48,7 +49,7 @@ impl Position {
         }
     }
 
-    /// From where the store has to show commits: the one of a fact too, since more of its facts may follow.
+    /// The revision to watch from. For a fact, its commit is read again, because it may have further facts.
     fn watched_after(self) -> Revision {
         match self {
             Self::Revision(revision) => revision,
@@ -91,13 +92,13 @@ struct Follower {
     quiet_checks: u32,
     shutdown: watch::Receiver<bool>,
     slot: AdmissionSlot,
-    /// What the reader has been sent, or need not be.
+    /// The client has all facts up to here.
     position: Position,
 }
 
-/// Follow what happens, as server-sent events
+/// Follow facts as server-sent events
 ///
-/// Each message is a fact; its id is the fact's, to come back with as `Last-Event-ID`. The `revision` of a list does as well.
+/// Each message is a fact, with its id. To resume, send the last id, or the `revision` of a list, as `Last-Event-ID`.
 #[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last fact that was read, or the `revision` of a list")), responses((status = 200, description = "One message for each fact: `id`, `event: fact`, and the fact as `data`", body = Fact, content_type = "text/event-stream")))]
 pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
     let slot = caller.reserve_stream()?;
@@ -112,17 +113,17 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
         }
     };
     let gone = |why: &str| {
-        let detail = format!("{why}; list what you follow, and begin from the list's revision");
+        let detail = format!("{why}; read the list again, and follow from its revision");
         Problem::new(StatusCode::GONE, "stream_position_gone", detail)
     };
-    // A later one comes from a store that is no more; waiting for it to be reached would be silence.
+    // A later revision comes from another store; waiting for it could take forever.
     if position.revision() > newest {
-        return Err(gone(&format!("revision {} is not one of this store", position.revision())));
+        return Err(gone(&format!("revision {} is later than the store's", position.revision())));
     }
     let watch = caller.watch(position.watched_after()).await.map_err(|error| match error {
-        WatchError::Compacted { .. } => gone(&format!("what came after {position} is no longer held")),
+        WatchError::Compacted { .. } => gone(&format!("the commits after {position} are no longer held")),
         WatchError::Closed => {
-            let detail = "the service is closing; come back when it has started again";
+            let detail = "the service is stopping; reconnect when it has started again";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
         }
     })?;
@@ -135,7 +136,7 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
         slot,
         position,
     };
-    // Something to read at once, so that a client knows that it is connected, and from where.
+    // Send the position first, so that the client knows that it is connected.
     let greeting = stream::iter([follower.at("connected")]);
     let messages = stream::unfold(follower, |mut follower| async move {
         let messages = follower.next().await?;
@@ -146,7 +147,7 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
 }
 
 impl Follower {
-    /// The next messages; none at the stream's end, which comes at the latest when the caller's token ends.
+    /// The next messages; none at the end of the stream, for example when the token expires.
     async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let batch = tokio::select! {
@@ -174,12 +175,12 @@ impl Follower {
         }
     }
 
-    /// A message without a fact, whose id is the position: a client that comes back resumes from there.
+    /// A message without a fact. Its id is the position, from which a client resumes.
     fn at(&self, comment: &str) -> Event {
         Event::default().comment(comment).id(self.position.to_string())
     }
 
-    /// A commit as messages: what it made happen that the caller sees.
+    /// The messages of a commit: the facts that the caller sees.
     fn messages(&mut self, batch: &Batch) -> Vec<Event> {
         let facts = facts_of(batch, |scope, fact| self.caller.can_see_fact(scope, fact));
         let unsent = facts.into_iter().filter(|(id, _)| self.position.is_before(*id));
@@ -192,17 +193,17 @@ impl Follower {
     }
 }
 
-/// The facts of a commit that a caller sees, in the order of their ids.
+/// The facts of a commit that a caller sees, sorted by id.
 fn facts_of(
     batch: &Batch,
     sees: impl Fn(Option<&ScopeId>, Option<&notbefore_core::Fact>) -> bool,
 ) -> Vec<(FactId, Fact)> {
     let mut found = Vec::new();
-    // A commit has facts or readers, not both.
+    // A commit has facts or first reads, not both.
     let mut reads = 0..;
     for Change { key, value } in batch.changes.iter() {
         let Some(value) = value else { continue };
-        // What another release wrote tells nothing.
+        // A record of another release may not be readable.
         if key.starts_with(prefix::FACT)
             && let Ok(facts) = records::decode::<FactBatch>(key, value)
         {

@@ -1,11 +1,10 @@
-//! The operator listener's certificate: read from files, checked, and read again when somebody says so.
+//! The operator listener's certificate: loaded from files, validated, and reloaded on request.
 //!
-//! A pair that cannot be used is refused with what is wrong with it: at the start the service does not start, later
-//! the pair that it has stays in force. Connections that are open keep the certificate that they began with.
+//! At the start, an invalid pair of certificate and key stops the service. At a reload, an invalid pair is reported and
+//! the old pair stays in use. Open connections keep their certificate.
 //!
-//! The chain is also left in the data directory, as `operator.ca`. The command line on the same machine trusts that
-//! very certificate and no other, whatever name it is made out to: it finds the service by its directory, not by a
-//! name.
+//! The chain is also written to `operator.ca` in the data directory. The command line on the same machine trusts
+//! exactly this certificate, whatever its names are: it finds the service by the directory and not by a name.
 
 use std::fs;
 use std::io;
@@ -26,44 +25,34 @@ use tokio_rustls::TlsAcceptor;
 use crate::data_dir::{self, DataDir};
 use crate::running::ReloadError;
 
-/// How long before its end a certificate is worth a warning.
+/// Warn when the certificate expires within this time.
 const WARN_DAYS: i64 = 14;
 
-/// Where a certificate and its key are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The chain in PEM, the server's own certificate first.
+    /// The chain in PEM, the server's certificate first.
     pub cert: PathBuf,
-    /// Its private key in PEM.
+    /// The private key in PEM.
     pub key: PathBuf,
 }
 
-/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read {path}: {error}; see to the file and its permissions")]
+    #[error("cannot read {path}: {error}; check the file and its permissions")]
     Read { path: PathBuf, error: io::Error },
-    /// There is no certificate.
     #[error("{path} holds no certificate in PEM; it should begin with -----BEGIN CERTIFICATE-----")]
     NoCertificate { path: PathBuf },
-    /// There is no key.
     #[error(
         "{path} holds no private key in PEM that can be used; it should be PKCS#8, PKCS#1 or SEC1, without a passphrase"
     )]
     NoKey { path: PathBuf },
-    /// They do not belong together.
-    #[error(
-        "the key in {key} is not that of the certificate in {cert}; give the two that were made together"
-    )]
+    #[error("the key in {key} is not that of the certificate in {cert}; use a matching pair")]
     Mismatch { cert: PathBuf, key: PathBuf },
-    /// Anything else.
     #[error("the certificate in {cert} with the key in {key} cannot be used: {error}")]
     Unusable { cert: PathBuf, key: PathBuf, error: rustls::Error },
 }
 
-/// The pair in force.
+/// The pair in use.
 pub struct Certificate {
     files: CertificateFiles,
     pair: ArcSwap<Pair>,
@@ -71,25 +60,24 @@ pub struct Certificate {
 
 struct Pair {
     config: Arc<ServerConfig>,
-    /// The chain, as it was read.
+    /// The chain, as read from the file.
     pem: Vec<u8>,
-    /// The first of the chain.
+    /// The server's certificate.
     own: Option<CertificateDer<'static>>,
     ends_at: Option<Timestamp>,
 }
 
 impl Certificate {
-    /// Reads and checks a pair.
+    /// Loads and validates a pair.
     pub fn load(files: CertificateFiles, now: Timestamp) -> Result<Self, TlsError> {
         let pair = Pair::load(&files, now)?;
         Ok(Self { files, pair: ArcSwap::from_pointee(pair) })
     }
 
-    /// Reads the files again and leaves the chain for the command line; if they cannot be used, what is in force stays
-    /// so.
+    /// Reloads the files and writes the chain to the data directory. On an error the old pair stays in use.
     pub fn reload(&self, dir: &DataDir, now: Timestamp) -> Result<(), ReloadError> {
         self.replace(now)?;
-        Ok(self.publish(dir).map_err(|error| format!("cannot leave it in the data directory: {error}"))?)
+        Ok(self.publish(dir).map_err(|error| format!("cannot write it to the data directory: {error}"))?)
     }
 
     fn replace(&self, now: Timestamp) -> Result<(), TlsError> {
@@ -97,17 +85,17 @@ impl Certificate {
         Ok(())
     }
 
-    /// What a new connection begins with.
+    /// The acceptor for new connections.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.pair.load().config))
     }
 
-    /// When the certificate ends, if that can be told.
+    /// When the certificate expires, if known.
     pub fn ends_at(&self) -> Option<Timestamp> {
         self.pair.load().ends_at
     }
 
-    /// Whether the certificate is made out to a name.
+    /// Whether the certificate is valid for a name.
     pub fn names(&self, name: &str) -> bool {
         let pair = self.pair.load();
         let parsed = pair.own.as_ref().and_then(|own| ParsedCertificate::try_from(own).ok());
@@ -115,7 +103,7 @@ impl Certificate {
         both.is_some_and(|(parsed, name)| rustls::client::verify_server_name(&parsed, &name).is_ok())
     }
 
-    /// Leaves the chain where the command line on the same machine finds it.
+    /// Writes the chain to the data directory for the command line.
     pub fn publish(&self, dir: &DataDir) -> io::Result<()> {
         dir.write_atomic(data_dir::AUTHORITY, &self.pair.load().pem, 0o644)
     }
@@ -154,14 +142,14 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|error| TlsError::Read { path: path.to_owned(), error })
 }
 
-/// Says what is no reason to refuse a pair and still should not be.
+/// Logs problems that do not make the pair unusable.
 fn warn(files: &CertificateFiles, ends_at: Option<Timestamp>, now: Timestamp) {
     let (cert, key) = (files.cert.display(), files.key.display());
     let mode = fs::metadata(&files.key).map(|metadata| metadata.permissions().mode() & 0o777);
     if let Ok(mode) = mode
         && mode & 0o004 != 0
     {
-        tracing::warn!(%key, mode = format!("{mode:o}"), "everybody on this machine can read the private key; chmod 600 it");
+        tracing::warn!(%key, mode = format!("{mode:o}"), "all users of this machine can read the private key; chmod 600 it");
     }
     let Some(ends_at) = ends_at else { return };
     let days = ends_at.duration_since(now).as_hours() / 24;

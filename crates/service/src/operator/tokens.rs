@@ -1,4 +1,4 @@
-//! `/v1/tokens`: for those who may do everything, so that nobody grants more than they have.
+//! `/v1/tokens`. Needs operator on `/`, so that no token can grant more than it has.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,7 +19,7 @@ use super::wire_names::WireName;
 use super::{Operator, cursor};
 use crate::tokens::{self, ROOT};
 
-/// List tokens by name, never with their secrets
+/// List tokens, sorted by name, without secrets
 #[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = wire::Page<api::Token>)))]
 pub async fn list(
     State(operator): State<Operator>,
@@ -47,15 +47,14 @@ fn shown(token: &Token, now: Timestamp, last_used_at: Option<Timestamp>) -> api:
     }
 }
 
-/// A grant as operators are shown it.
 pub fn grant(Grant { role, path }: &Grant) -> api::Grant {
     let path = if path.is_root() { "/".to_owned() } else { path.to_string() };
     api::Grant { role: role.wire_name(), path }
 }
 
-/// Make a token; its secret is shown this once
+/// Create a token; its secret is shown only once
 ///
-/// A repeated request finds the token made and its secret gone, since only its hash is kept, and is told so.
+/// The service stores only a hash, so a repeated request cannot return the secret; it fails with `secret_lost`.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = api::CreateToken, responses((status = 201, body = api::NewToken)))]
 pub async fn create(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
     let api::CreateToken { name, grants, expires_at } = change.body()?;
@@ -66,7 +65,7 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
         return Err(Problem::bad_request("bad_expiry", detail));
     }
     let secret = tokens::new_secret().map_err(|error| {
-        let detail = format!("the system gives no random bytes for a secret: {error}");
+        let detail = format!("cannot get random bytes for a secret: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     })?;
     let token = Token {
@@ -82,7 +81,7 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
     if !made {
         let name = &token.name;
         let detail = format!(
-            "token {name} was made by an earlier try of this request, and its secret cannot be shown again; revoke it (notbefore token revoke {name}) and create another"
+            "an earlier attempt of this request created token {name}, and its secret cannot be shown again; revoke it (notbefore token revoke {name}) and create another"
         );
         return Err(Problem::new(StatusCode::CONFLICT, "secret_lost", detail));
     }
@@ -97,7 +96,7 @@ fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
     }
     let one = |grant: &api::Grant| {
         let bad = |detail: String| Problem::bad_request("bad_grants", detail);
-        // Nothing is not everywhere: it may be a variable that was not set.
+        // An empty path is not `/`: it may be an unset variable.
         if grant.path != "/" && grant.path.trim_matches('/').is_empty() {
             let cure = "name a subscription, subscription/group or subscription/group/scope; / is everywhere";
             return Err(bad(format!("the path of the role {} is empty: {cure}", grant.role)));
@@ -109,7 +108,9 @@ fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
     grants.iter().map(one).collect()
 }
 
-/// Revoke a token: from the answer on it is refused, on open connections too, and its streams end
+/// Revoke a token
+///
+/// After the response the token is refused, also on open connections, and its streams end.
 #[utoipa::path(delete, path = "/tokens/{token}", tag = "tokens", params(("token" = String, Path, description = "Its name")), responses((status = 204)))]
 pub async fn revoke(
     State(operator): State<Operator>,
@@ -123,7 +124,7 @@ pub async fn revoke(
     let name = token.parse::<Name>().map_err(unknown)?;
     change.ask(&operator, Ok(TokenCommand::Revoke(name.clone()))).await?;
     if name.folded() == ROOT {
-        // Its file would only mislead the command line on this machine.
+        // Otherwise the command line on this machine would use the revoked secret.
         let _ = std::fs::remove_file(&operator.token_file);
     }
     Ok(StatusCode::NO_CONTENT)

@@ -1,15 +1,13 @@
-//! What a caller may see and do: the one way from a request of a tenant to the view and to the engine.
+//! Authorization: what a caller may see and do.
 //!
-//! A handler that takes a [`CallerView`] has no other: the routes that everybody may call are given [`SharedState`] as
-//! their state, which holds the server's parts and hands out nothing but caller views. So a handler cannot forget to
-//! filter. A handler that wants all of [`Operator`] does not fit among them, only among those that are for an
-//! operator of everywhere.
+//! Handlers of shared routes get the view and the engine only through a [`CallerView`]. Their state is
+//! [`SharedState`], which gives out nothing else, so a handler cannot forget to filter. A handler that takes all of
+//! [`Operator`] compiles only among the routes that need operator on `/`.
 //!
-//! Three rules hold throughout. What is below none of the caller's paths does not exist: it is in no list, no
-//! name means it, and asking for it gives the very answer that is given for what was never there. What exists
-//! and may not be done is 403, with the role that it needs. And a change takes a [`Permit`], which only a check
-//! of a role gives out.
-
+//! - A resource outside the caller's paths does not exist for the caller: lists omit it, names do not resolve to it,
+//!   and a request for it gets the same 404 as a resource that never existed.
+//! - A visible resource on which the caller lacks the role answers 403 with the role needed.
+//! - A change takes a [`Permit`], which only a role check creates.
 use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
@@ -35,39 +33,38 @@ use super::{Operator, facts, operations, present, seen};
 use crate::names::{self, NameError};
 use crate::view::{ScopeView, View};
 
-/// The fewest digits by which an event may be called.
+/// Fewest digits of an abbreviated event id.
 const SHORT_ID_MIN: usize = 4;
 
-/// The server's parts, for routes that everybody may call; only a [`CallerView`] gets at them.
+/// State of the shared routes. Only [`Caller`] and [`CallerView`] can read it.
 #[derive(Clone)]
 pub struct SharedState(Operator);
 
 impl SharedState {
-    /// Closes the parts up.
     pub fn new(operator: Operator) -> Self {
         Self(operator)
     }
 }
 
-/// Who asks, and what exists for them.
+/// The principal of a request, and the paths that it sees.
 pub struct Caller {
     operator: Operator,
     principal: Principal,
     roots: Roots,
 }
 
-/// Paths without those that are below another of them, in the order of scopes.
+/// Paths sorted like scopes, without those below another one.
 type Roots = Arc<[Prefix]>;
 
-/// What of a view exists for a caller.
+/// A view, restricted to what a caller sees.
 pub struct VisibleView {
     view: Arc<View>,
-    /// The view shows every commit up to this revision, and perhaps later ones.
+    /// The view shows every commit up to this revision, and may show later ones.
     pub revision: u64,
     roots: Roots,
 }
 
-/// What a caller sees, at one moment, and the way to change it.
+/// A caller with its view at one moment; also sends the caller's commands.
 pub struct CallerView {
     caller: Caller,
     visible: VisibleView,
@@ -81,7 +78,7 @@ impl Deref for CallerView {
     }
 }
 
-/// The proof that a caller's role was checked.
+/// Proof that a caller's role was checked.
 #[derive(Debug)]
 pub struct Permit(());
 
@@ -108,13 +105,13 @@ impl FromRequestParts<SharedState> for CallerView {
     }
 }
 
-/// Paths without those that are below another of them, in the order of scopes.
+/// Paths sorted like scopes, without those below another one.
 fn roots<'a>(paths: impl Iterator<Item = &'a Prefix>) -> Roots {
     let mut sorted: Vec<&Prefix> = paths.collect();
     sorted.sort();
     let mut roots: Vec<Prefix> = Vec::new();
     for path in sorted {
-        // What contains a path is a beginning of it, so it has come before.
+        // A path that contains another is a prefix of it, so it sorts first.
         if !roots.iter().any(|root| root.contains(path)) {
             roots.push(path.clone());
         }
@@ -131,47 +128,45 @@ fn can_see_all(roots: &[Prefix]) -> bool {
 }
 
 impl Caller {
-    /// Whether a scope exists for the caller.
     pub fn can_see(&self, scope: &ScopeId) -> bool {
         can_see(&self.roots, scope)
     }
 
-    /// What is stored, at one moment: all of it, so that whoever looks things up there asks [`Caller::can_see`] of
-    /// each.
+    /// A snapshot of the whole store. The user of it must check [`Caller::can_see`] for each record.
     pub async fn snapshot(&self) -> Result<Box<dyn Snapshot>, Problem> {
         Ok(self.operator.store.snapshot().await?)
     }
 
-    /// Every commit after a revision; [`Caller::can_see_fact`] says what of it the caller sees.
+    /// All commits after a revision, unfiltered: use [`Caller::can_see_fact`].
     pub async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
         self.operator.store.watch(after).await
     }
 
-    /// Turns true when the service closes.
+    /// Becomes true when the service stops.
     pub fn shutdown(&self) -> tokio::sync::watch::Receiver<bool> {
         self.operator.shutdown.clone()
     }
 
-    /// A place for a stream of the caller's token.
+    /// Reserves a slot for a stream of the caller's token.
     pub fn reserve_stream(&self) -> Result<AdmissionSlot, Problem> {
         let slot = self.operator.slots.stream(self.principal.quota_key());
         slot.map_err(|exceeded| access::too_many("streams", exceeded))
     }
 
-    /// Whether the caller's token is still in force.
+    /// Whether the caller's token is neither revoked nor expired.
     pub fn has_valid_token(&self) -> bool {
         let now = self.operator.clock.now();
         self.operator.views.newest().tokens.is_valid(self.principal.token(), now)
     }
 
-    /// Whether a commit has revoked the caller's token, which the view may not know of yet.
+    /// Whether a commit revoked the caller's token. The view may show that later.
     pub fn is_revoked_by(&self, batch: &Batch) -> bool {
         let own = records::token(&self.principal.token().name);
         batch.revision > self.principal.revision() && batch.changes.iter().any(|change| change.key == own)
     }
 
-    /// Whether the caller sees a fact: those of its scopes; and, seeing everything, those of none. What is done with tokens
-    /// is for those who may do everything.
+    /// Whether the caller sees a fact. Facts without a scope need a grant on `/`; facts about tokens need operator
+    /// on `/`.
     pub fn can_see_fact(&self, scope: Option<&ScopeId>, fact: Option<&Fact>) -> bool {
         let seen = match scope {
             Some(scope) => self.can_see(scope),
@@ -181,20 +176,17 @@ impl Caller {
     }
 }
 
-/// What is seen.
 impl VisibleView {
-    /// All of a view.
     #[cfg(test)]
     pub fn everything(view: Arc<View>) -> Self {
         Self { view, revision: 0, roots: [Prefix::root()].into() }
     }
 
-    /// Whether a scope exists for the caller.
     pub fn can_see(&self, scope: &ScopeId) -> bool {
         can_see(&self.roots, scope)
     }
 
-    /// The caller's scopes in order, from a place in it on.
+    /// The caller's scopes, sorted, starting at `from`.
     pub fn scopes<'a>(
         &'a self,
         from: Bound<&'a str>,
@@ -202,12 +194,12 @@ impl VisibleView {
         self.roots.iter().flat_map(move |root| self.view.scopes_below(root, from))
     }
 
-    /// The caller's scopes with live events, in order, from a place in it on.
+    /// The caller's scopes with live events, sorted, starting at `from`.
     pub fn busy<'a>(&'a self, from: Bound<&'a str>) -> impl Iterator<Item = &'a Arc<ScopeView>> {
         self.roots.iter().flat_map(move |root| self.view.busy_below(root, from))
     }
 
-    /// The caller's VMs on a host, by their scopes in order, from one.
+    /// The caller's VMs on a host, grouped by scope, starting at `from`.
     pub fn on_host<'a>(
         &'a self,
         host: &str,
@@ -218,7 +210,6 @@ impl VisibleView {
         members.into_iter().flatten().filter(|(scope, _)| self.can_see(&scope.scope.id()))
     }
 
-    /// A scope.
     pub fn scope(&self, path: &ScopePath) -> Result<&Arc<ScopeView>, Problem> {
         let id = path.id();
         self.view.scope(&id).filter(|_| self.can_see(&id)).ok_or_else(|| self.unknown_scope(path))
@@ -229,7 +220,6 @@ impl VisibleView {
         Problem::from(Refusal::UnknownScope(path.clone())).hide_existence(is_hidden)
     }
 
-    /// The scope of a VM.
     pub fn scope_of(&self, vm: VmId) -> Result<&Arc<ScopeView>, Problem> {
         let found = self.view.scope_of(vm);
         found
@@ -237,7 +227,7 @@ impl VisibleView {
             .ok_or_else(|| Problem::from(Refusal::UnknownVm(vm)).hide_existence(found.is_some()))
     }
 
-    /// The VM that a text means.
+    /// Resolves the name or id of a VM.
     pub fn vm(&self, text: &str) -> Result<VmId, Problem> {
         let seen = names::resolve_among(&self.view, text, |scope| self.can_see(&scope.scope.id()));
         seen.map_err(|error| {
@@ -247,7 +237,7 @@ impl VisibleView {
         })
     }
 
-    /// The event that a text means: its whole id, or the beginning of one that is live or has ended lately.
+    /// Resolves an event: by its full id, or by a prefix of the id of a live or recently ended event.
     pub fn find_event(&self, text: &str) -> Result<EventId, Problem> {
         if let Ok(id) = Uuid::parse_str(text) {
             return Ok(EventId(id));
@@ -274,12 +264,11 @@ impl VisibleView {
         }
     }
 
-    /// The scope in which an event lives or has ended lately.
+    /// The scope of a live or recently ended event.
     fn scope_of_event(&self, event: EventId) -> Option<&Arc<ScopeView>> {
         self.view.scope_of_event(event).filter(|scope| self.can_see(&scope.scope.id()))
     }
 
-    /// An event while it is live.
     pub fn live_event(&self, event: EventId) -> Option<&Event> {
         self.scope_of_event(event).and_then(|scope| scope.scope.event(event))
     }
@@ -288,12 +277,12 @@ impl VisibleView {
         Problem::from(Refusal::UnknownEvent(event)).hide_existence(self.view.scope_of_event(event).is_some())
     }
 
-    /// Where live events are shown, one or a page of them.
+    /// The context in which events of a page are presented.
     pub fn present_context(&self, now: Timestamp) -> PresentContext<'_> {
         PresentContext::new(&self.view, |scope| self.can_see(scope), now)
     }
 
-    /// Open operations that reach one of the caller's scopes, after one.
+    /// Open operations with events in the caller's scopes, after `after`.
     pub fn operations<'a>(
         &'a self,
         context: &'a PresentContext<'a>,
@@ -304,8 +293,8 @@ impl VisibleView {
             .filter(|shown| shown.state != wire::OperationState::Closed)
     }
 
-    /// An operation with those of its parts that the caller sees; none if that is none of them. Where it stands
-    /// is then also told of those parts alone.
+    /// Presents an operation with only those parts that the caller sees; none if there are none. The operation's state
+    /// is then computed from these parts alone.
     fn show(&self, context: &PresentContext<'_>, operation: &Operation) -> Option<wire::Operation> {
         if can_see_all(&self.roots) {
             return Some(present::operation(context, operation));
@@ -322,29 +311,26 @@ impl VisibleView {
     }
 }
 
-/// What is looked up besides.
 impl CallerView {
-    /// What time it is.
     pub fn now(&self) -> Timestamp {
         self.caller.operator.clock.now()
     }
 
-    /// What is stored; see [`Caller::snapshot`].
+    /// See [`Caller::snapshot`].
     pub async fn snapshot(&self) -> Result<Box<dyn Snapshot>, Problem> {
         self.caller.snapshot().await
     }
 
-    /// A VM as it is shown.
     pub fn show_vm(&self, scope: &ScopeView, vm: VmId) -> Option<wire::Vm> {
         present::vm(&self.view, scope, vm, self.now())
     }
 
-    /// The VMs that have not read a live event, by name.
+    /// Names of the VMs that have not read a live event.
     pub fn unread_by(&self, scope: &ScopeView, event: &Event) -> Vec<String> {
         seen::unread_by(&self.caller.operator, scope, event)
     }
 
-    /// An event, live or ended, as it is shown.
+    /// Presents a live or ended event.
     pub async fn show_event(&self, id: EventId) -> Result<wire::Event, Problem> {
         if let Some(scope) = self.scope_of_event(id)
             && let Some(event) = scope.scope.event(id)
@@ -352,7 +338,7 @@ impl CallerView {
             let seen = seen::of_live(&self.caller.operator, event);
             let unread_by = self.unread_by(scope, event);
             let mut shown = present::event(&self.present_context(self.now()), scope, event);
-            // An event is shown though the store cannot be read; its trail is then without ids.
+            // If the store cannot be read, the event is shown without ids in its trail.
             if let Ok(snapshot) = self.snapshot().await {
                 let _ = facts::identify(&*snapshot, &mut shown.trail).await;
             }
@@ -371,7 +357,7 @@ impl CallerView {
         Ok(shown)
     }
 
-    /// An operation, open or closed.
+    /// Presents an open or closed operation.
     pub async fn show_operation(&self, id: OperationId) -> Result<wire::Operation, Problem> {
         let operation = operations::stored(&self.caller.operator, &self.view, id).await?;
         self.show(&self.present_context(self.now()), &operation)
@@ -379,9 +365,8 @@ impl CallerView {
     }
 }
 
-/// What is done.
 impl CallerView {
-    /// Checks that the caller has a role in a scope that it is known to see.
+    /// Checks the caller's role in a scope. The caller must see the scope.
     pub fn permit(&self, needed: Role, scope: &ScopeId) -> Result<Permit, Problem> {
         match self.caller.principal.token().role_in(scope) {
             Some(role) if role >= needed => Ok(Permit(())),
@@ -395,7 +380,7 @@ impl CallerView {
         }
     }
 
-    /// Checks that the caller has a role in every one of some scopes that it is known to see.
+    /// Checks the caller's role in all of the scopes. The caller must see them.
     pub fn permit_all<'a>(
         &self,
         needed: Role,
@@ -407,29 +392,26 @@ impl CallerView {
         Ok(Permit(()))
     }
 
-    /// Checks that the caller has a role where a scope is, or may be made.
+    /// Checks the caller's role at the path of a scope, which may not exist yet.
     pub fn permit_at(&self, needed: Role, path: &ScopePath) -> Result<Permit, Problem> {
         let id = path.id();
         if self.can_see(&id) { self.permit(needed, &id) } else { Err(self.unknown_scope(path)) }
     }
 
-    /// Checks that the caller has a role in the scope of a VM.
     pub fn permit_on_vm(&self, needed: Role, vm: VmId) -> Result<Permit, Problem> {
         self.permit(needed, &self.scope_of(vm)?.scope.id())
     }
 
-    /// Checks that the caller has a role in the scope of an event.
     pub fn permit_on_event(&self, needed: Role, event: EventId) -> Result<Permit, Problem> {
         match self.scope_of_event(event) {
             Some(scope) => self.permit(needed, &scope.scope.id()),
-            // The engine knows best whether there is one.
+            // The engine decides whether the event exists.
             None if self.caller.principal.token().is_full_operator() => Ok(Permit(())),
             None => Err(self.unknown_event(event)),
         }
     }
 
-    /// Checks that the caller may call an operation off: all of it, so the role is needed in every scope that it
-    /// reaches.
+    /// Checks that the caller may cancel an operation: the role is needed in all its scopes.
     pub fn permit_on_operation(&self, id: OperationId) -> Result<Permit, Problem> {
         if self.caller.principal.token().is_full_operator() {
             return Ok(Permit(()));
@@ -446,8 +428,7 @@ impl CallerView {
         }
     }
 
-    /// Checks that the caller may start or complete an operation: that is the platform's work, in every scope that it
-    /// reaches.
+    /// Checks that the caller may start or complete an operation: this needs operator in all its scopes.
     pub fn permit_to_start_or_complete(&self, id: OperationId) -> Result<Permit, Problem> {
         let permit = self.permit_on_operation(id)?;
         match self.view.operation(id) {
@@ -458,7 +439,7 @@ impl CallerView {
         }
     }
 
-    /// Sends a command in a request's name, and sees what came of it.
+    /// Sends the request's command to the engine, then reads the view with its effect.
     pub async fn ask<A: TypedCommand>(
         &mut self,
         change: Change,
@@ -471,7 +452,7 @@ impl CallerView {
         answer
     }
 
-    /// Asks what something would come to.
+    /// Asks the engine for a plan.
     pub async fn query<T: Send + 'static>(
         &mut self,
         _: Permit,
@@ -482,7 +463,7 @@ impl CallerView {
         answer.map_err(|failure| self.problem_of(failure))
     }
 
-    /// A failure, without what it would tell of scopes that do not exist for the caller.
+    /// A failure, without details about scopes that the caller does not see.
     fn problem_of(&self, failure: Failure) -> Problem {
         if let Failure::Refused(Refusal::AddressTaken { address, network, owner }) = &failure
             && self.vm(owner).is_err()
@@ -494,8 +475,7 @@ impl CallerView {
     }
 }
 
-/// The role that it takes to ask for something of this source, or to call it off: what users do is for the VMs'
-/// owners, what the platform does is not.
+/// The role needed to request or cancel events of this source: tenant for User, operator for Platform.
 pub fn role_for(source: Source) -> Role {
     match source {
         Source::User => Role::Tenant,

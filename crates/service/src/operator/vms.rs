@@ -25,23 +25,23 @@ pub fn etag(revision: u64) -> [(HeaderName, String); 1] {
     [(header::ETAG, format!("\"{revision}\""))]
 }
 
-/// What a list of VMs takes.
+/// Query of the list of VMs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    /// Only those of this scope.
+    /// Only VMs of this scope.
     scope: Option<String>,
-    /// Only those on this host.
+    /// Only VMs on this host.
     host: Option<String>,
-    /// How many items.
+    /// Items per page; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// List VMs, in the order of scope and name
+/// List VMs, sorted by scope and name
 #[utoipa::path(get, path = "/vms", tag = "vms", params(ListQuery), responses((status = 200, body = wire::Page<wire::Vm>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -51,11 +51,11 @@ pub async fn list(
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit()?, page.after()?);
     let only = pages::scope(scope.as_deref())?;
-    // A cursor is `scope|name`, both folded: the last VM that was shown.
+    // A cursor is `scope|name`, both in lower case: the last VM shown.
     let after = pages::in_scope(after.as_deref())?;
     let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);
 
-    // The VMs of a host are found by an index; all others by walking through the scopes.
+    // VMs of a host come from an index; otherwise scan the scopes.
     let found: Box<dyn Iterator<Item = (&Arc<ScopeView>, Vec<&Member>)> + Send> = match &host {
         Some(host) => Box::new(caller_view.on_host(host, from.as_ref())),
         None => {
@@ -108,13 +108,15 @@ pub async fn add(mut caller_view: CallerView, change: Change) -> Result<Response
     let kind = kind.as_ref().map(present::kind).transpose()?;
     let add = AddVm { path, kind, vm: super::scopes::vm_spec(&vm)? };
     let vm = caller_view.ask(change, Ok((permit, add))).await?;
-    // A repeated request may find that the VM has been removed since it was added.
-    let gone = |_| Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added, and removed since"));
+    // The VM may have been removed between the first request and its retry.
+    let gone = |_| {
+        Problem::new(StatusCode::GONE, "vm_gone", format!("VM {vm} was added and has been removed since"))
+    };
     let shown = shown(&caller_view, vm).map_err(gone)?;
     Ok((StatusCode::CREATED, shown).into_response())
 }
 
-/// Take a VM out of the inventory, at once and without an event
+/// Remove a VM from the inventory immediately, without an event
 #[utoipa::path(delete, path = "/vms/{vm}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 204)))]
 pub async fn remove(
     mut caller_view: CallerView,
@@ -128,7 +130,9 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Do to a VM what its owner does: `start` answers the VM, the others the operation that announces it
+/// Act on a VM as its owner
+///
+/// `start` returns the VM; the other actions schedule an event and return the operation.
 #[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(wire::VmVerb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
 pub async fn act(
     mut caller_view: CallerView,

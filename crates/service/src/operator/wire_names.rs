@@ -1,14 +1,12 @@
-//! From the domain's enums to the API's words. Every match is here, so that a new variant asks for its word once.
+//! Converts domain enums to API enums. All matches are here, so that a new variant needs one change.
 
 use notbefore_core as core;
 use notbefore_wire::operator as wire;
 
-/// An enum of the domain that has words in the API.
+/// A domain enum that has an API enum.
 pub trait WireName {
-    /// The API's enum.
     type Wire;
 
-    /// The word for it.
     fn wire_name(&self) -> Self::Wire;
 }
 

@@ -104,7 +104,7 @@ fn host_maintenance_shows_plan_first() {
     let h2 = made[1]["targets"][0]["event"].as_str().unwrap();
     assert_eq!(service.approve(guest(3), h2).status, 200);
     let waits = |event: &str| service.cli_json(&["event", "show", event])["waits_for"].to_string();
-    wait_for("the event of h2 to be ready", || waits(h2).contains("somebody to start it").then_some(()));
+    wait_for("the event of h2 to be ready", || waits(h2).contains("an operator to start it").then_some(()));
     let db = made[0]["targets"][0]["event"].as_str().unwrap();
     assert_eq!(service.approve(guest(4), db).status, 200);
     assert!(waits(db).contains("2 more parts"), "{}", waits(db));

@@ -226,7 +226,7 @@ fn certificate_errors_are_reported() {
     fs::set_permissions(pki.key(), fs::Permissions::from_mode(0o644)).unwrap();
     let service = pki.serve(&[]);
     logged(&service, "has expired");
-    logged(&service, "everybody on this machine can read the private key");
+    logged(&service, "all users of this machine can read the private key");
     service.cli(&["vm", "list"]);
     let url = format!("https://localhost:{}", service.operator.port());
     for trusted in [pki.ca(), pki.cert()] {

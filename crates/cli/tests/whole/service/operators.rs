@@ -61,7 +61,7 @@ fn a_host_reboot_goes_early_only_when_every_scope_has_approved_and_one_update_do
     let ready = |vm: &str| {
         let waits =
             service.cli_json(&["event", "list", "--vm", vm])[0]["waits_for"].as_str().unwrap().to_owned();
-        waits.starts_with("somebody to start it").then_some(())
+        waits.starts_with("an operator to start it").then_some(())
     };
     for vm in ["web-0", "web-1", "db"] {
         wait_for(&format!("the event of {vm} to be ready"), || ready(vm));
