@@ -125,13 +125,13 @@ fn is_actor(actor: &str, wanted: &str) -> bool {
 }
 
 /// The end of a record's key, and the record's entries.
-type Told = (String, Vec<AuditEntry>);
+type KeyedEntries = (String, Vec<AuditEntry>);
 
 /// Reads the records of one prefix in order.
 struct MergeSource {
     prefix: &'static str,
     after: Key,
-    buffered: VecDeque<Told>,
+    buffered: VecDeque<KeyedEntries>,
     more: bool,
 }
 
@@ -156,7 +156,10 @@ impl MergeSource {
 }
 
 /// The next record of all sources, by time (a merge).
-async fn next_entry(sources: &mut [MergeSource], snapshot: &dyn Snapshot) -> Result<Option<Told>, Problem> {
+async fn next_entry(
+    sources: &mut [MergeSource],
+    snapshot: &dyn Snapshot,
+) -> Result<Option<KeyedEntries>, Problem> {
     for source in sources.iter_mut() {
         source.fill(snapshot).await?;
     }

@@ -121,7 +121,7 @@ fn page(
 }
 
 /// Show an event with its trail, live or ended
-#[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it")), responses((status = 200, body = wire::Event)))]
+#[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Event)))]
 pub async fn show(caller_view: CallerView, Path(event): Path<String>) -> Result<Response, Problem> {
     let shown = caller_view.show_event(caller_view.find_event(&event)?).await?;
     Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
@@ -230,7 +230,7 @@ pub fn checked_description(description: Option<String>) -> Result<Option<String>
 }
 
 /// Act on an event; only `complete` takes a body
-#[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first digits of it"), ("verb" = inline(wire::EventVerb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
+#[utoipa::path(post, path = "/events/{event}/{verb}", tag = "events", params(("event" = String, Path, description = "Its id, or the first four or more digits of it"), ("verb" = inline(wire::EventVerb), Path)), request_body = Option<wire::CompleteEvent>, responses((status = 200, body = wire::Event)))]
 pub async fn act(
     mut caller_view: CallerView,
     Path((event, verb)): Path<(String, wire::EventVerb)>,

@@ -72,7 +72,7 @@ pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) ->
 #[utoipa::path(post, path = "/hosts/{host}/{verb}", tag = "hosts",
     params(("host" = String, Path), ("verb" = inline(wire::HostVerb), Path)),
     request_body = Option<HostAction>,
-    responses((status = 201, description = "The operation that was made", body = wire::Operation), (status = 200, description = "For `dry_run`: what it would come to", body = HostPlan)))]
+    responses((status = 201, description = "The new operation", body = wire::Operation), (status = 200, description = "For `dry_run`: the plan", body = HostPlan)))]
 pub async fn act(
     State(operator): State<Operator>,
     Path((host, verb)): Path<(String, wire::HostVerb)>,

@@ -133,7 +133,7 @@ pub async fn remove(
 /// Act on a VM as its owner
 ///
 /// `start` returns the VM; the other actions schedule an event and return the operation.
-#[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(wire::VmVerb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "The VM runs again", body = wire::Vm), (status = 201, description = "It is announced", body = wire::Operation)))]
+#[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(wire::VmVerb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "For `start`: the VM", body = wire::Vm), (status = 201, description = "For other actions: the new operation", body = wire::Operation)))]
 pub async fn act(
     mut caller_view: CallerView,
     Path((vm, verb)): Path<(String, wire::VmVerb)>,

@@ -121,8 +121,8 @@ async fn failed_sync_reports_unknown_outcome_until_retry() {
     assert_eq!(fixture.document(), r#"{"DocumentIncarnation":1,"Events":[]}"#);
 
     fixture.disk.set_broken(true);
-    let told = fixture.engine.ask(request("restart", fixture.restart(7))).await;
-    assert!(matches!(told, Err(Failure::OutcomeUnknown(_))), "{told:?}");
+    let outcome = fixture.engine.ask(request("restart", fixture.restart(7))).await;
+    assert!(matches!(outcome, Err(Failure::OutcomeUnknown(_))), "{outcome:?}");
     assert!(!fixture.engine.stats().is_store_writable());
     assert_eq!(
         fixture.document(),
