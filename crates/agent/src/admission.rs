@@ -1,7 +1,9 @@
-//! A pace for what a platform changes: token buckets (GCRA) between the documents and the machine. Every event that comes
-//! or changes costs a token; that it goes costs nothing, since it came. A change without a token is left out: a new event is
-//! not there yet, any other stays as it was. The newest document waits, and is taken in as tokens come. So a platform that
-//! changes everything at each poll has the agent run a few hooks a minute, and a thousand real events at once are not late.
+//! Rate limit for changes from the platform: token buckets (GCRA) between documents and machine.
+//!
+//! Every new or changed event costs a token; a vanished event is free. A change without a token is left out of the
+//! document that the machine sees: a new event is absent, a known one unchanged. The newest document is kept and
+//! applied as tokens arrive. So a platform that changes everything at each poll causes a few hook runs a minute, and
+//! a thousand real events at once are not delayed.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -12,24 +14,24 @@ use notbefore_client::identity::Identity;
 
 use crate::machine::tracked_event::TrackedEvent;
 
-/// Changes of this VM's own events that are taken in at once: a hundred events that come and start.
+/// Burst of changes of this VM's own events: a hundred events that appear and start.
 const OWN_BURST: u32 = 200;
-/// One more after each of these: an event that flaps has its hooks run six times a minute.
+/// Refill interval: a flapping event runs its hooks six times a minute.
 const OWN_EVERY: Duration = Duration::from_secs(10);
-/// The same for events of other VMs: the largest scope there is, all of whose events come and start.
+/// Burst for events of other VMs: the largest scope, all of whose events appear and start.
 const OTHERS_BURST: u32 = 2 * EVENTS_MAX as u32;
-/// Most rules have no steps for such an event, and then it costs a few lines of the log.
+/// Refill interval. Most rules have no steps for such an event, so it costs only log lines.
 const OTHERS_EVERY: Duration = Duration::from_secs(1);
-/// How many events of this VM are known at most, those included that are gone and not yet undone. A VM has one or two;
-/// each may have an approval that is sent again every 15 seconds.
+/// Most tracked events of this VM, including those gone and not yet restored. Usually there are one or two; each may
+/// resend its approval every 15 seconds.
 const OWN_MAX: usize = 256;
-/// The same for events of other VMs: a full document, and as many that are gone and not yet undone.
+/// Most tracked events of other VMs: a full document, and as many gone and not yet restored.
 const OTHERS_MAX: usize = 2 * EVENTS_MAX;
-/// How much the platform may have sent for all events that are known: eight of the largest documents. The journal holds
-/// them, in two forms, and has to stay well below its limit.
+/// Most bytes that the platform sent for all tracked events: eight of the largest documents. The journal holds them
+/// twice and must stay below its limit.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A token bucket. It is full, or will be at a tick.
+/// A token bucket as GCRA: it stores the tick at which it is full again.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     burst: u32,
@@ -38,7 +40,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// It is full, and gets one token after each `every`.
+    /// A full bucket that gains one token per `every`.
     pub fn new(burst: u32, every: Duration) -> Self {
         TokenBucket { burst, every, full_at: Duration::ZERO }
     }
@@ -54,25 +56,25 @@ impl TokenBucket {
     }
 }
 
-/// The pace of changes. One for each run of an agent.
+/// Rate limits of one agent process.
 #[derive(Clone, Debug)]
 pub struct Admission {
     own: TokenBucket,
     others: TokenBucket,
 }
 
-/// What the machine is told of a document.
+/// The admitted part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// The document without the changes that wait.
+    /// Without the deferred changes.
     pub document: Document,
-    /// How many changes are in it, or events of which the machine has not heard since it was started.
+    /// Number of changes in it, plus events that the machine has not seen since its start.
     pub changes: usize,
-    /// How many changes wait.
+    /// Number of deferred changes.
     pub held: usize,
 }
 
-/// How much of the machine's room is taken.
+/// Used capacity of the machine.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     own: usize,
@@ -87,7 +89,7 @@ impl Room {
         Room { own, others: known.len() - own, bytes }
     }
 
-    /// Takes room for an event, or for what it has grown by.
+    /// Reserves capacity for an event, or for its growth.
     fn take(&mut self, is_own: bool, event: &Event, before: Option<&TrackedEvent>) -> bool {
         let (count, max) = if is_own { (&mut self.own, OWN_MAX) } else { (&mut self.others, OTHERS_MAX) };
         let growth = size(event).saturating_sub(before.map_or(0, |before| size(&before.event)));
@@ -102,7 +104,6 @@ impl Room {
 }
 
 impl Admission {
-    /// All buckets are full.
     pub fn new() -> Self {
         Admission {
             own: TokenBucket::new(OWN_BURST, OWN_EVERY),
@@ -110,7 +111,7 @@ impl Admission {
         }
     }
 
-    /// What of a document is taken in now, by a machine that knows these events. This VM's own events come first.
+    /// Admits the changes of a document, given the tracked events. This VM's own events go first.
     pub fn admit(
         &mut self,
         document: &Document,
@@ -121,7 +122,7 @@ impl Admission {
     ) -> Admitted {
         let by_id: HashMap<&EventId, &TrackedEvent> = known.iter().map(|one| (&one.event.id, one)).collect();
         let is_own = |event: &Event| event.resources.iter().any(|resource| me.is(resource));
-        // What is gone, and what was not heard of since the agent was started, is told and costs nothing.
+        // Vanished events, and events not seen since the agent's start, pass without a token.
         let there: HashSet<&EventId> = document.events.iter().map(|event| &event.id).collect();
         let is_told = |handled: &&TrackedEvent| match there.contains(&handled.event.id) {
             true => !handled.boot.is_confirmed(),
@@ -130,7 +131,7 @@ impl Admission {
             }
         };
         let mut changes = known.iter().filter(is_told).count();
-        // Of each event that differs: its place in the document, and whether it is this VM's.
+        // Position in the document, and whether it is this VM's, of each event that differs.
         let mut differing: Vec<(usize, bool)> = Vec::new();
         for (place, event) in document.events.iter().enumerate() {
             let before = by_id.get(&event.id);
@@ -161,7 +162,7 @@ impl Admission {
     }
 }
 
-/// How many bytes the platform has sent for an event.
+/// Bytes that the platform sent for an event.
 fn size(event: &Event) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -236,7 +237,7 @@ mod tests {
             let full = document((0..100).map(|one| (format!("m{one}"), "me")).chain(others));
             let admitted = agent.read(&full, 0);
             assert_eq!((admitted.changes, admitted.held), (1_000, 0));
-            assert_eq!(agent.read(&full, 0).changes, 0, "the same again is no change");
+            assert_eq!(agent.read(&full, 0).changes, 0, "an identical document has no changes");
             assert_eq!(agent.read(&document(std::iter::empty()), 0).changes, 1_000);
             assert!(agent.known().is_empty());
         }

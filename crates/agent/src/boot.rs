@@ -1,12 +1,12 @@
-//! Which boot of the VM this is: what tells a reboot from a restart of the agent.
+//! Boot id of the VM: tells a reboot from a restart of the agent.
 //!
-//! Linux gives every boot an id of its own. Windows counts its boots in the registry. Where the system does not say, there
-//! is none, and the machine cannot tell.
+//! Linux has a random id per boot; Windows counts boots in the registry. Without either there is none, and the
+//! machine cannot detect reboots.
 
-/// The variable that stands in for the system's word, so that tests can reboot.
+/// Environment variable that overrides the boot id; tests use it to simulate a reboot.
 pub const VARIABLE: &str = "NOTBEFORE_AGENT_BOOT_ID";
 
-/// This boot's id.
+/// The id of the current boot.
 pub fn id() -> Option<String> {
     let pretended = std::env::var(VARIABLE).ok();
     pretended.or_else(system).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())

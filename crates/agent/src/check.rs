@@ -1,4 +1,4 @@
-//! What would go wrong with a rule's steps on this machine, found out without an event.
+//! Dry checks of a configuration on this machine: programs, units, host names and directories, without an event.
 
 use std::net::ToSocketAddrs;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::journal;
 use crate::machine::io::Stage;
 use crate::rules::{Rule, StepAction};
 
-/// What would go wrong, a line for each step that cannot do what it should.
+/// One line per step that would fail.
 pub fn problems(rules: &[Rule]) -> Vec<String> {
     let mut problems = Vec::new();
     for rule in rules {
@@ -25,7 +25,7 @@ pub fn problems(rules: &[Rule]) -> Vec<String> {
     problems
 }
 
-/// What would go wrong with the settings of the agent as a whole, but for where it listens, which it may do already.
+/// Problems of global settings, except the listen address, which a running agent may use.
 pub fn setting_problems(config: &Config) -> Vec<String> {
     let told = config.notify.as_ref().and_then(|notify| host(&notify.url).err());
     let told = told.map(|why| format!("notify: {why}"));
@@ -44,7 +44,7 @@ fn check_action(action: &StepAction) -> Result<(), HookError> {
         StepAction::Webhook(hook) => host(&hook.url),
         StepAction::WriteFile { path, .. } => match path.parent() {
             Some(dir) if !dir.is_dir() => {
-                Err(HookError(format!("there is no directory {}; make it", dir.display())))
+                Err(HookError(format!("there is no directory {}; create it", dir.display())))
             }
             Some(_) | None => Ok(()),
         },
@@ -52,7 +52,7 @@ fn check_action(action: &StepAction) -> Result<(), HookError> {
     }
 }
 
-/// Has the shell read a line without doing what it says; Windows' shell cannot.
+/// Syntax check by the shell (`sh -n`); not possible on Windows.
 fn shell(line: &str) -> Result<(), HookError> {
     if cfg!(windows) {
         return process::find("cmd").map(|_| ());
@@ -60,13 +60,13 @@ fn shell(line: &str) -> Result<(), HookError> {
     let read = Command::new("/bin/sh").args(["-n", "-c", line]).stdin(Stdio::null()).output();
     let read = read.map_err(|error| HookError(format!("/bin/sh: {error}")))?;
     let said = String::from_utf8_lossy(&read.stderr).trim().to_owned();
-    if read.status.success() { Ok(()) } else { Err(HookError(format!("the shell cannot read it: {said}"))) }
+    if read.status.success() { Ok(()) } else { Err(HookError(format!("shell syntax error: {said}"))) }
 }
 
 fn unit(name: &str) -> Result<(), HookError> {
     if cfg!(windows) {
-        let cure = r#"say shell = "net stop NAME /y", or net start"#;
-        return Err(HookError(format!("units are systemd's, which Windows has not; {cure}")));
+        let cure = r#"use shell = "net stop NAME /y", or net start"#;
+        return Err(HookError(format!("units need systemd, which Windows does not have; {cure}")));
     }
     let systemctl = process::find("systemctl")?;
     let mut command = Command::new(systemctl);
@@ -76,16 +76,16 @@ fn unit(name: &str) -> Result<(), HookError> {
     Err(HookError(match (asked.status.success(), state.as_str()) {
         (true, "loaded") => return Ok(()),
         (true, "not-found") => format!("systemd knows no unit {name}"),
-        (true, other) => format!("systemd says that {name} is {other}"),
+        (true, other) => format!("systemd reports {name} as {other}"),
         (false, _) => {
             let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
-            format!("systemd cannot be asked about {name}: {said}")
+            format!("cannot query systemd about {name}: {said}")
         }
     }))
 }
 
 fn host(url: &str) -> Result<(), HookError> {
-    let uri: ureq::http::Uri = url.parse().map_err(|_| HookError("its URL cannot be read".to_owned()))?;
+    let uri: ureq::http::Uri = url.parse().map_err(|_| HookError("its URL is invalid".to_owned()))?;
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let name = uri.host().unwrap_or_default();
     let port = uri.port_u16().unwrap_or(usual);
@@ -115,13 +115,11 @@ mod tests {
         std::fs::write(&file, "#!/bin/sh\n").unwrap();
         let name = file.to_str().unwrap();
         assert_eq!(check_action(&command("sh")), Ok(()));
-        assert!(
-            check_action(&command("no-such-program-here")).unwrap_err().0.contains("there is no program")
-        );
+        assert!(check_action(&command("no-such-program-here")).unwrap_err().0.contains("no program"));
         assert!(check_action(&command(name)).unwrap_err().0.contains("is not executable"));
         let line = |line: &str| check_action(&StepAction::Shell { line: line.to_owned() });
         assert_eq!(line("if true; then echo x; fi"), Ok(()));
-        assert!(line("if true; then echo x").unwrap_err().0.contains("the shell cannot read it"));
+        assert!(line("if true; then echo x").unwrap_err().0.contains("shell syntax error"));
         let webhook = |url: &str| {
             let url = url.to_owned();
             check_action(&StepAction::Webhook(Webhook {

@@ -1,11 +1,13 @@
-//! What the agent is told, and by whom.
+//! The agent's configuration: file, environment and flags.
 //!
-//! Three stages. *As written*: the kernel (`notbefore_settings`) collects what file, environment and flags say; `keys.rs`
-//! is the one list of what may be written. *Merged*: for the settings of the agent as a whole a flag goes before the
-//! environment (`NOTBEFORE_AGENT_…`), that before the file, that before the default. *Validated*: [`Config`], whose rules
-//! are the machine's own (`rules.rs`, `steps.rs`). Rules come from the file alone.
+//! Three stages:
+//! - *Raw*: `notbefore_settings` collects the values; `keys.rs` is the schema.
+//! - *Merged*: for global settings, a flag overrides the environment (`NOTBEFORE_AGENT_…`), that overrides the file,
+//!   and that overrides the default. Rules come from the file only.
+//! - *Validated*: [`Config`], with the rules in the machine's types (`rules.rs`, `steps.rs`).
 //!
-//! Whoever only wants to find an agent asks for its [`find_running_agent`], whatever else is wrong with the configuration.
+//! Commands that only look for a running agent use [`find_running_agent`], which ignores other errors in the
+//! configuration.
 
 pub mod keys;
 mod kinds;
@@ -34,37 +36,37 @@ use kinds::{API_VERSION, EndpointUrl, LISTEN, TEXT};
 pub use notify::{Notify, NotifyOn};
 pub use running_agent::{RunningAgent, find_running_agent};
 
-/// Where the signals are served where nobody says: beside the service's own doors, and on loopback only.
+/// Default address of the status server: next to the service's own ports, loopback only.
 const USUAL_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9256);
-/// The sample file, which `notbefore agent sample` prints.
+/// The sample file; `notbefore agent sample` prints it.
 pub const SAMPLE: &str = include_str!("../../../dist/agent.toml");
 
-/// What the agent goes by.
+/// The validated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The file that it was read from.
+    /// The file it was read from.
     pub file: PathBuf,
-    /// The endpoint's URL; none is to be found.
+    /// None: discovered.
     pub endpoint: Option<Endpoint>,
-    /// This VM's name; none is to be found.
+    /// This VM's name. None: asked from the instance metadata.
     pub name: Option<String>,
-    /// The newest api-version to ask for.
+    /// Newest api-version to request.
     pub api_version: EventsVersion,
-    /// The directory of the journal.
+    /// State directory, with the journal.
     pub state: PathBuf,
-    /// Where signals are served, if anywhere.
+    /// Address of the status server, if any.
     pub listen: Option<SocketAddr>,
-    /// Whether steps and approvals are only told.
+    /// Log steps and approvals instead of executing them.
     pub dry_run: bool,
-    /// What is logged.
+    /// Log filter.
     pub log: String,
-    /// Who else is told.
+    /// The administrator's webhook.
     pub notify: Option<Notify>,
-    /// The rules, in their order.
+    /// In order of precedence.
     pub rules: Vec<Rule>,
 }
 
-/// The file that somebody has named, if one was.
+/// The file named by a flag or the environment.
 fn named_file(sources: &Sources) -> Option<PathBuf> {
     let by_variable = || sources.variable(SCHEMA.file_variable).map(PathBuf::from);
     sources.file.clone().or_else(by_variable)
@@ -74,12 +76,12 @@ fn usual_file(sources: &Sources) -> PathBuf {
     usual(sources, "agent.toml", "/etc/notbefore/agent.toml")
 }
 
-/// The directory of the journal where nobody names one.
+/// Default state directory.
 fn usual_state(sources: &Sources) -> PathBuf {
     usual(sources, "agent", "/var/lib/notbefore-agent")
 }
 
-/// A place below ProgramData on Windows, and its place elsewhere.
+/// A path below ProgramData on Windows, else `elsewhere`.
 fn usual(sources: &Sources, windows: &str, elsewhere: &str) -> PathBuf {
     if !cfg!(windows) {
         return elsewhere.into();
@@ -88,13 +90,13 @@ fn usual(sources: &Sources, windows: &str, elsewhere: &str) -> PathBuf {
     Path::new(data).join("notbefore").join(windows)
 }
 
-/// Reads file, environment and flags.
+/// Loads and validates file, environment and flags.
 pub fn load(sources: &Sources) -> Result<Config, ConfigErrors> {
     let (path, text) = open(sources);
     match text {
         Ok(text) => read(&path, &text, sources),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ConfigErrors::one(format!(
-            "there is no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
+            "no configuration at {path}; {make}'notbefore agent sample > {path}', or name another with --config",
             path = path.display(),
             make = how_to_create(&path, cfg!(windows) && path == usual_file(sources)),
         ))),
@@ -102,7 +104,7 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigErrors> {
     }
 }
 
-/// The file, and its text. Links are followed, and the file at their end has to be one that the agent trusts.
+/// The file and its text. Symbolic links are followed; the target must pass the trust check.
 fn open(sources: &Sources) -> (PathBuf, io::Result<String>) {
     let named = named_file(sources);
     #[cfg(unix)]
@@ -116,7 +118,7 @@ fn open(sources: &Sources) -> (PathBuf, io::Result<String>) {
     (path, text)
 }
 
-/// Why a file was not read. One that is not trusted says its path itself.
+/// Error text for a file that was not read. An untrusted file's error names its path itself.
 fn unread(path: &Path, error: &io::Error) -> String {
     match Untrusted::is(error) {
         true => error.to_string(),
@@ -124,20 +126,18 @@ fn unread(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// What comes before the sample. A directory that no installation has made is moved aside by the next one on Windows, with the
-/// configuration in it: there the installation makes it.
+/// First half of the hint for a missing file. On Windows, the installer moves aside a directory that it did not
+/// create, with the configuration in it, so the hint is to install first.
 fn how_to_create(path: &Path, is_installed_there: bool) -> &'static str {
     match path.parent() {
-        Some(dir) if dir.as_os_str().is_empty() || dir.is_dir() => "make one with ",
-        Some(_) if is_installed_there => {
-            "say 'notbefore agent install', which makes its directory, and then "
-        }
-        Some(_) => "make its directory, and then say ",
-        None => "make one with ",
+        Some(dir) if dir.as_os_str().is_empty() || dir.is_dir() => "create one with ",
+        Some(_) if is_installed_there => "run 'notbefore agent install', which creates its directory, then ",
+        Some(_) => "create its directory, then run ",
+        None => "create one with ",
     }
 }
 
-/// Reads a file's text, with the environment and the flags over it.
+/// Parses a file's text and applies environment and flags.
 pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, ConfigErrors> {
     let mut reader = Reader::new(&SCHEMA, path, text, sources);
     let (mut told, mut rules) = (None, Vec::new());
@@ -147,7 +147,7 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Config
             told = notify::read(&mut reader, &top);
             rules = rules::read(&mut reader, &top);
             if rules.is_empty() && told.is_none() {
-                reader.wrong(0, "there is no [[rule]], so nothing would be done about any event; write one");
+                reader.wrong(0, "there is no [[rule]], so the agent would handle no event; add one");
             }
         }
         Err(error) => reader.parse_error(error),

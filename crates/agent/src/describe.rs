@@ -1,4 +1,4 @@
-//! Rules in words, for whoever wants to see what was understood.
+//! Describes validated rules in words, for `notbefore agent check`.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::rules::{
     Approve, DurationRange, Match, OnFailure, OnInterrupt, ResourceMatch, Restore, Rule, Step, StepAction,
 };
 
-/// A rule, a line for each part of it.
+/// One line per part of the rule.
 pub fn rule(rule: &Rule) -> Vec<String> {
     let mut lines = vec![format!("{}: {}", rule.name, matches(&rule.matches))];
     lines.extend(rule.before.iter().map(|one| format!("  before  {}", step(one, Stage::Before))));
-    let drains = if rule.drain { "; until the VM is restored, /drainz is red" } else { "" };
+    let drains = if rule.drain { "; /drainz answers 503 until the VM is restored" } else { "" };
     lines.push(match rule.approve {
         Approve::WhenDone if rule.before.is_empty() => format!("  approved at once{drains}"),
         Approve::WhenDone => format!("  approved when the steps before are done{drains}"),
@@ -25,7 +25,7 @@ pub fn rule(rule: &Rule) -> Vec<String> {
     });
     lines.extend(rule.after.iter().map(|one| format!("  after   {}", step(one, Stage::After))));
     if !rule.after.is_empty() && rule.restore == Restore::Booted {
-        lines.push("  the steps after begin when the VM has booted, or the event is gone".to_owned());
+        lines.push("  the steps after start when the VM has booted or the event is gone".to_owned());
     }
     lines
 }
@@ -42,17 +42,17 @@ fn matches(matches: &Match) -> String {
     let mut text = format!("{kinds} {whose}");
     if !matches.sources.is_empty() {
         let sources = words(matches.sources.iter().map(|source| source.as_str()).collect(), "");
-        text.push_str(&format!(", asked for by {sources}"));
+        text.push_str(&format!(", requested by {sources}"));
     }
     let duration = &matches.duration;
     match (bounds(&duration.within), duration.unknown) {
-        (Some(bounds), true) => text.push_str(&format!(", lasting {bounds} or nobody knows how long")),
+        (Some(bounds), true) => text.push_str(&format!(", lasting {bounds} or of unknown duration")),
         (Some(bounds), false) => text.push_str(&format!(", lasting {bounds}")),
         (None, true) => {}
         (None, false) => text.push_str(", of a known duration"),
     }
     if let Some(bounds) = bounds(&matches.time_left) {
-        text.push_str(&format!(", {bounds} before its time"));
+        text.push_str(&format!(", {bounds} before NotBefore"));
     }
     text
 }
@@ -67,12 +67,11 @@ fn bounds(within: &DurationRange) -> Option<String> {
     }
 }
 
-/// A step in a line.
 pub fn step(step: &Step, stage: Stage) -> String {
     let mut text =
         format!("{}: {}, {} at most", step.name, action(&step.does), span::show(step.timeout.as_secs()));
     if !step.keep.is_zero() {
-        text.push_str(&format!(", {} of it kept", span::show(step.keep.as_secs())));
+        text.push_str(&format!(", {} reserved", span::show(step.keep.as_secs())));
     }
     if step.retries > 0 {
         let delay = span::show(step.retry_delay.as_secs());
@@ -80,19 +79,19 @@ pub fn step(step: &Step, stage: Stage) -> String {
     }
     match (step.on_failure, stage) {
         (OnFailure::Withhold, Stage::Before) => text.push_str("; if it fails, the event is not approved"),
-        (OnFailure::GoOn, Stage::Before) => text.push_str("; if it fails, the next runs all the same"),
+        (OnFailure::GoOn, Stage::Before) => text.push_str("; if it fails, the next step still runs"),
         (OnFailure::Withhold, Stage::After) => {
-            text.push_str("; if it fails, the rest is not run and the VM not put back")
+            text.push_str("; if it fails, the remaining steps are skipped and the VM is not restored")
         }
         (OnFailure::GoOn, Stage::After) => {}
     }
     if step.on_interrupt == OnInterrupt::Skip {
-        text.push_str("; not run again if it is interrupted");
+        text.push_str("; not run again after an interruption");
     }
     text
 }
 
-/// What a step does. Requests may hold secrets, so only their host is named.
+/// Names only the host of a request; the rest may be secret.
 pub fn action(action: &StepAction) -> String {
     match action {
         StepAction::Command { argv } => format!("runs {}", argv.join(" ")),
@@ -104,7 +103,7 @@ pub fn action(action: &StepAction) -> String {
         StepAction::RemoveFile { path } => format!("removes {}", path.display()),
         StepAction::Wait { time } => format!("waits {}", span::show(time.as_secs())),
         StepAction::WaitFor { argv, every } => {
-            format!("waits for {} to succeed, looking every {}", argv.join(" "), span::show(every.as_secs()))
+            format!("waits for {} to succeed, retried every {}", argv.join(" "), span::show(every.as_secs()))
         }
     }
 }
@@ -139,10 +138,10 @@ on_failure = 'withhold'
         assert_eq!(
             rule(&config.rules[0]),
             [
-                "drain: Reboot or Redeploy of this VM, asked for by Platform, lasting at most 1m, at least 10s before its time",
-                "  before  pool: runs drain --now, 5m at most, 2 retries 1s apart; if it fails, the event is not approved; not run again if it is interrupted",
-                "  approved when the steps before are done; until the VM is restored, /drainz is red",
-                "  after   1: sends POST to hooks.example, 5m at most; if it fails, the rest is not run and the VM not put back",
+                "drain: Reboot or Redeploy of this VM, requested by Platform, lasting at most 1m, at least 10s before NotBefore",
+                "  before  pool: runs drain --now, 5m at most, 2 retries 1s apart; if it fails, the event is not approved; not run again after an interruption",
+                "  approved when the steps before are done; /drainz answers 503 until the VM is restored",
+                "  after   1: sends POST to hooks.example, 5m at most; if it fails, the remaining steps are skipped and the VM is not restored",
             ]
         );
     }

@@ -1,10 +1,8 @@
-//! The agent around its machine: something has happened, the machine says what it means, the state is saved, and then it
-//! is done.
+//! The driver around the state machine: pass an input to the machine, save the new state, then execute the actions.
 //!
-//! The machine is told of documents, of ends and answers, and of the time it asked to be woken at; of nothing else. What it
-//! wants done goes to whoever does it: steps to the [`Runner`], approvals to a task of their own, facts to the log, the
-//! metrics and the administrator. `run.rs` waits for what happens next. So does `rehearsal.rs`, which has an agent of the
-//! same kind, and plays the platform.
+//! Inputs are documents, ended steps, approval answers and timer ticks. Actions go to their executors: steps to the
+//! [`Runner`], approvals to a task each, facts to the log, the metrics and the administrator's webhook. `run.rs`
+//! supplies the inputs; in a rehearsal, `rehearsal.rs` does, and simulates the platform.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,23 +28,22 @@ use crate::signals::{Readiness, StatusBoard};
 use crate::systemd::{self, ServiceState};
 use crate::{boot, fact_text, overview};
 
-/// How long the journal rests after a write that failed, if nothing changes before.
+/// Delay before a failed journal write is retried, if no input causes a write earlier.
 const JOURNAL_REST: Duration = Duration::from_secs(5);
-/// How many answers to approvals may wait to be taken in; each event has one under way at most.
+/// Capacity of the channel of approval answers. Each event has at most one approval under way.
 const ANSWERS_MAX: usize = 64;
-/// Outage that goes on is said aloud once in so many polls: about every ten minutes.
+/// A lasting outage is logged once in this many failed polls: about every ten minutes.
 const FAILURE_LOGGED_EVERY: u32 = 60;
-/// How often it is said at most that changes wait.
+/// Minimum interval between log lines about deferred changes.
 const WAITING_LOGGED_EVERY: Duration = Duration::from_secs(60);
-/// How often at once, and then how often, approvals are sent before their time because the platform is back: no more often
-/// in the long run than they are sent anyway.
+/// Token bucket for approvals sent early because the platform answers again. In the long run it allows no more than
+/// the regular retries.
 const BACK_BURST: u32 = 8;
 const BACK_EVERY: Duration = Duration::from_secs(15);
-/// How long the platform may be silent before it is looked for anew, beside the polls that go on: an eviction gives half a
-/// minute.
+/// How long the platform may be silent before discovery runs again in parallel with the polls. A Preempt event gives
+/// only half a minute.
 pub const REDISCOVER_AFTER: Duration = Duration::from_secs(30);
 
-/// An agent that runs.
 pub struct Agent {
     config: Config,
     sources: Sources,
@@ -54,42 +51,41 @@ pub struct Agent {
     board: StatusBoard,
     setup: Setup,
     state: State,
-    /// When the machine wants to be told that time has passed.
+    /// When the machine's next [`Input::Tick`] is due.
     machine_due: Option<Duration>,
     journal: Option<Journal>,
-    /// When a write that failed is tried again.
+    /// When a failed write is retried.
     journal_due: Option<Duration>,
     runner: Runner,
-    /// Of each attempt that runs the rule, the stage, and when it began.
+    /// Rule, stage and start of every running attempt.
     begun: BTreeMap<RunId, (String, Stage, Duration)>,
     notifier: Notifier,
-    /// The events whose approval was refused, as the administrator knows.
+    /// Events whose refused approval was already reported to the administrator.
     refused: Vec<EventId>,
     peer: Peer,
-    /// Since when nobody answers polls, if nobody does.
+    /// Since when polls get no answer.
     silent_since: Option<Duration>,
     admission: Admission,
-    /// The newest document, while some of its changes wait.
+    /// The newest document, while some of its changes are deferred.
     waiting: Option<(Document, EventsVersion)>,
-    /// Whether a document was read.
     has_read: bool,
-    /// When it may be said again that changes wait.
+    /// When deferred changes were last logged.
     waiting_logged_at: Option<Duration>,
-    /// How often approvals are sent because the platform is back.
+    /// Limits approvals sent early because the platform answers again.
     back: TokenBucket,
-    /// Whether the platform has been silent, or not been there, since it last answered.
+    /// Whether the platform was unknown or silent since its last answer.
     awaiting_answer: bool,
     answers: mpsc::Sender<(EventId, ApprovalAnswer)>,
-    /// How often systemd wants a sign of life, and when the next is due.
+    /// Watchdog interval, and when the next keep-alive is due.
     watchdog: Option<(Duration, Duration)>,
     status: String,
 }
 
-/// With whom the agent talks.
+/// The other side of the agent.
 enum Peer {
-    /// The platform, once it is found; facts are for the log, the metrics and the administrator.
+    /// The platform, once found. Facts go to the log, the metrics and the administrator's webhook.
     Platform(Option<Client>),
-    /// A rehearsal, which takes every approval, and is told these facts.
+    /// A rehearsal: every approval is accepted, and facts are collected.
     Rehearsal(Vec<Fact>),
 }
 
@@ -139,14 +135,14 @@ impl Agent {
         (agent, ends, answered)
     }
 
-    /// An agent that rehearses by these rules. It has no journal.
+    /// An agent for a rehearsal: simulated platform, no journal.
     pub fn for_rehearsal(config: Config, clock: Clock) -> (Agent, mpsc::Receiver<Ended>, Answers) {
         let board = StatusBoard::new(clock, config.dry_run);
         let (agent, ends, answers) = Agent::new(config, Sources::default(), clock, board);
         (Agent { peer: Peer::Rehearsal(Vec::new()), ..agent }, ends, answers)
     }
 
-    /// The facts since this was last asked, of a rehearsal.
+    /// Takes the facts collected since the last call. Empty outside a rehearsal.
     pub fn facts(&mut self) -> Vec<Fact> {
         match &mut self.peer {
             Peer::Rehearsal(facts) => std::mem::take(facts),
@@ -154,12 +150,11 @@ impl Agent {
         }
     }
 
-    /// The events that it knows of.
     pub fn events(&self) -> &[TrackedEvent] {
         self.state.events()
     }
 
-    /// Takes up what an agent before this one has left.
+    /// Resumes from the journal of the previous agent.
     pub async fn begin(&mut self, opened: Option<(Journal, Found)>) {
         let Some((journal, found)) = opened else { return };
         self.journal = Some(journal);
@@ -168,8 +163,8 @@ impl Agent {
             Found::Nothing => self.state.clone(),
             Found::Corrupt { aside, why } => {
                 let text = format!(
-                    "the journal cannot be read ({why}); it is kept aside, and this agent begins anew: \
-                     see to it that whatever was stopped before it runs again"
+                    "the journal cannot be read ({why}); it was renamed, and this agent starts with an empty one: \
+                     start again any service that the previous agent stopped"
                 );
                 tracing::error!(aside = %aside.display(), "{text}");
                 self.notify_problem(text, None);
@@ -178,8 +173,8 @@ impl Agent {
             Found::AnotherVms { aside } => {
                 tracing::warn!(
                     aside = %aside.display(),
-                    "the journal is of another VM, of whose disk this one's is a copy; it is kept aside, and this agent \
-                     begins anew"
+                    "the journal belongs to another VM, of whose disk this one is a copy; it was renamed, and this agent \
+                     starts with an empty one"
                 );
                 self.state.clone()
             }
@@ -189,12 +184,11 @@ impl Agent {
         self.apply_state(state, actions, now).await;
     }
 
-    /// What the agent is set to do.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// A client of the platform, once that is found.
+    /// The platform's client, once the endpoint is found.
     pub fn client(&self) -> Option<Client> {
         match &self.peer {
             Peer::Platform(client) => client.clone(),
@@ -202,7 +196,7 @@ impl Agent {
         }
     }
 
-    /// The platform was found: from now on its documents come.
+    /// Switches to a platform that discovery found.
     pub fn follow(&mut self, client: &Client) {
         self.silent_since = None;
         self.peer = Peer::Platform(Some(client.clone()));
@@ -210,21 +204,21 @@ impl Agent {
         self.board.named(self.setup.me.name(), self.setup.sure);
     }
 
-    /// The platform says what this VM is called. What is known of events is looked at with these eyes before anything else is
-    /// done: an event of the name that it had may be another VM's.
+    /// Sets the name that the platform reports for this VM. The machine re-evaluates ownership of all events before
+    /// anything else: events of the previous name may belong to another VM.
     pub async fn set_identity(&mut self, me: Identity) {
-        tracing::info!(vm = me.name(), "this VM goes by this name");
+        tracing::info!(vm = me.name(), "the name of this VM is known");
         self.board.named(me.name(), true);
         (self.setup.me, self.setup.sure) = (me, true);
         self.handle_input(Input::Named).await;
     }
 
-    /// Ends what runs; the next agent goes on with it. What the administrator has yet to hear has a moment to be said.
+    /// Stops all running steps; the next agent resumes them. Pending notifications get a short time to be sent.
     pub async fn stop(mut self) {
         tokio::join!(self.runner.stop_all(), self.notifier.finish());
     }
 
-    /// Ends what runs, of a rehearsal.
+    /// Stops all running steps, in a rehearsal.
     pub async fn stop_steps(&mut self) {
         self.runner.stop_all().await;
     }
@@ -241,7 +235,7 @@ impl Agent {
                 if let Some((document, version)) = self.waiting.take() {
                     self.read_document(document, served_at, version).await;
                 }
-                // A VM that stood still learns by this how late it is. Without events there is nothing to be late for.
+                // A VM that was frozen learns the current time from this. It matters only if there are events.
                 if let Some(served_at) = served_at.filter(|_| !self.state.events().is_empty()) {
                     self.handle_input(Input::Unchanged { served_at }).await;
                 }
@@ -249,20 +243,21 @@ impl Agent {
             }
             Update::Outage(Outage { kind, text, since: _, tries }) => {
                 self.awaiting_answer = true;
-                // Whoever answers is there, whatever the answer: it is not looked for elsewhere.
+                // Any answer proves that the endpoint exists, so discovery is not needed.
                 match kind.is_silence() {
                     true => _ = self.silent_since.get_or_insert(self.clock.now().tick),
                     false => self.silent_since = None,
                 }
                 if tries % FAILURE_LOGGED_EVERY == 1 {
-                    tracing::warn!(tries, "{text}; what was last read holds until there is an answer");
+                    tracing::warn!(tries, "{text}; the last document stays valid until there is an answer");
                 }
                 self.board.poll_failed(kind.as_str(), text);
             }
         }
     }
 
-    /// Takes a document in, as much of it as the pace allows. One that changes nothing says no more than what time it is.
+    /// Applies a document, as far as the rate limit (`admission.rs`) allows. One without changes only reports the
+    /// platform's time.
     async fn read_document(
         &mut self,
         document: Document,
@@ -277,7 +272,7 @@ impl Agent {
                 self.waiting_logged_at = Some(now);
                 tracing::warn!(
                     held = admitted.held,
-                    "the platform changes more than an agent takes in: these changes wait, this VM's own events first"
+                    "too many changes from the platform: these are deferred, events of this VM are applied first"
                 );
             }
             self.waiting = Some((document, version));
@@ -292,8 +287,8 @@ impl Agent {
         }
     }
 
-    /// The platform has answered. What could not be sent to it until now is sent; but a platform that fails every other
-    /// poll is not sent everything at every other.
+    /// Sends approvals that waited for the platform to answer. The token bucket limits this if every other poll
+    /// fails.
     async fn on_platform_answer(&mut self) {
         self.silent_since = None;
         let now = self.clock.now().tick;
@@ -302,7 +297,7 @@ impl Agent {
         }
     }
 
-    /// Whether the platform has been silent for so long that it may be somewhere else by now. One that was set is not.
+    /// Whether the platform was silent long enough to run discovery again. Never with a configured endpoint.
     pub fn should_rediscover(&self) -> bool {
         let now = self.clock.now().tick;
         let silent = self.silent_since.map(|since| now.saturating_sub(since));
@@ -323,7 +318,7 @@ impl Agent {
         self.handle_input(Input::StepEnded { run, outcome }).await;
     }
 
-    /// Takes in what became of an approval. That it is refused is told once for each event, however often it is sent.
+    /// Handles the answer to an approval. A refusal is reported to the administrator once per event.
     pub async fn answered(&mut self, event: EventId, answer: ApprovalAnswer) {
         self.board.approved(&answer);
         let known = |id: &EventId| self.state.events().iter().any(|handled| handled.event.id == *id);
@@ -333,13 +328,13 @@ impl Agent {
             && !self.refused.contains(&event)
         {
             self.refused.push(event.clone());
-            let text = format!("the platform refuses to take the approval: {reason}; it is sent again");
+            let text = format!("the platform refuses the approval: {reason}; the agent sends it again");
             self.notify_problem(text, Some(&event));
         }
         self.handle_input(Input::Answered { event, answer }).await;
     }
 
-    /// Tells the administrator what no fact says.
+    /// Notifies the administrator of a problem that is not a [`Fact`].
     fn notify_problem(&self, text: String, about: Option<&EventId>) {
         let Some(to) = &self.config.notify else { return };
         let handled = |id: &EventId| self.state.events().iter().find(|handled| handled.event.id == *id);
@@ -352,7 +347,7 @@ impl Agent {
         );
     }
 
-    /// Tells the machine something, and does what it says.
+    /// Passes an input to the machine and executes its actions.
     async fn handle_input(&mut self, input: Input) {
         let state = std::mem::replace(&mut self.state, State::new(None));
         let now = self.clock.now();
@@ -360,9 +355,9 @@ impl Agent {
         self.apply_state(state, actions, now).await;
     }
 
-    /// Takes the machine's word, of that moment. The state is on disk before anything is done about it.
+    /// Applies the machine's result of time `now`. The state is saved before any action is executed.
     async fn apply_state(&mut self, state: State, actions: Vec<Action>, now: Moment) {
-        // Asked for now: what falls due while the state is being saved must not be passed over.
+        // Computed before the save, with the same `now`: a deadline that passes during the save must not be lost.
         self.machine_due = state.next_due(&self.setup, now);
         self.state = state;
         self.board.handles(overview::of(&self.state));
@@ -400,14 +395,14 @@ impl Agent {
         match journal.save(&self.state).await {
             Ok(()) => {
                 if self.journal_due.take().is_some() {
-                    tracing::info!("the journal is on disk again");
+                    tracing::info!("the journal is saved again");
                     self.board.journal(None);
                 }
             }
             Err(error) => {
                 if self.journal_due.is_none() {
                     let text = format!(
-                        "{error}; the agent goes on without its journal, and would forget everything if it ended now"
+                        "{error}; the agent continues without a journal; its state is lost if it stops now"
                     );
                     tracing::error!("{text}");
                     self.notify_problem(text, None);
@@ -418,14 +413,14 @@ impl Agent {
         }
     }
 
-    /// Approves in the background; the answer comes back to the loop.
+    /// Sends an approval from a background task; the answer arrives in the loop.
     fn approve(&self, event: EventId) {
         let (answers, client) = (self.answers.clone(), self.client());
         let pretends = self.config.dry_run || matches!(self.peer, Peer::Rehearsal(_));
         tokio::spawn(async move {
             let answer = match client {
                 _ if pretends => ApprovalAnswer::Accepted,
-                None => ApprovalAnswer::Failed { reason: "the platform is not found yet".to_owned() },
+                None => ApprovalAnswer::Failed { reason: "the endpoint is not found yet".to_owned() },
                 Some(client) => match client.approve(&event).await {
                     Ok(Approval::Accepted) => ApprovalAnswer::Accepted,
                     Ok(Approval::Moot) => ApprovalAnswer::Moot,
@@ -437,7 +432,7 @@ impl Agent {
         });
     }
 
-    /// When something is to be done although nothing happens.
+    /// When the next timer is due: machine, journal retry or watchdog.
     pub fn due(&self) -> Option<Duration> {
         [self.machine_due, self.journal_due, self.watchdog.map(|(_, due)| due)].into_iter().flatten().min()
     }
@@ -455,7 +450,7 @@ impl Agent {
         }
     }
 
-    /// Reads the file anew. Rules and the administrator's webhook are for what comes; the rest takes a restart.
+    /// Reloads the configuration. Rules apply to future events, and so does `notify`; other settings need a restart.
     pub async fn reload(&mut self) {
         systemd::notify(ServiceState::Reloading);
         match config::load(&self.sources) {
@@ -463,27 +458,27 @@ impl Agent {
                 let rest = |config: &Config| Config { rules: Vec::new(), notify: None, ..config.clone() };
                 if rest(&config) != rest(&self.config) {
                     tracing::warn!(
-                        "settings other than rules and notify have changed; they take a restart of the agent"
+                        "settings other than rules and notify have changed; restart the agent to apply them"
                     );
                 }
-                tracing::info!(rules = config.rules.len(), "rules are read anew, for events to come");
+                tracing::info!(rules = config.rules.len(), "rules are reloaded and apply to future events");
                 self.setup.rules.clone_from(&config.rules);
                 self.config.rules = config.rules;
                 self.config.notify = config.notify;
                 self.board.config(None);
-                // An event that no rule was for may have one now, and what has failed may not fail again.
+                // An unmatched event may match now, and a failed step may succeed.
                 self.handle_input(Input::Retry).await;
             }
             Err(mistakes) => {
-                tracing::error!("{mistakes}; the rules stay as they were");
-                // Whoever can ask need not be who may read the configuration.
+                tracing::error!("{mistakes}; the previous rules stay in effect");
+                // Publish only the count: readers of the status need not have access to the configuration.
                 self.board.config(Some(mistakes.count()));
             }
         }
         systemd::notify(ServiceState::Ready);
     }
 
-    /// Keeps systemd's status line true.
+    /// Updates systemd's status line if it changed.
     pub fn update_status(&mut self) {
         let vm = self.setup.me.name();
         let status = match (self.board.ready(), self.board.in_service()) {
@@ -498,8 +493,8 @@ impl Agent {
     }
 }
 
-/// How long an attempt may take that begins now: the disk may have been slow since the machine decided on it, and NotBefore
-/// does not wait. A step's own timeout begins with it.
+/// Budget of an attempt that starts now. The journal write since the decision may have been slow, and NotBefore does
+/// not move. The step's own timeout starts with the attempt.
 fn remaining_budget(run: &Run, now: Duration) -> Duration {
     run.until.map_or(run.budget, |until| run.budget.min(until.saturating_sub(now)))
 }

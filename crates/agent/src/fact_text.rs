@@ -1,4 +1,4 @@
-//! Facts, told: each as one line of the log with its fields, and as a sentence for people.
+//! Texts of facts: a log line with fields, and a sentence for people.
 
 use jiff::SignedDuration;
 use notbefore_wire::text::shorten;
@@ -6,12 +6,11 @@ use notbefore_wire::text::shorten;
 use crate::config::NotifyOn;
 use crate::machine::io::{AfterFailure, Fact, FactKind, Stage};
 
-/// How much of a sentence is logged: a platform chooses names and kinds, and must not fill the disk with them.
+/// Longest logged sentence: the platform chooses names and types and must not fill the disk.
 const LINE_CHARACTERS_MAX: usize = 2_000;
-/// How much of an event's kind is logged.
+/// Longest logged event type.
 const WORD_CHARACTERS_MAX: usize = 100;
 
-/// Writes a fact to the log.
 pub fn log(fact: &Fact, dry_run: bool) {
     let text = match dry_run {
         true => format!("dry run: {}", sentence(fact)),
@@ -27,7 +26,7 @@ pub fn log(fact: &Fact, dry_run: bool) {
     }
 }
 
-/// What happened, in a sentence without its full stop.
+/// One sentence without its full stop.
 pub fn sentence(fact: &Fact) -> String {
     let event = &fact.event;
     let kind = &event.kind;
@@ -41,88 +40,91 @@ pub fn sentence(fact: &Fact) -> String {
             let whose = if *mine { "this VM" } else { "other VMs only" };
             format!("{kind} of {whose} ({}): {when}", event.resources.join(", "))
         }
-        FactKind::Matched => format!("rule {} is for it", fact.rule.as_deref().unwrap_or("none")),
+        FactKind::Matched => format!("rule {} applies", fact.rule.as_deref().unwrap_or("none")),
         FactKind::StepBegun { step, stage, attempt, budget } => {
             let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            format!("step {step} {} begins: {} at most{again}", place(stage), span(*budget))
+            format!("step {step} {} starts: {} at most{again}", place(stage), span(*budget))
         }
         FactKind::StepDone { step, stage } => format!("step {step} {} is done", place(stage)),
         FactKind::StepFailed { step, stage, reason, then } => {
             let then = match (then, stage) {
-                (AfterFailure::Retry, _) => "it is tried again",
-                (AfterFailure::GoOn, _) => "the next one runs all the same",
-                (AfterFailure::Withhold, Stage::Before) => "the rest is not run, and the event not approved",
-                (AfterFailure::Withhold, Stage::After) => "the rest is not run, and the VM not put back",
+                (AfterFailure::Retry, _) => "it is retried",
+                (AfterFailure::GoOn, _) => "the next step still runs",
+                (AfterFailure::Withhold, Stage::Before) => {
+                    "the remaining steps are skipped, and the event is not approved"
+                }
+                (AfterFailure::Withhold, Stage::After) => {
+                    "the remaining steps are skipped, and the VM is not restored"
+                }
                 (AfterFailure::WithholdAndGoOn, _) => {
-                    "the rest is run with the time that is left, and the event not approved"
+                    "the remaining steps use the time that is left, and the event is not approved"
                 }
             };
             format!("step {step} {} failed: {reason}; {then}", place(stage))
         }
         FactKind::StepInterrupted { step, stage, rerun } => {
-            let then = if *rerun { "it is run again" } else { "it is taken for done" };
-            format!("step {step} {} had begun when the agent ended: {then}", place(stage))
+            let then = if *rerun { "it runs again" } else { "it counts as done" };
+            format!("step {step} {} was running when the agent stopped: {then}", place(stage))
         }
         FactKind::Prepared => format!("this VM is ready for the {kind}"),
         FactKind::NotApproving { reason } => format!("this VM does not approve the {kind}: {reason}"),
         FactKind::TriedAgain { step, stage } => {
-            format!("step {step} {} is tried again", place(stage))
+            format!("step {step} {} is retried", place(stage))
         }
         FactKind::StepDropped { step, stage } => {
-            format!("step {step} {} is no longer in its rule, and is not tried again", place(stage))
+            format!("step {step} {} is no longer in its rule and is not retried", place(stage))
         }
         FactKind::Withheld { reason } => format!(
-            "the {kind} is not approved: {reason}; see to it and reload the agent, which tries it again, or approve by \
-             hand: notbefore approve {}",
+            "the {kind} is not approved: {reason}; fix the cause and reload the agent to retry, or approve it: \
+             notbefore approve {}",
             event.id
         ),
         FactKind::Approved => format!("the {kind} is approved"),
-        FactKind::ApprovalMoot => format!("the {kind} needs no approval any more: it has started or is gone"),
+        FactKind::ApprovalMoot => format!("the {kind} no longer needs approval: it has started or is gone"),
         FactKind::ApprovalFailed { reason, again_in } => {
-            format!("the {kind} could not be approved: {reason}; tried again in {}", span(*again_in))
+            format!("the {kind} could not be approved: {reason}; next attempt in {}", span(*again_in))
         }
         FactKind::Started { .. } if is_unprepared(fact) => {
             format!("the {kind} has started, and this VM was not ready")
         }
         FactKind::Started { .. } => format!("the {kind} has started"),
         FactKind::WentBack => {
-            format!("the platform takes back that the {kind} has started; it is not believed")
+            format!("the platform shows the started {kind} as scheduled; the agent ignores that")
         }
-        FactKind::Changed => format!("the {kind} is another than before"),
+        FactKind::Changed => format!("the {kind} has changed"),
         FactKind::Booted => format!("this VM has booted since the {kind} was last seen"),
         FactKind::Cancelled => format!("the {kind} is cancelled"),
         FactKind::Ended => format!("the {kind} is over"),
-        FactKind::RestoreHeld { by } => format!("this VM is put back when event {by} is over, too"),
+        FactKind::RestoreHeld { by } => format!("this VM is restored after event {by} is over too"),
         FactKind::Stranded { step } => format!(
-            "this VM is not put back after the {kind}: see to the step {step} and reload the agent, which tries it again"
+            "this VM is not restored after the {kind}: fix the step {step} and reload the agent to retry it"
         ),
-        FactKind::Restored { whole: true } => format!("this VM is back after the {kind}"),
-        FactKind::Restored { whole: false } => format!("not every step after the {kind} went well"),
+        FactKind::Restored { whole: true } => format!("this VM is restored after the {kind}"),
+        FactKind::Restored { whole: false } => format!("some steps after the {kind} failed"),
     }
 }
 
-/// The facts, by name, that say that something is not as it should be.
+/// Names of facts that report a problem; their metrics start at zero.
 pub const ALARMS: [&str; 6] =
     ["step_failed", "withheld", "approval_failed", "started_unprepared", "stranded", "restored_in_part"];
 
-/// What happened, in a word for programs.
+/// Name of the fact in metrics.
 pub fn name(fact: &Fact) -> &'static str {
     sort(fact).0
 }
 
-/// What an administrator may want to hear of it.
+/// The notification for this fact, if it has one.
 pub fn notify_on(fact: &Fact) -> Option<NotifyOn> {
     sort(fact).2
 }
 
-/// How loud a fact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
     Info,
     Warn,
 }
 
-/// What sort of fact it is: its name, how loud it is, and what an administrator may want to hear of it.
+/// Name, severity and notification of a fact.
 fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
     use Severity::{Info, Warn};
     match &fact.kind {
@@ -160,13 +162,12 @@ fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
     }
 }
 
-/// Whether an event has started that this VM should have been ready for. Where no rule is for it there is nothing to be
-/// ready with: other VMs' events, as a rule.
+/// Whether an event started that this VM should have been prepared for. Without a rule, as for most events of other
+/// VMs, there is nothing to prepare.
 fn is_unprepared(fact: &Fact) -> bool {
     matches!(fact.kind, FactKind::Started { prepared: false }) && fact.rule.is_some()
 }
 
-/// The step that it is about.
 fn step(what: &FactKind) -> Option<&str> {
     let (FactKind::StepBegun { step, .. }
     | FactKind::StepDone { step, .. }
@@ -181,7 +182,7 @@ fn step(what: &FactKind) -> Option<&str> {
     Some(step)
 }
 
-/// `14m 59s`, `500ms`: to the second, but for what is shorter than ten.
+/// `14m 59s`, `500ms`: whole seconds; milliseconds below ten seconds.
 fn span(length: std::time::Duration) -> String {
     let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
     let unit = if length.as_secs() < 10 { jiff::Unit::Millisecond } else { jiff::Unit::Second };
@@ -238,7 +239,7 @@ mod tests {
                 attempt: 2,
                 budget: Duration::from_millis(2_500)
             }),
-            "step pool before the Reboot begins: 2s 500ms at most, attempt 2"
+            "step pool before the Reboot starts: 2s 500ms at most, attempt 2"
         );
         assert_eq!(
             said(FactKind::StepFailed {
@@ -247,7 +248,7 @@ mod tests {
                 reason: "exit code 3".to_owned(),
                 then: AfterFailure::Withhold
             }),
-            "step 1 before the Reboot failed: exit code 3; the rest is not run, and the event not approved"
+            "step 1 before the Reboot failed: exit code 3; the remaining steps are skipped, and the event is not approved"
         );
     }
 }

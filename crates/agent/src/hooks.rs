@@ -1,7 +1,7 @@
-//! Steps, carried out: each in a task of its own, whose end comes back to the machine.
+//! Runs steps: each attempt in a task of its own, which reports its end to the machine.
 //!
-//! [`Runner`] keeps who runs; [`run_action`] does one attempt. `process/` runs programs, `webhook.rs` sends requests,
-//! `files.rs` writes; [`variables`] is what all of them are told of the event.
+//! [`Runner`] tracks running attempts; [`run_action`] executes one. `process/` runs programs, `webhook.rs` sends
+//! requests, `files.rs` writes files; [`variables`] describes the event to all of them.
 
 mod files;
 mod output;
@@ -28,12 +28,11 @@ use stop::{STOP_GRACE, Stop, Stopper, TIMEOUT_GRACE};
 use variables::HookVariables;
 use webhook::Call;
 
-/// How many ends of steps may wait to be taken in; each event has one step at a time.
+/// Capacity of the channel of ended attempts. Each event runs one step at a time.
 const ENDS_MAX: usize = 64;
-/// How long everything that runs has to end when the agent does: the grace of programs, and a little for their ends.
+/// How long running steps have to end at shutdown: the grace of programs, plus a margin.
 const STOP_ALL_MAX: Duration = STOP_GRACE.saturating_add(Duration::from_secs(1));
 
-/// The steps that run.
 #[derive(Debug)]
 pub struct Runner {
     dry_run: bool,
@@ -41,28 +40,25 @@ pub struct Runner {
     ends: mpsc::Sender<Ended>,
 }
 
-/// Why something cannot be done, in a line for a person.
+/// Why an action failed, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HookError(pub String);
 
-/// The end of an attempt.
 #[derive(Debug)]
 pub struct Ended {
-    /// Which attempt.
     pub run: RunId,
-    /// How it ended.
     pub outcome: StepOutcome,
 }
 
 impl Runner {
-    /// Nothing runs. What ends comes out of the receiver.
+    /// A runner without attempts, and the receiver of ended ones.
     pub fn new(dry_run: bool) -> (Runner, mpsc::Receiver<Ended>) {
         let (ends, ended) = mpsc::channel(ENDS_MAX);
         (Runner { dry_run, running: BTreeMap::new(), ends }, ended)
     }
 
-    /// Begins an attempt for this VM, in the background.
+    /// Starts an attempt in the background.
     pub fn start(&mut self, run: Run, vm: &str) {
         let (stopper, mut stop) = stop::pair();
         let variables = HookVariables::new(&run, vm, self.dry_run);
@@ -73,7 +69,7 @@ impl Runner {
         let work = async move {
             let outcome = match dry_run {
                 true => StepOutcome::Done,
-                // Nothing is begun that could not even be stopped in time.
+                // Do not start an attempt that has no time to run.
                 false if run.budget.is_zero() => StepOutcome::TimedOut,
                 false => run_action(&run.step.does, &variables, run.budget, &mut stop).await,
             };
@@ -82,19 +78,19 @@ impl Runner {
         self.running.insert(id, (stopper, tokio::spawn(work.instrument(span))));
     }
 
-    /// Has an attempt end before its time. Its end comes like any other.
+    /// Stops an attempt early. It ends like any other.
     pub fn stop(&self, run: RunId) {
         if let Some((stopper, _)) = self.running.get(&run) {
             stopper.stop(STOP_GRACE);
         }
     }
 
-    /// Forgets an attempt that has ended.
+    /// Drops an attempt that has ended.
     pub fn forget(&mut self, run: RunId) {
         self.running.remove(&run);
     }
 
-    /// Has everything end. Nobody hears of it: the next agent finds these steps begun.
+    /// Stops all attempts without reporting them: the next agent finds these steps begun.
     pub async fn stop_all(&mut self) {
         let running = std::mem::take(&mut self.running);
         for (stopper, _) in running.values() {
@@ -109,7 +105,7 @@ impl Runner {
     }
 }
 
-/// Does what a step says, within its budget, until it is told to stop.
+/// Executes an action within its budget, until it is stopped.
 pub async fn run_action(
     action: &StepAction,
     variables: &HookVariables,
@@ -167,8 +163,8 @@ fn systemctl(verb: &str, unit: &str) -> Program {
     Program::Argv(words.map(str::to_owned).to_vec())
 }
 
-/// Something that takes effect elsewhere, and may do so while nobody waits. So it has a grace to come to its end when it is
-/// told to stop or its time is up, and only then is dropped: else it could come after its own undoing.
+/// Runs an action with remote effects, which may complete after the agent stops waiting. After a stop or a timeout it
+/// gets a grace period to finish before it is dropped; otherwise its effect could arrive after its own undo.
 async fn within(
     budget: Duration,
     stop: &mut Stop,
@@ -202,26 +198,25 @@ async fn on_disk(
     done.map_err(|error| HookError(format!("cannot {verb} {}: {error}", path.display())))
 }
 
-/// Whether somebody still waits for what a thread does that cannot be interrupted: a disk may hang for minutes.
+/// Tells a blocking thread whether a task still waits for it: a disk may hang for minutes.
 struct WaiterHandle(Weak<()>);
 
 impl WaiterHandle {
-    /// It, and who waits.
     fn new() -> (WaiterHandle, Arc<()>) {
         let waiter = Arc::new(());
         (WaiterHandle(Arc::downgrade(&waiter)), waiter)
     }
 
-    /// An error if nobody does.
+    /// Fails if no task waits any more.
     fn check(&self) -> io::Result<()> {
         match self.0.strong_count() {
-            0 => Err(io::Error::other("it was given up on")),
+            0 => Err(io::Error::other("the step was abandoned")),
             _ => Ok(()),
         }
     }
 }
 
-/// Runs a program again and again until it succeeds. One that cannot be started never will.
+/// Runs a program until it succeeds. One that cannot be started fails at once.
 async fn wait_for(
     argv: &[String],
     every: Duration,
@@ -256,7 +251,7 @@ async fn wait_for(
         grace = stop.requested() => (StepOutcome::Stopped, grace),
         () = sleep(budget) => (StepOutcome::TimedOut, TIMEOUT_GRACE),
     };
-    // A look that is under way is ended like any program.
+    // Stop the current run like any program.
     stopper.stop(grace);
     let _ = looking.await;
     cut

@@ -1,17 +1,20 @@
-//! What the agent remembers, on disk: one file that is replaced as a whole, so that whatever ends the agent, the next one
-//! finds the state before or after a change and nothing in between.
+//! The agent's journal: its whole state in one file, written ahead of every action and replaced by atomic rename.
+//! After a crash the next agent finds the state before or after a change, never a mix.
 //!
-//! The file is `journal.json` in the state directory: a format level and the machine's state. It holds copies of rules,
-//! with whatever secrets their webhooks have, so only its owner can read it. Beside it is `lock`, which the agent holds for
-//! as long as it runs: two agents would undo each other's work; `vm`, which says whose directory it is; and `name` and
-//! `endpoint`, which are what the platform last called this VM and where it last answered. A journal that cannot be read is
-//! kept aside under another name and said aloud, and so is one that another VM has written (`owner.rs`). `disk.rs` refuses a
-//! directory that would be empty after the event, and `dir.rs` what another user can have written.
+//! Files in the state directory:
+//! - `journal.json`: a format number and the machine's state. It holds copies of rules with their webhooks' secrets,
+//!   so only its owner can read it.
+//! - `lock`: held while the agent runs, so that two agents do not work against each other.
+//! - `vm`: the id of the VM that owns the directory (`owner.rs`).
+//! - `name`, `endpoint`: the VM's name and the endpoint as last seen, cached.
 //!
-//! A write that fails is no reason to leave a VM unprepared: the caller goes on with what is in memory, says so, and
-//! tries again. A disk that hangs is given up on after [`SAVE_TIMEOUT`]; the write that hangs is the only one under way.
-//! Nor is a disk that can no longer be written to when the agent starts: what is there is read, and what else should have
-//! been done with the directory is done before the first write that succeeds.
+//! A journal that is corrupt, or that belongs to another VM, is renamed and reported. `disk.rs` rejects directories
+//! that do not survive an event; `dir.rs` rejects files that other users could have written.
+//!
+//! A failed write does not stop the agent: the caller continues from memory, reports the failure and retries. A write
+//! that hangs is abandoned after [`SAVE_TIMEOUT`]; no second write starts until it ends. The same holds for a disk
+//! that is read-only at start: the journal is read, and claiming the directory is deferred to the first write that
+//! succeeds.
 
 mod content;
 mod dir;
@@ -35,91 +38,87 @@ use crate::machine::State;
 use crate::trust::Untrusted;
 use crate::vm_id::VmId;
 
-/// The largest journal that is read: a thousand events with their rules are some 4 MiB.
+/// Largest journal that is read. A thousand events with their rules take about 4 MiB.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How long a write may take before the agent goes on without it. A Preempt has thirty seconds for everything.
+/// How long a write may take before the agent continues without it. A Preempt event gives 30 seconds in total.
 pub const SAVE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The journal's name.
 const NAME: &str = "journal.json";
-/// The name of what an agent holds for as long as it runs.
+/// Lock file; held while the agent runs.
 const LOCK: &str = "lock";
 
-/// The journal, held by this agent alone.
+/// The journal, locked by this process.
 #[derive(Debug)]
 pub struct Journal {
-    /// As it was set; the directory may be one below it.
+    /// As configured; the directory in use may be a subdirectory (`dir.rs`).
     state: PathBuf,
-    /// None on a disk that had no room for one.
+    /// None if the disk was full or read-only at start.
     dir: Option<Dir>,
-    /// None on a disk that had no room for one.
+    /// None if the disk was full or read-only at start.
     lock: Option<File>,
-    /// What the disk would not have done at the start.
+    /// Claim of the directory that the disk refused at start.
     moving_in: Option<PendingClaim>,
-    /// What is on disk, as far as is known.
+    /// Last bytes known to be on disk; None after a failed write.
     written: Option<Vec<u8>>,
-    /// A write that has not ended in time.
+    /// A write that exceeded [`SAVE_TIMEOUT`].
     hanging: Option<JoinHandle<Saved>>,
 }
 
-/// Where a write went, and the lock that was taken for it.
+/// The directory written to, and the lock if this write acquired it.
 type Saved = io::Result<(Dir, Option<File>)>;
 
-/// What an agent does with the directory before it writes there. It can be done again.
+/// Takes over the directory before the first write: renames a foreign or corrupt journal, then records this VM as
+/// owner. Idempotent.
 #[derive(Clone, Debug)]
 struct PendingClaim {
-    /// The other name of a journal that is not to be written over.
+    /// New name of a journal that must not be overwritten.
     aside: Option<PathBuf>,
-    /// Whose directory it is from then on.
     vm: VmId,
 }
 
-/// What was found at the start.
+/// What [`Journal::open`] found.
 #[derive(Debug)]
 pub enum Found {
     /// No journal.
     Nothing,
-    /// What an agent before this one remembered.
+    /// The state that the previous agent saved.
     State(Box<State>),
-    /// A journal that cannot be read. Its content is safe under another name, `aside`.
+    /// The journal is corrupt and was renamed to `aside`.
     Corrupt { aside: PathBuf, why: String },
-    /// The journal of another VM, of whose disk this one's is a copy. It is under another name, `aside`, too.
+    /// The journal belongs to another VM, of whose disk this one is a copy. It was renamed to `aside`.
     AnotherVms { aside: PathBuf },
 }
 
-/// Why there can be no journal.
+/// Why the journal cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory cannot be made or used. `why` stands in the middle of the sentence, and is therefore no
-    /// source that would be told once more.
+    /// The directory cannot be created or used. `why` is part of the message, so it is no `source`.
     #[error("cannot use {} ({why}); make the state directory writable for the agent, or name another with --state", path.display())]
     Io { path: PathBuf, why: io::Error },
-    /// Another user can have written what is there.
+    /// Another user could have written the directory or a file in it.
     #[error("{0}")]
     Untrusted(Box<Untrusted>),
-    /// Another agent runs, and holds the lock.
     #[error("another agent holds {}; stop it, or name another state directory with --state", path.display())]
     Held { path: PathBuf },
-    /// What is there will not be there after a reboot or a redeployment.
-    #[error("the state directory {} {why}; the journal has to survive what happens to the VM: name a directory on the OS disk with --state (state = …)", path.display())]
+    /// The directory does not survive a reboot or a redeployment.
+    #[error("the state directory {} {why}; the journal must survive a redeployment: name a directory on the OS disk with --state (state = …)", path.display())]
     UnsuitableDisk { path: PathBuf, why: UnsuitableDisk },
-    /// Written by another release, at this level.
-    #[error("{} is of format {found}, and this release reads formats {OLDEST_FORMAT} to {FORMAT}; it is left as it is: run the release that wrote it until its events are over, or move it away", path.display())]
+    /// Written by a release with another format.
+    #[error("{} has format {found}, and this release reads formats {OLDEST_FORMAT} to {FORMAT}; run the release that wrote it until its events are over, or move it away", path.display())]
     Format { path: PathBuf, found: u64 },
 }
 
-/// Why a change is not on disk.
+/// Why the state was not saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// The system says why.
     #[error("cannot write {}: {why}", path.display())]
     Io { path: PathBuf, why: io::Error },
-    /// The disk does not answer.
+    /// The disk does not respond.
     #[error("writing {} takes longer than {} s", path.display(), SAVE_TIMEOUT.as_secs())]
     Hangs { path: PathBuf },
 }
 
 impl Journal {
-    /// Takes hold of the journal in this VM's directory, which is made if it is missing, and reads it.
+    /// Locks the journal in the state directory, creating the directory if needed, and reads it.
     pub fn open(state: &Path, vm: &VmId, now: Timestamp) -> Result<(Journal, Found), OpenError> {
         let (dir, lock, mut writable) = match acquire_lock(state) {
             Ok((dir, lock)) => (Some(dir), Some(lock), true),
@@ -161,14 +160,14 @@ impl Journal {
             }
             Err(error) => return Err(OpenError::io(&path, error)),
         };
-        // On a disk that cannot be written to a state that is there is written all the same: that it fails has to show.
+        // On a read-only disk, treat the state as unsaved: the next save fails and the failure is reported.
         let written = read.and_then(|(read, _)| read.ok());
         let written = written.filter(|_| writable && matches!(found, Found::State(_)));
         let state = state.to_owned();
         Ok((Journal { state, dir, lock, moving_in: left, written, hanging: None }, found))
     }
 
-    /// Puts a state on disk, unless it is there already. Once this has returned well, the state survives a power cut.
+    /// Saves the state unless it is on disk already. After `Ok`, the state survives a power failure.
     pub async fn save(&mut self, state: &State) -> Result<(), SaveError> {
         let path = self.dir.as_ref().map_or(self.state.as_path(), Dir::path).join(NAME);
         let failed = |why| SaveError::Io { path: path.clone(), why };
@@ -217,7 +216,7 @@ impl Journal {
 }
 
 impl Found {
-    /// Where what was found is kept under another name.
+    /// The new name of a journal that was moved aside.
     fn aside(&self) -> Option<&PathBuf> {
         match self {
             Found::Corrupt { aside, .. } | Found::AnotherVms { aside } => Some(aside),
@@ -227,7 +226,7 @@ impl Found {
 }
 
 impl OpenError {
-    /// What the system says of a path; what is not trusted says so itself.
+    /// Wraps an IO error of a path; an [`Untrusted`] error names its path itself.
     fn io(path: &Path, why: io::Error) -> OpenError {
         match why.downcast::<Untrusted>() {
             Ok(untrusted) => OpenError::Untrusted(Box::new(untrusted)),
@@ -248,7 +247,7 @@ impl PendingClaim {
     }
 }
 
-/// Makes the directory, if it is one for a journal, and sees to it that no other agent uses it.
+/// Creates the directory, checks its disk and takes the lock.
 fn acquire_lock(state: &Path) -> Result<(Dir, File), OpenError> {
     let dir = Dir::make(state).map_err(|why| OpenError::io(state, why))?;
     disk::check(dir.path()).map_err(|why| OpenError::UnsuitableDisk { path: state.to_owned(), why })?;
@@ -257,12 +256,12 @@ fn acquire_lock(state: &Path) -> Result<(Dir, File), OpenError> {
     Ok((dir, hold(lock, path)?))
 }
 
-/// The same on a disk that cannot be written to. Where no agent has ever been there is nothing to hold.
+/// Takes the lock on a disk that cannot be written. Without a lock file there is none to take.
 fn hold_unwritten(dir: &Dir) -> Option<Result<File, OpenError>> {
     dir.open(LOCK, OpenMode::Reading).ok().map(|lock| hold(lock, dir.path().join(LOCK)))
 }
 
-/// The agent's directory, if it is there.
+/// The agent's directory, if it exists.
 fn find(state: &Path) -> Result<Option<Dir>, OpenError> {
     match Dir::find(state) {
         Ok(dir) => Ok(Some(dir)),
@@ -271,8 +270,7 @@ fn find(state: &Path) -> Result<Option<Dir>, OpenError> {
     }
 }
 
-/// The path of a file in the state directory, for what is remembered beside the journal. None where the directory is not
-/// there, is not trusted, or is another VM's.
+/// Path of a cache file beside the journal. None if the directory is missing, not trusted, or another VM's.
 pub fn memory(state: &Path, file: &str) -> Option<PathBuf> {
     let dir = Dir::find(state).ok()?;
     owner::is_ours(&dir, &VmId::detect()).then(|| dir.path().join(file))
@@ -286,27 +284,26 @@ fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
     }
 }
 
-/// Whether there can be a journal in a directory, which need not be there yet: on a disk that lasts, and written by whoever
-/// asks.
+/// Checks that a directory, which need not exist yet, is on a persistent disk and writable for the current user.
 pub fn check(state: &Path) -> Result<(), OpenError> {
     let dir = find(state)?.map_or(state.to_owned(), |dir| dir.path().to_owned());
     let Some(there) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
     disk::check(there).map_err(|why| OpenError::UnsuitableDisk { path: dir.clone(), why })?;
-    // A name that nobody else has: where everybody may write, it could be a link to somewhere else.
+    // A name no other process uses, created exclusively: in a world-writable directory it could be a planted link.
     let trial = there.join(format!(".notbefore-check-{}", std::process::id()));
     let tried = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
     tried.map_err(|why| OpenError::Io { path: dir.clone(), why })
 }
 
-/// Reads the journal of an agent that does not run, for people: without holding or changing anything.
+/// Reads the journal of a stopped agent for display, without locking or changing anything.
 pub fn read_state(state: &Path) -> io::Result<State> {
     let dir = Dir::find(state)?;
     if !owner::is_ours(&dir, &VmId::detect()) {
-        return Err(io::Error::other("it is of another VM, of whose disk this one's is a copy"));
+        return Err(io::Error::other("it belongs to another VM, of whose disk this one is a copy"));
     }
     content::read(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
         Unreadable::Format(found) => {
-            io::Error::other(format!("it is of format {found}, not {OLDEST_FORMAT} to {FORMAT}"))
+            io::Error::other(format!("it has format {found}; this release reads {OLDEST_FORMAT} to {FORMAT}"))
         }
         Unreadable::Corrupt(why) => io::Error::other(why),
     })
@@ -396,7 +393,7 @@ mod tests {
         fs::create_dir(&in_the_way).unwrap();
         let error = journal.save(&State::new(None)).await.unwrap_err();
         assert!(error.to_string().starts_with("cannot write "), "{error}");
-        assert!(!dir.path().join(".journal.json.new").exists(), "what is left of it takes room");
+        assert!(!dir.path().join(".journal.json.new").exists(), "temporary file is left");
         fs::remove_dir(&in_the_way).unwrap();
         journal.save(&State::new(None)).await.unwrap();
     }
@@ -415,7 +412,7 @@ mod tests {
         }
         drop(journal);
         let (journal, found) = open("origin");
-        assert!(matches!(found, Found::State(_)) && memory(NAME_FILE).exists(), "it is its own");
+        assert!(matches!(found, Found::State(_)) && memory(NAME_FILE).exists(), "same VM");
         drop(journal);
         assert!(!owner::is_ours(&Dir::find(dir.path()).unwrap(), &vm("copy")));
         let (mut journal, found) = open("copy");
@@ -424,6 +421,6 @@ mod tests {
         assert!(!memory(NAME_FILE).exists() && !memory(ENDPOINT_FILE).exists());
         journal.save(&State::new(None)).await.unwrap();
         drop(journal);
-        assert!(matches!(open("copy").1, Found::State(_)), "from then on it is the copy's");
+        assert!(matches!(open("copy").1, Found::State(_)), "the copy has claimed it");
     }
 }

@@ -1,9 +1,10 @@
-//! The guest's agent: it prepares this VM for what is about to happen to it, approves the right event, and puts
-//! everything back afterwards.
+//! The agent that runs in a VM: it prepares the VM for scheduled events, approves them, and restores the VM
+//! afterwards.
 //!
-//! [`rules`] is what its owner wants; [`machine`] decides, without IO, clock or randomness, what to do next.
+//! [`rules`] holds the configured rules; [`machine`] is a pure state machine (no IO, clock or randomness) that
+//! decides what to do next.
 
-// A field whose name says all there is to say has no comment.
+// A field whose name is self-explanatory has no comment.
 #![allow(missing_docs)]
 
 mod admission;

@@ -1,26 +1,26 @@
-//! What the agent does next: `(state, input, now) → (state, actions)`, without IO, clock or randomness.
+//! The agent's state machine: `(state, input, now) → (state, actions)`, pure: no IO, clock or randomness.
 //!
-//! A [`State`] is all that the agent remembers, a [`TrackedEvent`] for every event. [`State::handle`] takes in what happened
-//! and then *settles*: it goes on with every event until there is nothing left to do but wait. Whoever drives the
-//! machine saves the state, does what the actions say, and comes back when something has happened or at
-//! [`State::next_due`]. Deadlines are in ticks of a clock that nobody can set; the wall clock only says, once for
-//! every document, how far away NotBefore is, and less than a second of that where the platform told its own time.
+//! A [`State`] holds all that the agent remembers, with a [`TrackedEvent`] for every event. [`State::handle`] applies
+//! an input and then *settles*: it advances every event until each one waits. The driver saves the state, executes
+//! the actions, and calls again on the next input or at [`State::next_due`]. Deadlines are ticks of a monotonic
+//! clock. The wall clock is used only to convert NotBefore into a tick, once per document, and only for the fraction
+//! of a second where the platform reports its own time.
 //!
-//! - [`io`]: what the machine is told and what it wants done;
-//! - [`handled`]: one event's way;
-//! - `read`: what a document says of it;
-//! - `settle`: how it goes on;
-//! - `attempts`: how it goes on after an attempt at a step;
-//! - `approval`: whether it is approved;
-//! - `resume`: how it goes on after the agent, or the VM, has been started again;
-//! - [`format_2`]: the state as an older journal has it.
+//! - [`io`]: inputs and actions;
+//! - [`tracked_event`]: the states of one event;
+//! - `read`: applies a document;
+//! - `settle`: advances an event until it waits;
+//! - `attempts`: handles the end of a step's attempt;
+//! - `approval`: decides on and sends approvals;
+//! - `resume`: continues after a restart of the agent or a reboot of the VM;
+//! - [`format_2`]: conversion from the older journal format.
 //!
-//! # What is kept to, whatever happens
+//! # Invariants
 //!
 //! - An event is approved only when its own steps are done; never for other VMs only, never because of another event.
-//! - What was begun is undone when the event is over, cancelled or not, and only then; while another event keeps this
-//!   VM out of service, it stays out.
-//! - The last document is believed until there is another. An error is no document.
+//! - Every preparation is undone when its event is over, cancelled or not, and only then. While another event keeps
+//!   this VM out of service, it stays out.
+//! - The last document is valid until a newer one arrives. An error is not a document.
 
 use std::time::Duration;
 
@@ -45,47 +45,46 @@ pub mod tracked_event;
 pub use read::PREEMPT_NOTICE;
 pub use settle::step_budget;
 
-/// What is left of the notice for the approval itself, and for a slow clock: the steps end so long before NotBefore.
-/// Of the 30 seconds of Preempt a second may be gone before the event is seen, so it cannot be much.
+/// Time kept free before NotBefore for sending the approval and for clock error: steps end this much earlier. Kept
+/// small, because up to one of Preempt's 30 seconds may pass before the event is seen.
 pub const RESERVE: Duration = Duration::from_millis(500);
 
-/// How many steps run at once, of however many events. A VM has one or two; a platform that announces a thousand shall not
-/// have it start a thousand programs.
+/// Most steps running at once over all events. A VM usually has one or two events; the limit keeps a platform that
+/// announces a thousand from starting a thousand programs.
 pub const RUNNING_MAX: usize = 32;
 
-/// What does not change while the agent runs.
+/// Configuration of the machine; changes only on reload or when the VM's name becomes known.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The rules, in their order.
     pub rules: Vec<Rule>,
-    /// Which of an event's resources is this VM.
+    /// Identifies this VM among an event's resources.
     pub me: Identity,
-    /// Whether the platform calls it so, or somebody who knows. Otherwise it is what it goes by until the platform says: it
-    /// prepares for the events of that name, and approves none.
+    /// Whether the name is confirmed by the platform or set by the operator. An unconfirmed name is a guess: the
+    /// agent prepares for events of that name but approves none.
     pub sure: bool,
 }
 
-/// All that the agent remembers. It is what the journal holds.
+/// All that the agent remembers; the content of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// This boot of the VM; none where the system does not tell boots apart.
+    /// Id of the current boot; none where the system has none.
     boot: Option<String>,
     next_run: u64,
-    /// In the order in which they were first seen.
+    /// In order of first sight.
     events: Vec<TrackedEvent>,
-    /// Whether the VM has booted, and no document was read since.
+    /// Whether the VM has booted and no document was read since.
     unheard_boot: bool,
-    /// Until when, after a start, what was under way waits for a document to say how things are.
+    /// Tick until which, after a start, pending work waits for a document.
     resting_until: Option<Duration>,
 }
 
 impl State {
-    /// Nothing is remembered. `boot` tells this boot of the VM from every other; none where the system does not say.
+    /// An empty state. `boot` identifies the current boot; none where the system has no boot id.
     pub fn new(boot: Option<String>) -> State {
         State { boot, next_run: 1, events: Vec::new(), unheard_boot: false, resting_until: None }
     }
 
-    /// Takes in what happened, and says what is to be done about it. The state is to be saved before that.
+    /// Applies an input and returns the actions to execute. Save the state before executing them.
     pub fn handle(self, setup: &Setup, input: Input, now: Moment) -> (State, Vec<Action>) {
         let mut turn = Turn { setup, now, state: self, actions: Vec::new() };
         match input {
@@ -104,13 +103,13 @@ impl State {
         (turn.state, turn.actions)
     }
 
-    /// At which tick something is due, if nothing happens before: [`Input::Tick`] is wanted then.
+    /// The tick at which [`Input::Tick`] is due if no other input arrives before.
     pub fn next_due(&self, setup: &Setup, now: Moment) -> Option<Duration> {
         if let Some(rest) = self.resting_until {
             return Some(rest);
         }
         let due = self.events.iter().flat_map(|handled| settle::due(handled, setup));
-        // What was due by now and is not done waits for something else to happen.
+        // Work that was due and is not done waits for another input.
         due.filter(|due| *due > now.tick).min()
     }
 
@@ -119,13 +118,13 @@ impl State {
         self.events.iter().any(TrackedEvent::is_draining)
     }
 
-    /// The events that it knows of, in the order in which they were first seen.
+    /// The tracked events, in order of first sight.
     pub fn events(&self) -> &[TrackedEvent] {
         &self.events
     }
 }
 
-/// One input's worth of work.
+/// The processing of one input.
 struct Turn<'a> {
     setup: &'a Setup,
     now: Moment,

@@ -1,6 +1,7 @@
-//! Word to an administrator: a POST for every fact that the configuration names, and for trouble of the agent's own. It
-//! has a queue and a task of its own, so that a server that hangs delays nothing, and a full queue drops what is new and
-//! says so. When the agent ends, what waits has some seconds more: a VM that is shut down is just when somebody should hear.
+//! Notifications for the administrator: a POST for each configured fact and for problems of the agent itself.
+//!
+//! A bounded queue and its own task, so that a hanging server delays nothing; a full queue drops new messages and
+//! logs it. At shutdown, queued messages get a few more seconds, because a shutdown is an important time to notify.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,23 +18,22 @@ use crate::hooks::webhook::{self, Call};
 use crate::machine::io::Fact;
 use crate::machine::tracked_event::TrackedEvent;
 
-/// How many words may wait: a few events with all that can happen to them.
+/// Queue capacity: several events with all their facts.
 const QUEUE_MAX: usize = 64;
-/// How often a word is sent before it is given up.
+/// Attempts per message.
 const TRIES: u32 = 3;
-/// How long to rest in between.
+/// Pause between attempts.
 const REST: Duration = Duration::from_secs(2);
 
-/// How long what waits has when the agent ends. The service unit gives all of it twenty seconds, and no reboot should take
-/// longer because an administrator's server is slow.
+/// Time for queued messages at shutdown. The service unit allows 20 seconds in total, and a slow server must not
+/// delay a reboot.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Where words are handed in.
 #[derive(Debug)]
 pub struct Notifier {
     queue: mpsc::Sender<(Notify, String)>,
     sending: JoinHandle<()>,
-    /// How many were handed in and are neither sent nor given up.
+    /// Messages queued or being sent.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -48,7 +48,7 @@ struct Message<'a> {
 }
 
 impl Notifier {
-    /// Starts the task that sends; it ends with the notifier.
+    /// Starts the sending task; it ends with the notifier.
     pub fn start() -> Notifier {
         let (queue, mut handed_in) = mpsc::channel(QUEUE_MAX);
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -64,7 +64,7 @@ impl Notifier {
         Notifier { queue, sending, waiting }
     }
 
-    /// Sends what waits, within `FLUSH_TIMEOUT`; what that is not enough for is dropped, and said to be.
+    /// Sends queued messages within `FLUSH_TIMEOUT`; drops and logs the rest.
     pub async fn finish(self) {
         let Notifier { queue, sending, waiting } = self;
         drop(queue);
@@ -74,20 +74,20 @@ impl Notifier {
             let dropped = waiting.load(Ordering::Relaxed);
             tracing::warn!(
                 dropped,
-                "the administrator was not told all there was to tell within {} s of the agent's end",
+                "not all notifications were sent within {} s of the shutdown",
                 FLUSH_TIMEOUT.as_secs()
             );
         }
     }
 
-    /// Hands in a fact, if whoever is to be told wants to hear of it.
+    /// Queues a fact, if it is configured.
     pub fn send_fact(&self, to: &Notify, fact: &Fact, vm: &str, dry_run: bool) {
         let Some(what) = fact_text::notify_on(fact).filter(|what| to.on.contains(what)) else { return };
         let (rule, event) = (fact.rule.as_deref(), Some(&fact.event.raw));
         self.enqueue(to, &Message { what, text: fact_text::sentence(fact), vm, rule, dry_run, event });
     }
 
-    /// Hands in trouble of the agent's own, or with an event: what no fact says.
+    /// Queues a problem that is not a fact.
     pub fn send_problem(
         &self,
         to: &Notify,
@@ -110,7 +110,7 @@ impl Notifier {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send((to.clone(), body)).is_err() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!("{QUEUE_MAX} words to the administrator wait already; one is dropped");
+            tracing::warn!("{QUEUE_MAX} notifications are queued; a new one is dropped");
         }
     }
 }
@@ -128,10 +128,10 @@ async fn send(to: &Notify, body: String) {
         match webhook::send(call).await {
             Ok(()) => return,
             Err(reason) if attempt < TRIES => {
-                tracing::debug!(attempt, "the administrator was not told: {reason}");
+                tracing::debug!(attempt, "notification failed: {reason}");
                 tokio::time::sleep(REST).await;
             }
-            Err(reason) => tracing::warn!(host, "the administrator was not told, given up: {reason}"),
+            Err(reason) => tracing::warn!(host, "notification failed, giving up: {reason}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the agent handles, for people and programs: `/events`, `notbefore agent status`, the words of `/drainz`.
+//! Summary of tracked events for `/events`, `notbefore agent status` and `/drainz`.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,36 +6,32 @@ use serde::{Deserialize, Serialize};
 use crate::machine::State;
 use crate::machine::tracked_event::{Approval, TrackedEvent};
 
-/// One event, and how far the agent has come with it.
+/// A tracked event and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
-    /// Its id.
     pub id: String,
-    /// What it does.
     pub r#type: String,
     /// Scheduled or Started.
     pub status: String,
-    /// Not before this time without approval.
+    /// Earliest start without approval.
     pub not_before: Option<Timestamp>,
-    /// The VMs it happens to.
+    /// Names of the affected VMs.
     pub resources: Vec<String>,
     /// Whether this VM is one of them.
     pub mine: bool,
-    /// When it was first seen.
     pub seen_at: Timestamp,
-    /// Its rule.
+    /// Name of its rule.
     pub rule: Option<String>,
-    /// How far the agent has come: unmatched, preparing, ready, withheld, over, restoring, stranded, done.
+    /// unmatched, preparing, ready, withheld, over, restoring, stranded or done.
     pub phase: String,
-    /// The step that runs or comes next.
+    /// The running or next step.
     pub step: Option<String>,
-    /// What has become of its approval.
+    /// State of the approval, in words.
     pub approval: String,
     /// Whether this VM gets no new work because of it.
     pub draining: bool,
 }
 
-/// Every event that the agent knows of.
 pub fn of(state: &State) -> Vec<Overview> {
     state.events().iter().map(one).collect()
 }

@@ -1,9 +1,9 @@
-//! Finding the platform, and which VM this is there. It is asked for until it is found: an agent that gave up would be
-//! missing when the endpoint comes back.
+//! Discovery of the platform's endpoint and of this VM's name. Both retry until they succeed, so that the agent works
+//! as soon as the endpoint does.
 //!
-//! What the VM is called is asked beside that. A name has a moment to come before the first document is read; after that
-//! nothing waits for it, because an eviction gives half a minute. The VM goes by the name that it had, or by its host name,
-//! and the metadata is asked until it says.
+//! The name is requested in parallel. It gets a short time before the first document is read; after that nothing
+//! waits for it, because a Preempt event gives half a minute. Until the metadata answers, the agent uses the last
+//! known name, or the host name.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,31 +16,30 @@ use crate::config::Config;
 use crate::journal;
 use crate::signals::StatusBoard;
 
-/// How long the search rests, at first; it doubles each time, up to [`REST_MAX`].
+/// First delay between searches; doubles each time up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
-/// An eviction gives half a minute, and a search that rests longer may as well not be there.
+/// Longest delay between searches; a Preempt event gives only 30 seconds.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// A search that goes on in vain is said aloud once in so many tries.
+/// A failing search is logged once in this many attempts.
 const LOGGED_EVERY: u32 = 30;
 
-/// What was found.
+/// Result of the discovery.
 pub struct Platform {
-    /// A client of its endpoint.
     pub client: Client,
-    /// The document that it was found by.
+    /// The document that proved the endpoint.
     pub reading: Reading,
-    /// What this VM is called there.
+    /// This VM's name there.
     pub name: Name,
 }
 
-/// What there is to look for it by. It is the same for every search, so that these together do not ask DHCP too often.
+/// Discovery settings. Shared by all searches, so that together they respect the rate limit of DHCP requests.
 pub fn discovery(config: &Config) -> Discovery {
     let mut discovery = Discovery::new(config.endpoint.clone(), Options::from(config.api_version));
     discovery.memory = memory(config, journal::ENDPOINT_FILE);
     discovery
 }
 
-/// Finds it, however long that takes.
+/// Searches until the endpoint is found, with exponential backoff.
 pub fn find(
     discovery: Discovery,
     config: &Config,
@@ -58,7 +57,7 @@ pub fn find(
                 }
                 Err(not_found) => {
                     if tries.is_multiple_of(LOGGED_EVERY) {
-                        tracing::warn!("{not_found}; it is looked for until it is there");
+                        tracing::warn!("{not_found}; the agent keeps searching");
                     }
                     tries = tries.saturating_add(1);
                     board.poll_failed("not_found", not_found.to_string());
@@ -72,7 +71,7 @@ pub fn find(
     }
 }
 
-/// What there is to know about the name before anybody is asked.
+/// Sources of the name other than the metadata.
 struct NameLookup {
     otherwise: Identity,
     file: Option<PathBuf>,
@@ -83,12 +82,12 @@ impl NameLookup {
         NameLookup { otherwise: initial_identity(config), file: memory(config, journal::NAME_FILE) }
     }
 
-    /// Begins to ask. The answer has a moment to come.
+    /// Starts the request; waits a short time for the answer.
     async fn begin(self, client: Client) -> Name {
         Name::start_lookup(self.ask(client)).await
     }
 
-    /// Asks until there is an answer.
+    /// Requests the name until there is an answer.
     async fn ask(self, client: Client) -> Identity {
         let mut is_said = false;
         let me = Identity::from_metadata_with(&client, |failure| {
@@ -96,38 +95,39 @@ impl NameLookup {
                 return;
             }
             let approves = match self.otherwise.source() {
-                NameSource::Setting => "as it was set",
-                NameSource::Platform | NameSource::HostName => "and approves nothing until it can",
+                NameSource::Setting => "which is configured",
+                NameSource::Platform | NameSource::HostName => {
+                    "and approves nothing until the metadata answers"
+                }
             };
             tracing::warn!(
-                "the instance metadata cannot say what this VM is called; it goes by {}, {approves}: {failure}",
+                "the instance metadata does not report this VM's name; the agent uses {}, {approves}: {failure}",
                 self.otherwise.name()
             );
         });
         let me = me.await;
         if let Some(file) = &self.file {
-            // Only for the next start, so that its hooks know the name before the platform answers.
+            // Cached for the next start, so that its hooks know the name before the platform answers.
             let _ = notbefore_client::discovery::write_private(file, me.name());
         }
         self.otherwise.corrected_by(me)
     }
 }
 
-/// Who this VM is until the platform has said so: as set, as it was the last time, or by its host name.
+/// This VM's name until the platform confirms it: as configured, as cached, or the host name.
 pub fn initial_identity(config: &Config) -> Identity {
     let before = || remembered_name(&memory(config, journal::NAME_FILE)?);
     let set = config.name.as_deref().map(Identity::set);
     set.or_else(before).unwrap_or_else(|| Identity::of_host(&identity::host_name()))
 }
 
-/// The name that the platform last gave.
+/// The cached name.
 fn remembered_name(file: &Path) -> Option<Identity> {
     let text = std::fs::read_to_string(file).ok()?;
     Some(text.trim()).filter(|name| !name.is_empty()).map(Identity::named)
 }
 
-/// A file in the state directory. A dry run leaves no trace; and on a disk that could not be written to what is there may
-/// still be another VM's.
+/// Path of a cache file. None in a dry run, and on a disk that could not be written, whose files may be another VM's.
 fn memory(config: &Config, file: &str) -> Option<PathBuf> {
     if config.dry_run { None } else { journal::memory(&config.state, file) }
 }
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// An endpoint whose metadata is broken for so many requests, and then answers this; without an answer it never does.
+    /// An endpoint whose metadata fails for `broken` requests and then answers `then`; None never answers.
     async fn metadata(broken: usize, then: Option<(&'static str, &'static str)>) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -178,7 +178,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("name");
         let client = metadata(7, Some(("200 OK", "web_3"))).await;
-        let Name::Awaited(naming) = asking(None, &file).begin(client).await else { panic!("no one waits") };
+        let Name::Awaited(naming) = asking(None, &file).begin(client).await else {
+            panic!("expected a pending name")
+        };
         assert!(!file.exists());
         assert_eq!(naming.await, Identity::named("web_3"));
         assert_eq!(remembered_name(&file), Some(Identity::named("web_3")));

@@ -1,11 +1,13 @@
-//! `notbefore agent check --run`: the agent of `agent run`, with a platform that is made up.
+//! Rehearsal for `notbefore agent check --run`: the agent of `agent run` with a simulated platform.
 //!
-//! A document announces one event. The machine decides what is done about it, and its steps are carried out for real, once
-//! each. The approval is pretended to be taken; then a document shows the event as started, and one shows none. Where a step
-//! before the event withholds the approval, and at Ctrl-C, the event is gone without having started: it is cancelled, and the
-//! machine puts the VM back. Ctrl-C during the steps after the event ends the rehearsal.
+//! Sequence:
+//! 1. A document announces one event. The machine runs its steps for real, once each.
+//! 2. The approval is accepted; a document shows the event as started; the next one is empty.
+//! 3. If a step withholds the approval, or at Ctrl-C, the event disappears without a start: it is cancelled and the
+//!    machine restores the VM.
+//! 4. Ctrl-C during the steps after the event ends the rehearsal.
 //!
-//! There is no journal, and nothing is told to the log or to the administrator.
+//! There is no journal, no log output and no notification.
 
 use std::time::Duration;
 
@@ -28,50 +30,44 @@ use crate::machine::tracked_event::{Approval, Phase, TrackedEvent};
 use crate::rules::{Match, ResourceMatch, Rule, Step};
 use crate::run::{Order, until};
 
-/// The notice that a sample event gives, as the platform would; a Preempt has its own.
+/// Notice of the sample event; Preempt has its own.
 const NOTICE: Duration = Duration::from_secs(15 * 60);
-/// The id of sample events, which no platform gives.
+/// Id of the sample event; no platform uses it.
 const SAMPLE_ID: &str = "00000000-0000-0000-0000-000000000000";
 const DESCRIPTION: &str = "a rehearsal: notbefore agent check --run";
 
-/// A step, and what became of it.
+/// Outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepResult {
-    /// Of which list.
     pub stage: Stage,
-    /// Its name.
     pub step: String,
-    /// What became of it.
     pub outcome: Outcome,
-    /// The same in words.
+    /// The outcome in words.
     pub text: String,
 }
 
-/// What became of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did what it should.
     Done,
-    /// It did not.
     Failed,
-    /// It took longer than it might.
+    /// Exceeded its budget.
     TimedOut,
-    /// Ctrl-C has stopped it.
+    /// Stopped by Ctrl-C.
     Stopped,
-    /// The machine did not come to it.
+    /// The machine did not reach it.
     NotRun,
 }
 
 impl StepResult {
-    /// A step that was not come to.
+    /// A step that was not reached.
     pub fn not_run(stage: Stage, step: &Step) -> StepResult {
         StepResult { stage, step: step.name.clone(), outcome: Outcome::NotRun, text: "not run".to_owned() }
     }
 }
 
-/// Has an agent that is configured so handle an event of this kind by a rule, as if the event had come for `vm`. `report` is
-/// told of every step of the rule, in the order in which they are dealt with. Any order interrupts.
+/// Runs a rule for a sample event of this type, as if it were for `vm`. Calls `report` for every step, in order. Any
+/// order interrupts.
 pub async fn run(
     config: &Config,
     rule: &Rule,
@@ -100,7 +96,7 @@ pub async fn run(
             Some(ended) = ends.recv() => {
                 let is_stopped = ended.outcome == StepOutcome::Stopped;
                 rehearsal.ended(ended).await;
-                // An administrator who has said it more than once meant this step.
+                // Repeated interrupts during one step count once.
                 while is_stopped && orders.try_recv().is_ok() {}
             }
             Some((event, answer)) = answers.recv() => rehearsal.agent.answered(event, answer).await,
@@ -111,14 +107,14 @@ pub async fn run(
     rehearsal.end().await
 }
 
-/// A rule with these steps, each of which is tried once, that every event matches.
+/// A copy of the rule that matches every event and has no retries.
 fn for_any_event(rule: &Rule) -> Rule {
     let once = |steps: &[Step]| steps.iter().map(|step| Step { retries: 0, ..step.clone() }).collect();
     let matches = Match { resources: ResourceMatch::Any, ..Match::default() };
     Rule { matches, before: once(&rule.before), after: once(&rule.after), ..rule.clone() }
 }
 
-/// An event as the platform would announce it.
+/// A document's event as the platform would send it.
 fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
     let notice = if kind == EventKind::Preempt { PREEMPT_NOTICE } else { NOTICE };
     let not_before = now.checked_add(notice).ok();
@@ -146,15 +142,15 @@ fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
     }
 }
 
-/// A rehearsal under way.
+/// A rehearsal in progress.
 struct Rehearsal<'a, R> {
     agent: Agent,
     clock: Clock,
     rule: &'a Rule,
     event: Event,
-    /// Whether the event is in the document that was shown last.
+    /// Whether the last document lists the event.
     is_listed: bool,
-    /// The attempt that runs.
+    /// The running attempt.
     attempt: Option<Attempt>,
     tried: Vec<StepResult>,
     report: R,
@@ -163,13 +159,13 @@ struct Rehearsal<'a, R> {
 struct Attempt {
     stage: Stage,
     step: String,
-    /// Whether it has less time than its own timeout.
+    /// Whether its budget is less than its own timeout.
     is_cut: bool,
     began: Duration,
 }
 
 impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
-    /// Shows the agent a document, with the event or without.
+    /// Sends the agent a document, with or without the event.
     async fn show(&mut self, is_listed: bool) {
         self.is_listed = is_listed;
         let events = if is_listed { vec![self.event.clone()] } else { Vec::new() };
@@ -179,8 +175,8 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         self.hear(None);
     }
 
-    /// Plays the platform's part: an event that was approved, or that is not this agent's to approve, starts and ends; one
-    /// that the agent withholds its approval from is cancelled.
+    /// Simulates the platform: an approved event, or one that this agent does not approve, starts and ends. One with
+    /// withheld approval is cancelled.
     async fn go_on(&mut self) {
         let handled = self.agent.events().first();
         let Some((phase, approval)) = handled.map(|handled| (handled.phase(), handled.approval())) else {
@@ -199,13 +195,13 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         }
     }
 
-    /// Whether there is nothing more to wait for: the event is forgotten, or a step has kept the VM from being put back.
+    /// Whether the rehearsal is finished: the event is dropped, or a failed step prevents the restore.
     fn is_over(&self) -> bool {
         self.agent.events().iter().all(TrackedEvent::is_stranded)
     }
 
-    /// Cancels the event, so that what runs is stopped and the VM is put back. Answers whether that has been done already,
-    /// and the rehearsal is to end.
+    /// Cancels the event: running steps are stopped and the VM is restored. Returns true if it was cancelled before,
+    /// so the rehearsal ends.
     async fn interrupt(&mut self) -> bool {
         if self.is_listed {
             self.show(false).await;
@@ -221,7 +217,7 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         self.hear(Some(outcome));
     }
 
-    /// Takes in what the machine has said since the last time; an attempt may have ended meanwhile.
+    /// Processes new facts of the machine; an attempt may have ended meanwhile.
     fn hear(&mut self, outcome: Option<StepOutcome>) {
         let facts = self.agent.facts();
         let mut ended = outcome.and_then(|outcome| Some((self.attempt.take()?, outcome)));
@@ -230,7 +226,7 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         if !facts.iter().any(|fact| is_end(&fact.kind))
             && let Some((attempt, outcome)) = ended.take()
         {
-            // Of a step that it has told to stop the machine says no more.
+            // The machine reports nothing more about a step that it stopped.
             self.add(attempt.stage, attempt.step.clone(), Some((attempt, outcome)), false);
         }
         for fact in facts {
@@ -247,7 +243,7 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         }
     }
 
-    /// Reports a step, which the machine takes for done or not. One that had no attempt had no time for it.
+    /// Reports a step and whether the machine counts it as done. A step without an attempt had no time.
     fn add(&mut self, stage: Stage, step: String, ended: Option<(Attempt, StepOutcome)>, is_done: bool) {
         let now = self.clock.now().tick;
         let (outcome, is_cut, took) = match ended {
@@ -259,10 +255,10 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
             StepOutcome::Done => (Outcome::Done, format!("done in {took:.1} s")),
             StepOutcome::Failed { reason } => (Outcome::Failed, reason),
             StepOutcome::TimedOut if is_done => {
-                (Outcome::Done, format!("done: cut short to the {took:.1} s that the notice leaves it"))
+                (Outcome::Done, format!("done: cut to {took:.1} s by the notice"))
             }
             StepOutcome::TimedOut if is_cut => {
-                (Outcome::TimedOut, format!("not done in {took:.1} s, which is what the notice leaves it"))
+                (Outcome::TimedOut, format!("not done in the {took:.1} s that the notice allows"))
             }
             StepOutcome::TimedOut => (Outcome::TimedOut, format!("not done in {took:.1} s")),
             StepOutcome::Stopped => (Outcome::Stopped, format!("stopped after {took:.1} s")),
@@ -273,7 +269,7 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         self.push(StepResult { stage, step, outcome, text });
     }
 
-    /// Reports the steps of a stage that nothing came of.
+    /// Reports the remaining steps of a stage as not run.
     fn leave(&mut self, stage: Stage) {
         let is_tried = |step: &Step| self.tried.iter().any(|one| one.stage == stage && one.step == step.name);
         let left: Vec<&Step> = self.rule.steps(stage).iter().filter(|step| !is_tried(step)).collect();
@@ -285,7 +281,7 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
         self.tried.push(tried);
     }
 
-    /// Stops what runs, if anything does.
+    /// Stops a running step, if any.
     async fn end(mut self) -> Vec<StepResult> {
         self.agent.stop_steps().await;
         if let Some(attempt) = self.attempt.take() {
@@ -302,11 +298,11 @@ mod tests {
     use super::*;
     use crate::config::{self, Sources};
 
-    /// What becomes of the steps of a rule in an eviction; with an interruption, if one is sent.
+    /// Outcomes of a rule's steps for a Preempt event, optionally with an interrupt.
     async fn rehearsed(steps: &str, orders: mpsc::Receiver<Order>) -> Vec<String> {
         let text = format!("[[rule]]\nname = 'all'\ntypes = ['Reboot']\nsources = ['Platform']\n{steps}");
         let mut config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
-        // No configuration may have a `wait` that takes longer than its timeout.
+        // The configuration rejects a `wait` longer than its timeout.
         let Rule { before, after, .. } = &mut config.rules[0];
         for step in before.iter_mut().chain(after).filter(|step| step.name.starts_with("slow")) {
             step.timeout = Duration::from_secs(4);
@@ -330,7 +326,7 @@ mod tests {
         let steps = "[[rule.before]]\nname = 'long'\nwait = '1h'\n\
                      [[rule.before]]\nname = 'short'\nwait = '3s'\nkeep = '5s'\n";
         let expected = [
-            "Before long: done: cut short to the 24.5 s that the notice leaves it",
+            "Before long: done: cut to 24.5 s by the notice",
             "Before short: done in 3.0 s",
             "After back: done in 2.0 s",
         ];
@@ -344,8 +340,8 @@ mod tests {
                      [[rule.before]]\nname = 'wait'\nwait = '1s'\n\
                      [[rule.before]]\nname = 'kept'\nwait = '3s'\nkeep = '1m'\n";
         let expected = [
-            "Before none: not done in 0.0 s, which is what the notice leaves it",
-            "Before wait: done: cut short to the 0.0 s that the notice leaves it",
+            "Before none: not done in the 0.0 s that the notice allows",
+            "Before wait: done: cut to 0.0 s by the notice",
             "Before kept: done in 3.0 s",
             "After back: done in 2.0 s",
         ];
@@ -377,7 +373,7 @@ mod tests {
             let orders = orders.clone();
             async move {
                 tokio::time::sleep(Duration::from_secs(after)).await;
-                // Said twice, it means the same step.
+                // Two interrupts during one step count once.
                 for _ in 0..2 {
                     orders.send(Order::Stop).await.unwrap();
                 }

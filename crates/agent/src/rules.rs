@@ -1,9 +1,8 @@
-//! What the VM's owner wants done: rules, each with the events it is for, the steps before and after, and who approves.
+//! Rules: which events they match, the steps before and after, and when the agent approves.
 //!
-//! These are validated values: `config` makes them from what is written in a file, and the journal keeps a copy with
-//! every event that a rule was chosen for, so that a VM is put back the way it was taken out, even if the file was edited
-//! meanwhile. Only a step that has failed is tried again as the file has it by then. [`matching`] says which rule an event is for, [`reach`] which rules can never be
-//! anybody's.
+//! These are validated values from `config`. The journal keeps a copy of the rule with every matched event, so that
+//! the VM is restored by the rule that prepared it, even if the file changes meanwhile. Only a failed step is retried
+//! with the current rule. [`matching`] selects the rule of an event; [`reach`] finds rules that can never match.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,33 +16,30 @@ use crate::machine::io::Stage;
 pub mod matching;
 pub mod reach;
 
-/// How many rules there may be. Far more than anybody writes by hand, and few enough that [`reach::unreachable`], which
-/// looks at every combination of their bounds, takes no noticeable time.
+/// Most rules. Far more than a person writes, and few enough for [`reach::unreachable`], which tries every
+/// combination of their bounds.
 pub const RULES_MAX: usize = 64;
 
-/// One rule. An event is for the first rule that matches it, and stays with it. One that no rule matches is looked at
-/// again as its time draws near, so a rule may be for the last hour of an event that was announced a week ahead.
+/// One rule. The first rule that matches an event applies, and stays with it. Unmatched events are matched again as
+/// NotBefore comes closer, so a rule can select the last hour of an event announced a week ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Unique among the rules.
+    /// Unique.
     pub name: String,
-    /// Which events it is for.
     pub matches: Match,
-    /// What is done before the event, one after the other.
+    /// Steps before the event, run in order.
     pub before: Vec<Step>,
-    /// When the event is approved.
     pub approve: Approve,
-    /// What is done when the event is over, or cancelled.
+    /// Steps after the event is over or cancelled.
     pub after: Vec<Step>,
-    /// When `after` begins.
+    /// When `after` starts.
     pub restore: Restore,
-    /// Whether it takes the VM out of service: from the moment such an event is seen until the VM is restored it gets no new
-    /// work, and of several such events what was taken out last is put back first.
+    /// Whether the event takes the VM out of service, from its first sight until the VM is restored. Several such
+    /// events are restored in reverse order.
     pub drain: bool,
 }
 
 impl Rule {
-    /// The steps of a stage.
     pub fn steps(&self, stage: Stage) -> &[Step] {
         match stage {
             Stage::Before => &self.before,
@@ -52,50 +48,46 @@ impl Rule {
     }
 }
 
-/// Which events a rule is for: all of these must hold.
+/// Conditions of a rule; all must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Match {
-    /// One of these kinds; empty is any, those included that nobody knows yet.
+    /// Any of these types; empty matches all, including unknown ones.
     pub kinds: Vec<EventKind>,
-    /// One of these sources; empty is any, and also matches where the platform does not say.
+    /// Any of these sources; empty matches all, including events without a source.
     pub sources: Vec<EventSource>,
-    /// VMs the event is for.
+    /// Which VMs' events match.
     pub resources: ResourceMatch,
-    /// How long the interruption is expected to last.
+    /// Expected duration of the interruption.
     pub duration: DurationMatch,
-    /// How long it is until NotBefore; an event that has started has no time left, and one of which nobody knows when it
-    /// starts may start at once.
+    /// Time until NotBefore. Zero for a started event, and for one without NotBefore, which may start at once.
     pub time_left: DurationRange,
 }
 
-/// VMs that a rule's events are for.
+/// Which VMs' events match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceMatch {
     /// This VM is among the event's resources.
     #[default]
     Mine,
-    /// It is not: the event is for other VMs of its scope.
+    /// The event is for other VMs of its scope only.
     Others,
-    /// Either.
     Any,
 }
 
-/// Bounds, both included; none is unbounded.
+/// An inclusive range; None is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurationRange {
-    /// At least so long.
     pub at_least: Option<Duration>,
-    /// At most so long.
     pub at_most: Option<Duration>,
 }
 
-/// How long the interruption is expected to last.
+/// Match on the expected duration of the interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurationMatch {
-    /// The bounds of a duration that is known.
+    /// Range of known durations.
     pub within: DurationRange,
-    /// Whether an event matches whose duration nobody knows (−1, or an old api-version).
+    /// Whether events of unknown duration match (−1, or an old api-version).
     pub unknown: bool,
 }
 
@@ -105,107 +97,101 @@ impl Default for DurationMatch {
     }
 }
 
-/// When an event is approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
-    /// When the steps before it are done. An event that is for other VMs only is never approved: a rule for `others` cannot
-    /// ask for it, and one for `any` approves those of this VM.
+    /// When the steps before it are done. Events for other VMs only are never approved: a rule for `others` cannot
+    /// request it, and one for `any` approves only those of this VM.
     WhenDone,
-    /// The same, and only if this VM is the first of the event's resources.
+    /// Like [`Approve::WhenDone`], and only if this VM is first in the event's resources.
     Leader,
-    /// Never: it starts at NotBefore, or when somebody else approves.
+    /// It starts at NotBefore, or when another client approves it.
     Never,
 }
 
-/// When the steps after an event begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restore {
-    /// When the event is gone from the document, which is the platform's only all-clear.
+    /// When the event is gone from the document, the platform's only sign of its end.
     #[default]
     Gone,
-    /// When the VM has booted since the event started, or when the event is gone: whichever is first.
+    /// When the VM has booted since the event started, or the event is gone: the earlier of the two.
     Booted,
 }
 
-/// One step.
+/// One step of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Unique within its list.
     pub name: String,
-    /// What it does.
     pub does: StepAction,
-    /// No attempt takes longer, whatever time there is.
+    /// Limit of one attempt, however much time is left.
     pub timeout: Duration,
-    /// Time that the steps before this one may not use up. Meaningless in `after`, which has no deadline.
+    /// Time reserved for this step that earlier steps cannot use. Not in `after`, which has no deadline.
     pub keep: Duration,
-    /// How many more attempts there are after a failed one, as long as there is time.
+    /// Further attempts after a failure, while there is time.
     pub retries: u32,
-    /// How long it rests between two attempts.
+    /// Pause between two attempts.
     pub retry_delay: Duration,
-    /// What it means that the last attempt failed.
+    /// What happens when the last attempt has failed.
     pub on_failure: OnFailure,
-    /// What to do where the agent ended in the middle of it.
+    /// For a step that was running when the agent stopped.
     pub on_interrupt: OnInterrupt,
 }
 
-/// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepAction {
-    /// Runs a program; no shell in between. Exit code 0 is success.
+    /// Runs a program without a shell. Exit code 0 is success.
     Command { argv: Vec<String> },
-    /// Hands a line to the system's shell: `sh -c`, or `cmd /C` on Windows.
+    /// Passes a line to the system's shell: `sh -c`, or `cmd /C` on Windows.
     Shell { line: String },
-    /// Sends a request; a 2xx is success.
+    /// Sends an HTTP request; 2xx is success.
     Webhook(Webhook),
     /// Starts a systemd unit.
     StartUnit { unit: String },
     /// Stops a systemd unit.
     StopUnit { unit: String },
-    /// Writes a file, all of it at once. In the content `{NAME}` stands for the hook's variable of that name,
-    /// without `NOTBEFORE_`.
+    /// Writes a file atomically. `{NAME}` in the content is replaced by the hook's variable `NOTBEFORE_NAME`.
     WriteFile { path: PathBuf, content: String },
-    /// Removes a file; one that is not there is no failure.
+    /// Removes a file; a missing file is no failure.
     RemoveFile { path: PathBuf },
-    /// Lets time pass.
+    /// Waits.
     Wait { time: Duration },
-    /// Runs a program again and again until it succeeds, with this rest in between.
+    /// Runs a program until it succeeds, with a pause of `every`.
     WaitFor { argv: Vec<String>, every: Duration },
 }
 
-/// A request to somebody else's server.
+/// An HTTP request of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
-    /// Where.
     pub url: String,
-    /// How; `POST` as it comes.
+    /// Default `POST`.
     pub method: String,
-    /// Further headers.
+    /// Extra headers.
     pub headers: BTreeMap<String, String>,
-    /// What is sent; without one, the JSON that hooks have on stdin. `{NAME}` as in files.
+    /// Default: the JSON that hooks get on stdin. `{NAME}` as in files.
     pub body: Option<String>,
 }
 
-/// What it means that a step failed.
+/// What a failed step causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// The steps that follow are not run, and the event is not approved: it has until NotBefore. In `after` the VM is not put
-    /// back until somebody has seen to it. Where it was only for want of time before NotBefore that the step is not done, those
-    /// that follow are run.
+    /// The remaining steps are skipped and the event is not approved; it starts at NotBefore. In `after`, the VM is
+    /// not restored until an operator acts. If only NotBefore left no time for the step, the remaining steps still
+    /// run.
     Withhold,
-    /// It is noted, and the next step runs.
+    /// The failure is recorded and the next step runs.
     GoOn,
 }
 
-/// What to do with a step that had begun and not ended when the agent did.
+/// What happens to a step that was running when the agent stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnInterrupt {
-    /// Run it again.
+    /// It runs again.
     Rerun,
-    /// Take it for done.
+    /// It counts as done.
     Skip,
 }

@@ -1,8 +1,8 @@
-//! The agent's loop: one thread that waits for the next thing to happen and hands it to the `Agent` (`driver.rs`).
+//! The agent's event loop: one task waits for the next input and passes it to the `Agent` (`driver.rs`).
 //!
-//! What takes time runs beside the loop and comes back to it: polls ([`Watch`]), steps, approvals. Finding the platform
-//! (`platform.rs`) is beside it, too: an agent that comes up after a reboot puts the VM back although the endpoint is not
-//! there yet.
+//! Slow work runs in other tasks and reports back to the loop: polls ([`Watch`]), steps, approvals and endpoint
+//! discovery (`platform.rs`). Discovery does not block the loop, so after a reboot the agent restores the VM before
+//! the endpoint is reachable.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -26,28 +26,26 @@ use crate::signals::{self, ServeError, StatusBoard};
 use crate::systemd::{self, ServiceState};
 use crate::vm_id::VmId;
 
-/// What the agent can be told while it runs.
+/// A command from the service manager or a signal handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// End, in order: what runs is stopped, and the next agent goes on with it.
+    /// Shut down. Running steps are stopped; the next agent process resumes them from the journal.
     Stop,
-    /// Read the rules anew, for events to come.
+    /// Reload the rules. They apply to future events.
     Reload,
 }
 
-/// Why the agent does not run.
+/// Why the agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There can be no journal.
     #[error(transparent)]
     Journal(#[from] OpenError),
-    /// There can be no signals.
     #[error(transparent)]
     Signals(#[from] ServeError),
 }
 
-/// Runs the agent until it is told to stop. `ready` hears where the signals are served, once they are. The configuration is
-/// `sources`' own; they are asked again when it is to be read anew.
+/// Runs the agent until [`Order::Stop`]. Calls `ready` with the status server's address once it listens. `config` was
+/// loaded from `sources`; a reload reads them again.
 pub async fn run(
     config: Config,
     sources: Sources,
@@ -57,11 +55,11 @@ pub async fn run(
     let clock = Clock::start();
     let board = StatusBoard::new(clock, config.dry_run);
     let opened = match config.dry_run {
-        // A dry run leaves no trace, and takes no part in what a real one remembers.
+        // A dry run neither reads nor writes the journal.
         true => None,
         false => Some(Journal::open(&config.state, &VmId::detect(), clock.now().wall)?),
     };
-    // Whoever asks the moment after a restart is told what the journal says.
+    // Publish the journal's events before the status server starts, so that the first request already sees them.
     if let Some((_, Found::State(before))) = &opened {
         board.handles(overview::of(before));
     }
@@ -73,7 +71,7 @@ pub async fn run(
         rules = config.rules.len(),
         file = %config.file.display(),
         dry_run = config.dry_run,
-        "notbefore agent {} runs",
+        "notbefore agent {} is running",
         env!("CARGO_PKG_VERSION")
     );
     let (mut agent, mut ends, mut answers) = Agent::new(config, sources, clock, board.clone());
@@ -82,7 +80,7 @@ pub async fn run(
     systemd::notify(ServiceState::Ready);
     let discovery = platform::discovery(agent.config());
     let look = |agent: &Agent| {
-        // What is followed is asked by its watch, at the pace that one VM may have.
+        // The watch already polls the current endpoint, at the rate allowed per VM; discovery skips it.
         let mut discovery = discovery.clone();
         discovery.besides = agent.client().map(|client| client.endpoint().clone());
         Some(Box::pin(platform::find(discovery, agent.config(), board.clone())) as Pin<Box<_>>)
@@ -95,7 +93,8 @@ pub async fn run(
         let wake = tokio::select! {
             biased;
             order = orders.recv() => Wake::Order(order.unwrap_or(Order::Stop)),
-            // At most one a second, and before ends, of which a thousand events have many: an event of this VM may be in it.
+            // Before `ends`: updates come at most once a second, ends may come by the hundred, and an update may hold
+            // an event of this VM.
             update = next(&mut watch) => Wake::Update(update),
             Some(ended) = ends.recv() => Wake::Ended(ended),
             Some((event, answer)) = answers.recv() => Wake::Answered(event, answer),
@@ -114,7 +113,7 @@ pub async fn run(
                 match agent.should_rediscover() {
                     true if search.is_none() => {
                         tracing::warn!(
-                            "the platform has been silent for {REDISCOVER_AFTER:?}: it is looked for anew"
+                            "no answer from the platform for {REDISCOVER_AFTER:?}: discovering the endpoint again"
                         );
                         search = look(&agent);
                     }
@@ -141,7 +140,7 @@ pub async fn run(
         }
         agent.update_status();
     }
-    tracing::info!("stopping: steps that run are ended, the next agent goes on with them");
+    tracing::info!("stopping: running steps are stopped, the next agent resumes them");
     systemd::notify(ServiceState::Stopping);
     agent.stop().await;
     Ok(())
@@ -157,7 +156,7 @@ enum Wake {
     Named(Identity),
 }
 
-/// Waits until a tick; without one, for ever.
+/// Sleeps until the tick `due`; without one, never returns.
 pub(crate) async fn until(clock: Clock, due: Option<Duration>) {
     match due {
         Some(due) => clock.until(due).await,
@@ -172,7 +171,7 @@ async fn next(watch: &mut Option<Watch>) -> Update {
     }
 }
 
-/// Something under way beside the loop, or nothing.
+/// A background operation of the loop, if one is under way.
 type Pending<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
 
 async fn outcome<T>(under_way: &mut Pending<T>) -> T {

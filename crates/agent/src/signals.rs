@@ -1,6 +1,6 @@
-//! What others can ask the agent: `/healthz`, `/readyz`, `/drainz`, `/metrics`, `/events`.
+//! The agent's status server: `/healthz`, `/readyz`, `/drainz`, `/metrics`, `/events`.
 //!
-//! The loop writes on a [`StatusBoard`], the server reads it: neither waits for the other for longer than a copy takes.
+//! The loop writes to a [`StatusBoard`] and the server reads it; each holds its lock only for a copy.
 
 mod metrics;
 mod server;

@@ -1,31 +1,29 @@
-//! Word to systemd, as `Type=notify` and `WatchdogSec=` ask for it. Without `NOTIFY_SOCKET` in the environment nothing is
-//! sent, and on Windows there is nobody to send it to.
+//! Service notifications for systemd (`sd_notify`): readiness, reload, status line and watchdog. Does nothing without
+//! `NOTIFY_SOCKET`, or on Windows.
 
 use std::time::Duration;
 
 #[cfg(unix)]
 use notbefore_wire::text::printable;
 
-/// How the agent is.
+/// State reported to the service manager.
 #[derive(Clone, Copy, Debug)]
 pub enum ServiceState<'a> {
-    /// It runs.
     Ready,
-    /// It reads its configuration anew; [`ServiceState::Ready`] follows.
+    /// Reading the configuration again; [`ServiceState::Ready`] follows.
     Reloading,
-    /// It has been told to stop.
     Stopping,
-    /// It lives.
+    /// Watchdog keep-alive.
     Alive,
-    /// For people.
+    /// Free text for `systemctl status`.
     Status(&'a str),
 }
 
-/// Sends word; a manager that does not listen is no reason to stop.
+/// Sends a notification. A failure is only logged.
 #[cfg(unix)]
 pub fn notify(condition: ServiceState<'_>) {
     use sd_notify::NotifyState;
-    // A line end in a status would begin another word to systemd.
+    // A newline in a status would start another assignment.
     let status = if let ServiceState::Status(text) = condition { printable(text) } else { String::new() };
     let states = match condition {
         ServiceState::Ready => vec![NotifyState::Ready],
@@ -38,11 +36,11 @@ pub fn notify(condition: ServiceState<'_>) {
         ServiceState::Status(_) => vec![NotifyState::Status(&status)],
     };
     if let Err(error) = sd_notify::notify(&states) {
-        tracing::debug!(%error, "cannot tell systemd how the agent is");
+        tracing::debug!(%error, "cannot notify systemd");
     }
 }
 
-/// Nobody listens; what is for people may be of use to those who look closely.
+/// No service manager to notify; the status line goes to the debug log.
 #[cfg(not(unix))]
 pub fn notify(condition: ServiceState<'_>) {
     if let ServiceState::Status(text) = condition {
@@ -50,7 +48,7 @@ pub fn notify(condition: ServiceState<'_>) {
     }
 }
 
-/// How often a sign of life is due: twice in the watchdog's time.
+/// Interval between keep-alives: half of `WatchdogSec=`.
 pub fn watchdog_interval() -> Option<Duration> {
     #[cfg(unix)]
     return sd_notify::watchdog_enabled().filter(|within| !within.is_zero()).map(|within| within / 2);

@@ -1,56 +1,56 @@
-//! Which files the agent trusts. A user who can write the journal or the configuration can run commands as the agent's user.
-//! So the owner and the mode of both are judged before their content is used: those of the open file, not of its path, so
-//! that no other file can take its place in between. Windows has rights of another kind, which the installation sets.
+//! Trust checks of files. A user who can write the journal or the configuration can run commands as the agent's user,
+//! so their owner and mode are checked before use. The check applies to the open file, not to its path, so that no
+//! other file can be swapped in. On Windows, the installer sets permissions instead.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that the agent does not trust: which, why, and the command that cures it.
+/// A file that failed the check. Its message has the reason and the command that fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untrusted {
     path: PathBuf,
     flaw: TrustError,
-    /// The user who does not trust it.
+    /// Uid of the agent.
     user: u32,
 }
 
-/// The owner of a file, and who may write it.
+/// Owner and mode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOwner {
-    /// The user's number.
+    /// Uid.
     pub owner: u32,
-    /// The permission bits.
+    /// Permission bits.
     pub mode: u32,
 }
 
-/// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustError {
-    /// It is a symbolic link, where none is followed.
+    /// A symbolic link, where none is followed.
     Link,
     /// The agent's user may not open it.
     Closed { seen: FileOwner },
-    /// It can have been written by others. `is_foreign` says that the owner is neither root nor the agent's
-    /// user, where that matters. `bits` are the write bits that it should not have.
+    /// Others could have written it. `is_foreign`: the owner is neither root nor the agent's user, where that
+    /// matters. `bits` are the excess write bits.
     Open { seen: FileOwner, is_foreign: bool, bits: u32 },
 }
 
-/// Whose files are trusted.
+/// Which owners and modes are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The state directory, and what is in it: root's or the agent's own, and nobody else writes it.
+    /// State directory and its files: owned by root or the agent's user, writable by no other user.
     State,
-    /// The configuration at its usual path: root's or the agent's own. Others never write it, its group not root's.
+    /// Configuration at its default path: owned by root or the agent's user. Not writable by others, nor by a group
+    /// other than root's.
     UsualConfig,
-    /// The configuration at a path that was named: its owner was chosen with it.
+    /// Configuration at an explicit path: any owner, because the operator chose it.
     NamedConfig,
 }
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// What is wrong with a file in the eyes of a user, if anything.
+/// Checks owner and mode for a user.
 pub fn check_owner(rule: Rule, seen: FileOwner, user: u32) -> Option<TrustError> {
     let is_foreign = rule != Rule::NamedConfig && seen.owner != 0 && seen.owner != user;
     let forbidden = match rule {
@@ -62,12 +62,11 @@ pub fn check_owner(rule: Rule, seen: FileOwner, user: u32) -> Option<TrustError>
 }
 
 impl Untrusted {
-    /// A file with a flaw, in the eyes of a user.
     pub fn new(path: &Path, flaw: TrustError, user: u32) -> Self {
         Untrusted { path: path.to_owned(), flaw, user }
     }
 
-    /// Whether an error says that a file is not trusted.
+    /// Whether an error is an [`Untrusted`].
     pub fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Untrusted>())
     }
@@ -83,13 +82,13 @@ impl fmt::Display for Untrusted {
                 return write!(
                     f,
                     "{path} is a symbolic link, which the agent does not follow: remove it ('rm {path}'), or name the \
-                     directory that it leads to with --state"
+                     target directory with --state"
                 );
             }
             TrustError::Closed { seen: FileOwner { owner, mode } } => {
                 return write!(
                     f,
-                    "{path} belongs to uid {owner} (mode {:04o}), and the agent's user (uid {user}) may not open it: say \
+                    "{path} belongs to uid {owner} (mode {:04o}), and the agent's user (uid {user}) may not open it: run \
                      'chown {user} {path}', run the agent as uid {owner}, or name another directory with --state",
                     mode & 0o7777
                 );
@@ -112,8 +111,8 @@ impl fmt::Display for Untrusted {
         let cure: Vec<String> = own.into_iter().chain(close).collect();
         write!(
             f,
-            "{path} {} (owner uid {owner}, mode {:04o}): the agent would run what another user has written there; if its \
-             content is yours say '{}', else move it away",
+            "{path} {} (owner uid {owner}, mode {:04o}): the agent would run commands that another user could have written; if its \
+             content is yours, run '{}', else move it away",
             wrong.join(" and "),
             mode & 0o7777,
             cure.join(" && ")
@@ -129,7 +128,7 @@ impl From<Untrusted> for io::Error {
     }
 }
 
-/// Judges an open file; the path is for the message.
+/// Checks an open file; the path is for the message.
 #[cfg(unix)]
 pub fn check(rule: Rule, file: impl std::os::fd::AsFd, path: &Path) -> io::Result<FileOwner> {
     let stat = rustix::fs::fstat(file)?;
@@ -140,7 +139,7 @@ pub fn check(rule: Rule, file: impl std::os::fd::AsFd, path: &Path) -> io::Resul
     }
 }
 
-/// The effective user of this process.
+/// Effective uid of this process.
 #[cfg(unix)]
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()

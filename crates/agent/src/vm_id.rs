@@ -1,16 +1,17 @@
-//! Which VM this is, whatever it is called: what tells a VM from another that was made of a copy of its disk.
+//! Stable identity of a VM, independent of its name; tells a VM from a clone of its disk.
 //!
-//! The hardware says so best: platforms give every VM a UUID of its own, which stays with it through reboots and
-//! redeployments and is another in a copy. Only root can read it on Linux. The system's own id is there for everybody, but
-//! an image that was not cleaned has it in all its copies: it decides where nothing better is known. Where neither
-//! is known, it is taken for the same VM: what was stopped has to be started again, and by whom but this agent.
+//! - The hardware UUID (SMBIOS) is best: unique per VM, kept through reboots and redeployments, different in a clone.
+//!   On Linux only root can read it.
+//! - The system id (`/etc/machine-id`, `MachineGuid`) is readable by all users, but clones of an image that was not
+//!   generalised share it. It decides where no hardware UUID is known.
+//! - If neither is known, the VM counts as the same: this agent has to restore services that it stopped.
 
 use serde::{Deserialize, Serialize};
 
-/// The variable that stands in for the hardware's word, so that tests can copy disks.
+/// Environment variable that overrides the hardware UUID; tests use it to simulate a copied disk.
 pub const VARIABLE: &str = "NOTBEFORE_AGENT_VM_ID";
 
-/// What is known of a VM.
+/// The known ids of a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmId {
     hardware: Option<String>,
@@ -18,13 +19,13 @@ pub struct VmId {
 }
 
 impl VmId {
-    /// This VM's.
+    /// Reads the ids of this VM.
     pub fn detect() -> VmId {
         let known = |id: Option<String>| id.map(|id| id.trim().to_lowercase()).filter(|id| !id.is_empty());
         VmId { hardware: known(std::env::var(VARIABLE).ok().or_else(hardware)), system: known(system()) }
     }
 
-    /// Whether both can be the same VM.
+    /// Whether both ids can belong to the same VM.
     pub fn may_equal(&self, other: &VmId) -> bool {
         let same = |(here, there): (&String, &String)| here == there || is_swapped(here, there);
         let hardware = self.hardware.as_ref().zip(other.hardware.as_ref()).map(same);
@@ -32,14 +33,14 @@ impl VmId {
         hardware.or(system).unwrap_or(true)
     }
 
-    /// This, and what only the other knows: whoever reads it later need not be root.
+    /// Fills missing ids from `other`: a later reader may not run as root and needs the hardware UUID from the file.
     pub fn and(self, other: VmId) -> VmId {
         VmId { hardware: self.hardware.or(other.hardware), system: self.system.or(other.system) }
     }
 }
 
-/// Whether one is the other with its first three groups turned round, byte by byte. SMBIOS has changed its mind about
-/// their order, and a VM whose firmware is a newer one after a redeployment is the same VM.
+/// Whether two UUIDs differ only in the byte order of their first three groups. SMBIOS versions disagree on that
+/// order, and a redeployment may bring newer firmware.
 fn is_swapped(uuid: &str, other: &str) -> bool {
     let turned = |(place, group): (usize, &str)| match place {
         0..=2 => group.as_bytes().rchunks(2).map(String::from_utf8_lossy).collect::<String>(),
@@ -59,7 +60,7 @@ fn system() -> Option<String> {
     std::fs::read_to_string("/etc/machine-id").ok()
 }
 
-/// Windows keeps what SMBIOS says to itself, but gives a system that was generalised another id.
+/// The SMBIOS UUID is not read on Windows; `sysprep` gives a generalised system a new `MachineGuid`.
 #[cfg(windows)]
 fn hardware() -> Option<String> {
     None
@@ -82,10 +83,10 @@ mod tests {
 
     #[test]
     fn vm_identity_prefers_hardware_then_system_id() {
-        assert!(!id("a", "same").may_equal(&id("b", "same")), "an image that was not cleaned");
-        assert!(id("a", "new").may_equal(&id("a", "old")), "somebody gave the system another id");
+        assert!(!id("a", "same").may_equal(&id("b", "same")), "image was not generalised");
+        assert!(id("a", "new").may_equal(&id("a", "old")), "system id was changed");
         assert!(!id("", "a").may_equal(&id("x", "b")));
-        assert!(id("", "a").may_equal(&id("x", "a")), "who asks is not root");
+        assert!(id("", "a").may_equal(&id("x", "a")), "not read as root");
         assert!(id("", "").may_equal(&id("x", "a")) && id("x", "").may_equal(&id("", "a")));
         assert_eq!(id("", "a").and(id("x", "b")), id("x", "a"));
     }

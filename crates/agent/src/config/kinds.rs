@@ -1,4 +1,4 @@
-//! Kinds of values that only the agent has.
+//! Value kinds of the agent's settings.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,64 +12,55 @@ use toml::Value as Toml;
 use super::NotifyOn;
 use crate::rules::{Approve, OnFailure, OnInterrupt, ResourceMatch, Restore};
 
-/// Text that is not empty and has no zero byte, which no program could be given.
+/// Not empty, and no NUL byte, which an argument or variable cannot contain.
 pub const TEXT: Text<String> = Text::private("text that is not empty", not_empty);
-/// What a rule or step is called in logs and in metrics' labels.
+/// Name of a rule or step in logs and metric labels.
 pub const NAME: Text<String> = Text::private("one line of 1 to 100 characters", |text| {
     not_empty(text).filter(|name| name.chars().count() <= 100 && !name.contains(char::is_control))
 });
-/// A systemd unit: `systemctl` takes what begins with a dash for an option.
+/// A systemd unit; a leading dash would be an option of `systemctl`.
 pub const UNIT: Text<String> = Text::new("the name of a unit, as \"nginx.service\"", |text| {
     let is_odd = |c: char| c.is_whitespace() || c.is_control();
     not_empty(text).filter(|unit| !unit.starts_with('-') && !unit.contains(is_odd))
 });
-/// Text of one line, where nobody would write a secret.
+/// One line that is not secret.
 pub const WORD: Text<String> = Text::new("a word, as \"Reboot\"", not_empty);
-/// Text that may be empty: a body, the content of a file.
+/// Text that may be empty: a request body, the content of a file.
 pub const CONTENT: Text<String> = Text::private("text", |text| Some(text.to_owned()));
-/// A name that does not depend on where the agent was started.
-pub const FULL_PATH: Text<PathBuf> =
-    Text::new("the name of a file from the root on, as \"/run/drained\"", |text| {
-        not_empty(text).map(PathBuf::from).filter(|path| path.is_absolute())
-    });
-/// A plain `http` or `https` URL.
+/// An absolute path, independent of the agent's working directory.
+pub const FULL_PATH: Text<PathBuf> = Text::new("an absolute path, as \"/run/drained\"", |text| {
+    not_empty(text).map(PathBuf::from).filter(|path| path.is_absolute())
+});
 pub const URL: Text<String> = Text::private("a URL, as \"https://hooks.example/drain\"", |text| {
     let uri: ureq::http::Uri = text.parse().ok()?;
     let known = matches!(uri.scheme_str(), Some("http" | "https"));
     (known && uri.host().is_some_and(|host| !host.is_empty())).then(|| text.to_owned())
 });
-/// The verb of a request.
+/// HTTP method.
 pub const METHOD: Text<String> = Text::new("GET, HEAD, POST, PUT, PATCH or DELETE", |text| {
     let upper = text.to_ascii_uppercase();
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&upper.as_str()).then_some(upper)
 });
-/// The newest version to ask for.
+/// Newest api-version to request.
 pub const API_VERSION: Text<EventsVersion> =
     Text::new("an api-version of scheduled events, as \"2020-07-01\"", EventsVersion::parse);
-/// Where to listen, or nowhere.
+/// Listen address, or none.
 pub const LISTEN: OrNone<Text<SocketAddr>> =
     OrNone(Text::parsed("an address with its port, as \"127.0.0.1:9256\""));
-/// How long something takes.
 pub const SPAN: Span = Span { min: 0, max: u64::MAX };
-/// The same, where none at all would do something as fast as it can, or never.
+/// A positive duration: zero would mean a busy loop or no attempt at all.
 pub const SOME_TIME: Span = Span { min: 1, max: u64::MAX };
-/// How often something is tried again: more than a hundred times is a loop.
+/// Number of retries; more than a hundred is a loop.
 pub const RETRIES: Integer<u32> = Integer::between(0, 100);
-/// VMs an event is for.
 pub const RESOURCES: OneOf<ResourceMatch> =
     OneOf(&[("mine", ResourceMatch::Mine), ("others", ResourceMatch::Others), ("any", ResourceMatch::Any)]);
-/// Who approves.
 pub const APPROVE: OneOf<Approve> =
     OneOf(&[("when-done", Approve::WhenDone), ("leader", Approve::Leader), ("never", Approve::Never)]);
-/// When the VM is put back.
 pub const RESTORE: OneOf<Restore> = OneOf(&[("gone", Restore::Gone), ("booted", Restore::Booted)]);
-/// What a failed step means.
 pub const ON_FAILURE: OneOf<OnFailure> =
     OneOf(&[("withhold", OnFailure::Withhold), ("go-on", OnFailure::GoOn)]);
-/// What an interrupted step means.
 pub const ON_INTERRUPT: OneOf<OnInterrupt> =
     OneOf(&[("rerun", OnInterrupt::Rerun), ("skip", OnInterrupt::Skip)]);
-/// What an administrator is told of.
 pub const NOTIFY_ON: OneOf<NotifyOn> = OneOf(&[
     ("appeared", NotifyOn::Appeared),
     ("failed", NotifyOn::Failed),
@@ -85,14 +76,14 @@ fn not_empty(text: &str) -> Option<String> {
     (!text.is_empty() && !text.contains('\0')).then(|| text.to_owned())
 }
 
-/// The platform's URL, which says itself what is wrong with it.
+/// The platform's URL; the parser explains what is wrong with it.
 pub struct EndpointUrl;
 
 impl Kind for EndpointUrl {
     type Value = Endpoint;
 
     fn expected(&self) -> String {
-        "where the platform answers, as \"http://169.254.169.254\"".to_owned()
+        "the platform's URL, as \"http://169.254.169.254\"".to_owned()
     }
 
     fn read(&self, raw: &RawValue) -> Option<Endpoint> {
@@ -104,8 +95,8 @@ impl Kind for EndpointUrl {
     }
 }
 
-/// A program and its arguments. Arguments may be empty, the program may not. One that is named by where it is, is named
-/// from the root on: hooks start there, and not where somebody has tried them.
+/// A program and its arguments. The program must not be empty, and a path must be absolute, because hooks start in
+/// `/`. Arguments may be empty.
 pub struct Argv;
 
 impl Argv {
@@ -115,7 +106,7 @@ impl Argv {
         words.iter().map(text).collect()
     }
 
-    /// Whether a program is not found from the root.
+    /// Whether a program is a relative path.
     fn is_elsewhere(program: &str) -> bool {
         Path::new(program).components().count() > 1 && !Path::new(program).has_root()
     }
@@ -141,12 +132,12 @@ impl Kind for Argv {
     fn rejection(&self, raw: &RawValue) -> Option<String> {
         let words = Self::words(raw)?;
         let program = words.first().filter(|program| Self::is_elsewhere(program))?;
-        let cure = "write its name from the root on";
+        let cure = "write its absolute path";
         Some(format!("hooks start in /, so {program:?} is not found; {cure}"))
     }
 }
 
-/// Names and values that can stand in a request's head.
+/// HTTP header names and values.
 pub struct Headers;
 
 impl Kind for Headers {
@@ -168,11 +159,11 @@ impl Kind for Headers {
     fn rejection(&self, raw: &RawValue) -> Option<String> {
         let RawValue::Toml(Toml::Table(headers)) = raw else { return None };
         let (name, _) = headers.iter().find(|(name, value)| header(name, value).is_none())?;
-        Some(format!("expected {}, not what {name:?} is", self.expected()))
+        Some(format!("expected {}, but {name:?} is none", self.expected()))
     }
 }
 
-/// A header, if it can stand in a request.
+/// A header, if name and value are valid.
 fn header(name: &str, value: &Toml) -> Option<(String, String)> {
     let value = value.as_str()?;
     ureq::http::HeaderName::try_from(name).ok()?;

@@ -11,52 +11,46 @@ use serde::Serialize;
 use super::keys::NOTIFY;
 use super::kinds::{Headers, NOTIFY_ON, SPAN, URL};
 
-/// How long one request may take where nobody says.
+/// Default timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Something that an administrator may want to hear of.
+/// Facts that can notify the administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotifyOn {
-    /// An event is there.
     Appeared,
-    /// A step has failed for good, the platform refuses an approval, or there is trouble with the journal.
+    /// A step failed for good, the platform refused an approval, or the journal has a problem.
     Failed,
     /// An event is not approved.
     Withheld,
-    /// The platform has taken an approval.
+    /// The platform accepted an approval.
     Approved,
-    /// An event has started.
     Started,
-    /// An event was called off.
     Cancelled,
-    /// An event is over.
     Ended,
-    /// The VM is put back.
     Restored,
 }
 
-/// Whom to tell, and of what.
+/// The administrator's webhook and the facts it gets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notify {
-    /// Where a POST goes.
+    /// Gets a POST for each fact in `on`.
     pub url: String,
-    /// Further headers, which may be secret.
+    /// Extra headers; may be secret.
     pub headers: BTreeMap<String, String>,
-    /// Of what.
     pub on: Vec<NotifyOn>,
-    /// How long one request may take.
+    /// Timeout of one request.
     pub timeout: Duration,
 }
 
-/// Headers and the URL's path may hold secrets.
+/// Omits headers and the URL's path, which may be secret.
 impl fmt::Debug for Notify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notify").field("on", &self.on).finish_non_exhaustive()
     }
 }
 
-/// Reads the table, if it is there.
+/// Reads the table, if present.
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Option<Notify> {
     let table = reader.inner(top, "notify", &NOTIFY)?;
     let headers = reader.value(&table, "headers", &Headers).unwrap_or_default();

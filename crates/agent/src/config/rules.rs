@@ -1,4 +1,4 @@
-//! `[[rule]]`: what is written becomes validated rules.
+//! `[[rule]]`: parses and validates rules.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::machine::io::Stage;
 use crate::rules::reach::{Unreachable, unreachable};
 use crate::rules::{Approve, DurationMatch, DurationRange, Match, RULES_MAX, ResourceMatch, Rule};
 
-/// Reads all rules. One that can never match is a mistake: somebody counts on it.
+/// Reads all rules. A rule that can never match is an error.
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
     let mut names = BTreeSet::new();
     let mut rules = Vec::new();
     let tables = reader.many(top, "rule", &RULE);
     if let Some(table) = tables.get(RULES_MAX) {
-        reader.wrong(table.at, format!("there are more than {RULES_MAX} rules; join some of them"));
+        reader.wrong(table.at, format!("there are more than {RULES_MAX} rules; combine some of them"));
     }
     for table in tables.iter().take(RULES_MAX) {
         let name = reader.value(table, "name", &NAME);
@@ -33,7 +33,7 @@ pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Vec<Rule> {
         }
         rules.push(rule(reader, table, name.unwrap_or_default()));
     }
-    // What is misread would only seem never to match.
+    // A rule that was misread could only seem unreachable.
     let never = if reader.is_clean() { unreachable(&rules) } else { Vec::new() };
     for never in never {
         let (Unreachable::Contradiction { rule, .. } | Unreachable::Shadowed { rule, .. }) = &never;
@@ -79,7 +79,7 @@ fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
 fn duration(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationMatch {
     let Some(inner) = reader.inner(table, "duration", &DURATION) else { return DurationMatch::default() };
     let within = within(reader, &inner);
-    // Nobody has promised that an event of unknown duration is a short one.
+    // An event of unknown duration is not assumed to be short.
     let unknown = reader.value(&inner, "unknown", &Switch).unwrap_or(within.at_most.is_none());
     DurationMatch { within, unknown }
 }
@@ -89,8 +89,8 @@ fn within(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> DurationRange {
     DurationRange { at_least: bound("at_least"), at_most: bound("at_most") }
 }
 
-/// Words that the platform knows. One that nobody knows may be newer than this program; one that is nearly a known
-/// word is a slip.
+/// Values that the platform defines. An unknown one may be newer than this release; one close to a known value is a
+/// typo.
 fn words(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str, known: &[String]) -> Vec<String> {
     let Some(words) = reader.value(table, name, &List(WORD)) else { return Vec::new() };
     if words.is_empty() {

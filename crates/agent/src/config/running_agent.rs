@@ -1,6 +1,6 @@
-//! Where an agent is to be found that runs already: its signals, and its journal. Whoever looks at an agent does so when
-//! something is wrong, may not read its configuration, or stands before one that was just broken; so nothing else of the
-//! file matters here, and a file that cannot be read is no mistake.
+//! Finds a running agent: its status address and its journal. Diagnostic commands use it when something is wrong,
+//! possibly without read access to the configuration or with a broken one. So it reads nothing else, and an
+//! unreadable file is no error.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,20 +14,19 @@ use super::kinds::LISTEN;
 use super::{USUAL_LISTEN, open, unread, usual_state};
 use crate::trust::Untrusted;
 
-/// Where an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningAgent {
-    /// Where its signals are served, if anywhere.
+    /// Address of its status server, if any.
     pub listen: Option<SocketAddr>,
-    /// The directory of its journal.
+    /// Its state directory.
     pub state: PathBuf,
-    /// The file that may say otherwise and could not be read, and why.
+    /// Why the configuration file, which may override these values, could not be read.
     pub unread: Option<String>,
-    /// Whether that is because the agent would not trust the file.
+    /// Whether the file was rejected by the trust check.
     pub is_untrusted: bool,
 }
 
-/// Finds out: flags go before the environment, that before as much of the file as can be read, that before the defaults.
+/// Flags override the environment, that overrides the readable part of the file, that overrides the defaults.
 pub fn find_running_agent(sources: &Sources) -> Result<RunningAgent, ConfigErrors> {
     let (path, text) = open(sources);
     let (unread, is_untrusted) = match &text {

@@ -1,4 +1,4 @@
-//! `[[rule.before]]` and `[[rule.after]]`: what is written becomes validated steps.
+//! `[[rule.before]]` and `[[rule.after]]`: parses and validates steps.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,25 +14,24 @@ use crate::hooks::variables::{VARIABLES, unknown_names};
 use crate::machine::io::Stage;
 use crate::rules::{OnFailure, OnInterrupt, Step, StepAction, Webhook};
 
-/// The most steps of a list: they run one after the other, within a quarter of an hour as a rule.
+/// Most steps in a list: they run one after the other, usually within 15 minutes.
 const STEPS_MAX: usize = 100;
-/// How long an attempt before an event may take where nobody says: NotBefore bounds it anyway.
+/// Default timeout of an attempt before an event; NotBefore limits it anyway.
 const TIMEOUT_BEFORE: Duration = Duration::from_secs(3_600);
-/// The same after an event, where nothing else bounds it.
+/// Default timeout of an attempt after an event.
 const TIMEOUT_AFTER: Duration = Duration::from_secs(300);
-/// How much longer than a wait its timeout is where nobody says.
+/// Default timeout of a `wait` step beyond its time.
 const WAIT_MARGIN: Duration = Duration::from_secs(60);
-/// How long a step rests between attempts, and `wait_for` between looks.
+/// Default pause between attempts, and between runs of `wait_for`.
 const REST: Duration = Duration::from_secs(1);
 
-/// Reads a list of steps.
 pub fn read(reader: &mut Reader<'_>, rule: &Table<'_, '_>, stage: Stage) -> Vec<Step> {
     let list = stage.as_str();
     let tables = reader.many(rule, list, &STEP);
     if let Some(table) = tables.get(STEPS_MAX) {
         reader.wrong(
             table.at,
-            format!("rule.{list} has more than {STEPS_MAX} steps; let a script do some of them"),
+            format!("rule.{list} has more than {STEPS_MAX} steps; combine some in a script"),
         );
     }
     let mut names = BTreeSet::new();
@@ -53,12 +52,12 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_, '_>, stage: Stage, name: Stri
     let timeout = timeout(reader, table, stage, does.as_ref());
     let keep = reader.value(table, "keep", &SPAN);
     if stage == Stage::After && keep.is_some() {
-        let unbounded = "nothing bounds the steps after an event, so there is nothing to keep; leave it out";
+        let unbounded = "steps after an event have no deadline to reserve time from; leave it out";
         reader.wrong_key(table, "keep", unbounded);
     }
     let waits_for = does.as_ref().is_none_or(|action| matches!(action, StepAction::WaitFor { .. }));
     if table.has("every") && !waits_for {
-        reader.wrong_key(table, "every", "only wait_for looks again and again; leave it out");
+        reader.wrong_key(table, "every", "only wait_for repeats; leave it out");
     }
     let on_failure = match stage {
         Stage::Before => OnFailure::Withhold,
@@ -93,19 +92,19 @@ fn timeout(
         && timeout < time
     {
         let time = span::show(time.as_secs());
-        let short = format!("a wait of {time} cannot end within it; leave it out, or write more");
+        let short = format!("a wait of {time} exceeds it; leave it out, or increase it");
         reader.wrong_key(table, "timeout", &short);
     }
     written.unwrap_or_else(|| usual.max(waits.map_or(Duration::ZERO, |time| time + WAIT_MARGIN)))
 }
 
-/// What a step does: exactly one thing.
+/// The one action of a step.
 fn action(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<StepAction> {
     let written: Vec<&str> = ACTIONS.into_iter().filter(|action| table.has(action)).collect();
     let [one] = written.as_slice() else {
         let what = match written.as_slice() {
-            [] => format!("a step does nothing; give it one of {}", ACTIONS.join(", ")),
-            several => format!("a step does one thing, not {}; make several of it", several.join(" and ")),
+            [] => format!("a step has no action; give it one of {}", ACTIONS.join(", ")),
+            several => format!("a step has one action, not {}; split it", several.join(" and ")),
         };
         reader.wrong(table.at, what);
         return None;
@@ -120,7 +119,7 @@ fn action(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<StepAction> 
         }
         "wait" => reader.value(table, "wait", &SPAN).map(|time| StepAction::Wait { time }),
         "wait_for" => {
-            // Without a rest, a program would be started as fast as it ends.
+            // A zero pause would start the program in a busy loop.
             let every = reader.value(table, "every", &SOME_TIME).unwrap_or(REST);
             reader.value(table, "wait_for", &Argv).map(|argv| StepAction::WaitFor { argv, every })
         }
@@ -141,7 +140,7 @@ fn action(reader: &mut Reader<'_>, table: &Table<'_, '_>) -> Option<StepAction> 
     }
 }
 
-/// A text with variables in it. One that looks like a variable and is none is a slip.
+/// Text with variables. An unknown name in the form of a variable is a typo.
 fn template(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: &str) -> Option<String> {
     let text = reader.value(table, name, &CONTENT)?;
     for unknown in unknown_names(&text) {

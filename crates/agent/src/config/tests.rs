@@ -146,13 +146,13 @@ approve = 'yes'
             "a.toml:9: rule.types: \"Rebot\" is unknown; did you mean \"Reboot\"?",
             "a.toml:11: rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",
             "a.toml:12: unknown key rule.duration.at_lest; did you mean rule.duration.at_least?",
-            "a.toml:13: a step does nothing; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for",
+            "a.toml:13: a step has no action; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for",
             "a.toml:14: unknown key rule.before.timout; did you mean rule.before.timeout?",
-            "a.toml:15: a step does one thing, not shell and wait; make several of it",
-            "a.toml:20: rule.before.timeout: a wait of 1m cannot end within it; leave it out, or write more",
-            "a.toml:21: rule.before.every: only wait_for looks again and again; leave it out",
-            "a.toml:23: rule.after.keep: nothing bounds the steps after an event, so there is nothing to keep; leave it out",
-            "a.toml:24: rule.after.write_file.path: expected the name of a file from the root on, as \"/run/drained\", not \"run/drained\"",
+            "a.toml:15: a step has one action, not shell and wait; split it",
+            "a.toml:20: rule.before.timeout: a wait of 1m exceeds it; leave it out, or increase it",
+            "a.toml:21: rule.before.every: only wait_for repeats; leave it out",
+            "a.toml:23: rule.after.keep: steps after an event have no deadline to reserve time from; leave it out",
+            "a.toml:24: rule.after.write_file.path: expected an absolute path, as \"/run/drained\", not \"run/drained\"",
             "a.toml:26: rule.name: there are two rules \"a\"; rename one",
             "a.toml:28: rule.before.webhook: expected a table with url, method, headers, body",
             "a.toml:30: rule.before.webhook.url: expected a URL, as \"https://hooks.example/drain\", not this text",
@@ -171,7 +171,7 @@ fn unsupported_settings_are_errors() {
         assert_eq!(
             step(&format!("command = ['{program}']")),
             [format!(
-                "a.toml:4: rule.before.command: hooks start in /, so {program:?} is not found; write its name from the root on"
+                "a.toml:4: rule.before.command: hooks start in /, so {program:?} is not found; write its absolute path"
             )]
         );
     }
@@ -214,7 +214,7 @@ webhook = { url = 'http://x', headers = ['s3cret'], body = ['s3cret'] }
     assert!(wrong.iter().all(|one| !one.contains("s3cret")), "{wrong:?}");
     assert_eq!(
         wrong[1],
-        "a.toml:4: notify.headers: expected headers, as { Authorization = \"Bearer …\" }, not what \"X-Retry\" is"
+        "a.toml:4: notify.headers: expected headers, as { Authorization = \"Bearer …\" }, but \"X-Retry\" is none"
     );
     let said = sources(&[], &[]);
     let broken = read(Path::new("a.toml"), "[notify]\nurl = 'https://s3cret", &said).unwrap_err().to_string();
@@ -336,7 +336,7 @@ fn documentation_lists_every_key_and_variable() {
     }
     assert!(
         there == wanted,
-        "docs/reference/agent-file.md does not say what the keys are; write it anew with\n  NOTBEFORE_WRITE=1 cargo test -p notbefore-agent --lib config"
+        "docs/reference/agent-file.md is out of date; regenerate it with\n  NOTBEFORE_WRITE=1 cargo test --workspace --lib config"
     );
 }
 
@@ -377,9 +377,9 @@ fn running_agent_is_found_despite_config_errors() {
 fn create_hint_depends_on_installation() {
     let dir = tempfile::tempdir().unwrap();
     let (nowhere, here) = (dir.path().join("nowhere/agent.toml"), dir.path().join("agent.toml"));
-    assert!(how_to_create(&nowhere, true).starts_with("say 'notbefore agent install'"));
-    assert_eq!(how_to_create(&nowhere, false), "make its directory, and then say ");
+    assert!(how_to_create(&nowhere, true).starts_with("run 'notbefore agent install'"));
+    assert_eq!(how_to_create(&nowhere, false), "create its directory, then run ");
     for path in [&here, Path::new("agent.toml")] {
-        assert_eq!(how_to_create(path, true), "make one with ");
+        assert_eq!(how_to_create(path, true), "create one with ");
     }
 }

@@ -1,4 +1,4 @@
-//! The agent by what it is told, with sockets of its own where it talks to somebody.
+//! Driver tests: inputs in, effects out, with local sockets where the agent connects to a server.
 
 use notbefore_client::document::{Document, EventsVersion};
 use notbefore_client::failure::FailureKind;
@@ -43,7 +43,7 @@ async fn refused_approval_notifies_once_per_event() {
         heard,
         [
             (
-                "the platform refuses to take the approval: first; it is sent again".to_owned(),
+                "the platform refuses the approval: first; the agent sends it again".to_owned(),
                 id.as_str().into()
             ),
             ("third".to_owned(), serde_json::Value::Null)
@@ -54,7 +54,7 @@ async fn refused_approval_notifies_once_per_event() {
 #[tokio::test(start_paused = true)]
 async fn silent_endpoint_is_rediscovered_unless_configured() {
     let troubled = |kind: FailureKind, clock: &Clock| {
-        let text = "in vain".to_owned();
+        let text = "no answer".to_owned();
         Update::Outage(Outage { kind, text, since: clock.now(), tries: 2 })
     };
     let trouble = |clock: &Clock| troubled(FailureKind::Unreachable, clock);
@@ -65,7 +65,7 @@ async fn silent_endpoint_is_rediscovered_unless_configured() {
         let (mut agent, _ends, _answers) =
             Agent::new(config, Sources::default(), clock, StatusBoard::new(clock, false));
         agent.update(trouble(&clock)).await;
-        assert!(!agent.should_rediscover(), "one failure says little");
+        assert!(!agent.should_rediscover(), "one failure is not enough");
         tokio::time::advance(REDISCOVER_AFTER).await;
         agent.update(trouble(&clock)).await;
         assert_eq!(agent.should_rediscover(), looks);
@@ -75,12 +75,12 @@ async fn silent_endpoint_is_rediscovered_unless_configured() {
             agent.update(troubled(kind, &clock)).await;
             tokio::time::advance(REDISCOVER_AFTER).await;
             agent.update(troubled(kind, &clock)).await;
-            assert!(!agent.should_rediscover(), "somebody is there: {kind:?}");
+            assert!(!agent.should_rediscover(), "the endpoint answers: {kind:?}");
         }
     }
 }
 
-/// An agent that knows its name, has a rule with this, and nobody to ask.
+/// An agent with a confirmed name and this rule, and without a platform.
 fn agent(rule: &str) -> (Agent, mpsc::Receiver<Ended>, Answers) {
     let text = format!("name = 'web-0'\n[[rule]]\nname = 'all'\n{rule}");
     let config = config::read("a.toml".as_ref(), &text, &Sources::default()).unwrap();
@@ -88,7 +88,7 @@ fn agent(rule: &str) -> (Agent, mpsc::Receiver<Ended>, Answers) {
     Agent::new(config, Sources::default(), clock, StatusBoard::new(clock, false))
 }
 
-/// Its document, with an event that begins at eight.
+/// A document with an event at eight.
 fn document() -> Document {
     let event = run_of(StepAction::Wait { time: Duration::ZERO }, Duration::ZERO).event;
     Document { incarnation: "1".to_owned(), events: vec![event] }
@@ -100,7 +100,7 @@ async fn failed_approval_is_resent_when_platform_answers() {
     let document = Input::Document { document: document(), served_at: None, version: EventsVersion::NEWEST };
     agent.handle_input(document).await;
     let (event, answer) = answers.recv().await.unwrap();
-    assert!(matches!(answer, ApprovalAnswer::Failed { .. }), "there is nobody to send it to");
+    assert!(matches!(answer, ApprovalAnswer::Failed { .. }), "there is no platform");
     agent.answered(event, answer).await;
     let approval = |agent: &Agent| overview::of(&agent.state)[0].approval.clone();
     assert_eq!(approval(&agent), "failed 1 times, tried again");
@@ -128,10 +128,10 @@ fn journal_delay_reduces_step_budget() {
         let run = run_of(StepAction::Wait { time: Duration::ZERO }, seconds(budget));
         Run { until: until.map(seconds), ..run }
     };
-    // Decided on at tick 0, begun at tick 3.
+    // Decided at tick 0, started at tick 3.
     assert_eq!(remaining_budget(&run(28, Some(28)), seconds(3)), seconds(25));
     assert_eq!(remaining_budget(&run(2, Some(2)), seconds(3)), Duration::ZERO);
     assert_eq!(remaining_budget(&run(60, Some(60)), seconds(3)), seconds(57));
-    assert_eq!(remaining_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it is run all the same");
+    assert_eq!(remaining_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it still runs");
     assert_eq!(remaining_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
 }

@@ -1,10 +1,11 @@
 //! Files that steps write and remove.
 //!
-//! A file is replaced as a whole, and what replaces it is as it was: whose it is and who may read it stays, because the
-//! program that looks at it need not be root. Where the agent may not give it back to its owner, it is left as it is and the
-//! step fails: with the rights alone its reader could be shut out, and without them anybody let in. A link of this agent's
-//! user, or of root's, stays a link, and what it leads to is written or removed. Anybody else's is not followed: who can make
-//! a link does not get to say what root writes to.
+//! A file is replaced atomically (temporary file and rename) and keeps its owner and mode, because its reader need
+//! not be root. If the agent may not set the owner, it leaves the file unchanged and the step fails: with the mode
+//! alone the reader could lose access, without it others could gain access.
+//!
+//! A symbolic link owned by root or the agent's user is followed, and its target is written or removed. Other links
+//! are not followed: their owner could choose a file for root to overwrite.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::WaiterHandle;
 
-/// Tells drafts apart: two events may write one file at once, and neither may find the other's draft under its own name.
+/// Number of the next temporary file; two events may write the same file at once.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
-/// How many links to a file are followed, one after the other; more are a circle.
+/// Most links followed in a chain; a longer one is a loop.
 const LINKS_MAX: usize = 8;
 
-/// Writes a file so that whoever looks finds it whole, or as it was; as it was, too, if by then nobody waits any more.
+/// Writes a file atomically. Leaves it unchanged if by then no task waits any more.
 pub fn write(path: &Path, content: &str, waiting: &WaiterHandle) -> io::Result<()> {
     let path = &resolve_links(path);
     let draft = draft(path, DRAFTS.fetch_add(1, Ordering::Relaxed))?;
@@ -31,9 +32,9 @@ pub fn write(path: &Path, content: &str, waiting: &WaiterHandle) -> io::Result<(
     moved
 }
 
-/// Writes what will replace a file, if there is one.
+/// Writes the temporary file, with the attributes of the file that it will replace.
 fn write_draft(draft: &Path, content: &str, replaces: Option<fs::Metadata>) -> io::Result<()> {
-    // What is there is left over, or somebody else's, and not to be written into.
+    // A leftover, or planted by another user: never write into it.
     remove_if_there(draft)?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -49,8 +50,8 @@ fn write_draft(draft: &Path, content: &str, replaces: Option<fs::Metadata>) -> i
     file.sync_all()
 }
 
-/// Gives a file the owner and the rights of the one that it replaces. Only root, with all that root may do, can give files
-/// away; others can replace their own.
+/// Copies owner and mode from the replaced file. Only root, with its capabilities, can change owners; other users can
+/// replace their own files.
 #[cfg(unix)]
 fn copy_ownership(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -71,13 +72,13 @@ fn ownership_error(error: io::Error, (user, group): (u32, u32)) -> io::Error {
     ))
 }
 
-/// Windows gives a file the rights of its directory.
+/// On Windows a file inherits the permissions of its directory.
 #[cfg(not(unix))]
 fn copy_ownership(_file: &File, _replaced: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The file that a name leads to, over links that are to be trusted.
+/// Resolves symbolic links that are trusted.
 fn resolve_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -100,22 +101,20 @@ fn trusted_link(_path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Where a file is written before it has its name. Numbers begin anew with every agent, so that drafts of one that was
-/// killed do not stay.
+/// Path of a temporary file. Numbers restart with every agent process, so leftovers of a killed one are overwritten.
 fn draft(path: &Path, number: u64) -> io::Result<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().ok_or_else(|| io::Error::other("it names no file"))?);
+    name.push(path.file_name().ok_or_else(|| io::Error::other("the path has no file name"))?);
     name.push(format!(".notbefore-{number}"));
     Ok(path.with_file_name(name))
 }
 
-/// Removes a file; one that is not there is as it should be.
+/// Removes a file; a missing file is no failure.
 pub fn remove(path: &Path, waiting: &WaiterHandle) -> io::Result<()> {
     waiting.check()?;
     remove_if_there(&resolve_links(path))
 }
 
-/// Removes a file that may have been removed already.
 pub fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -165,7 +164,7 @@ mod tests {
         let (waiting, _waiter) = WaiterHandle::new();
         fs::write(&path, "before").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        // Who is not root can give it to nobody else, and keeps it.
+        // Without root the owner stays.
         let _ = chown(&path, Some(65_534), Some(65_534));
         let marks =
             || fs::metadata(&path).map(|file| (file.uid(), file.gid(), file.mode() & 0o7777)).unwrap();
@@ -184,10 +183,10 @@ mod tests {
         for path in [&path, &own] {
             fs::write(path, "before").unwrap();
         }
-        // Who is not root has nobody else's file to replace here.
+        // Without root there is no file of another user here.
         let is_anothers = chown(&path, Some(65_534), Some(65_534)).is_ok();
         let (waiting, _waiter) = WaiterHandle::new();
-        // Capabilities are a thread's own.
+        // Capabilities are per thread.
         let limited = || {
             let mut sets = capabilities(None).unwrap();
             sets.effective.remove(CapabilitySet::CHOWN);
@@ -218,7 +217,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&target).unwrap(), "first");
         remove(&path, &waiting).unwrap();
         assert!(path.is_symlink() && !target.exists());
-        // A circle is no file, and does not go on for ever.
+        // A loop ends the search.
         symlink("circle", dir.path().join("circle")).unwrap();
         write(&dir.path().join("circle"), "text", &waiting).unwrap();
         if lchown(&path, Some(65_534), Some(65_534)).is_ok() {

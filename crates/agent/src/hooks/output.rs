@@ -1,5 +1,6 @@
-//! What a hook prints: its lines go to the log at debug, and the last of it is kept for whoever asks why it failed. A
-//! hook that floods neither stops for want of a reader, nor makes the agent grow, nor takes a core.
+//! Captures a hook's output: lines go to the log at debug level, and the tail is kept for error messages. Output
+//! beyond the limits is read and dropped at a limited rate, so a flood neither blocks the hook nor uses memory or a
+//! core.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +9,18 @@ use std::time::Duration;
 use notbefore_wire::text::{printable, shorten};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of each stream is kept.
+/// Bytes kept of each stream.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
-/// How much of each stream is logged, at debug: enough for a chatty script, too little for a loop to fill a disk with.
+/// Bytes logged of each stream at debug level: enough for a verbose script, too little for a loop to fill a disk.
 const LOGGED_BYTES_MAX: usize = 64 * 1024;
-/// How much of a line is shown.
+/// Most characters of a line shown.
 const LINE_CHARS_MAX: usize = 400;
-/// How much is read at a time.
+/// Read size.
 const CHUNK: usize = 16 * 1024;
-/// The pause after each chunk beyond what is logged: some 15 MiB a second is more than any honest hook prints.
+/// Pause after each chunk beyond the logged ones; limits reading to about 15 MiB a second.
 const FLOOD_PAUSE: Duration = Duration::from_millis(1);
 
-/// The end of what a stream has said.
+/// Ring buffer with the end of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
@@ -32,7 +33,7 @@ impl Tail {
         kept.extend(bytes);
     }
 
-    /// The last lines that say something, the latest last.
+    /// The last non-empty lines, in order.
     pub fn lines(&self, most: usize) -> Vec<String> {
         let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = String::from_utf8_lossy(&kept).into_owned();
@@ -45,7 +46,6 @@ fn shown(line: &str) -> String {
     shorten(&printable(line.trim_end()), LINE_CHARS_MAX)
 }
 
-/// Reads a stream to its end.
 pub async fn follow(mut stream: impl AsyncRead + Unpin, name: &'static str, tail: Tail) {
     let mut chunk = vec![0; CHUNK];
     let (mut line, mut logged) = (Vec::new(), 0_usize);

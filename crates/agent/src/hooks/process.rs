@@ -1,10 +1,8 @@
-//! One program, from its start to its end: in a process group of its own, with the variables in its environment and on
-//! stdin, and within its budget.
+//! Runs one program in its own process group, within a budget, with the event in its environment and on stdin.
 //!
-//! When its time is up, or it is told to stop, the group is asked to end (SIGTERM), and what is left of it after a
-//! grace is killed. A program that ends well may leave something running: that is what starting a daemon is. It is
-//! done when it has ended itself, whoever still holds its pipes. Windows has no groups: there the tree of processes is
-//! killed without a grace (`windows.rs`).
+//! On timeout or stop, the group gets SIGTERM, and SIGKILL after a grace period. A program that exits successfully
+//! may leave a daemon running, so it is done when it exits, even if other processes hold its pipes. Windows has no
+//! such groups: there the process tree is killed without a grace period (`windows.rs`).
 
 #[cfg(unix)]
 #[path = "process/unix.rs"]
@@ -39,27 +37,24 @@ use super::stop::{Stop, TIMEOUT_GRACE};
 use super::variables::HookVariables;
 use crate::machine::io::StepOutcome;
 
-/// How long a killed process has until it is given up on. The kernel needs milliseconds, but for one that waits for
-/// a dead disk.
+/// How long a killed process has to exit. The kernel needs milliseconds, unless it waits for a dead disk.
 const KILLED_GRACE: Duration = Duration::from_millis(500);
-/// How long the last words may take to arrive when the program has ended. If they do not, something else holds the pipe.
+/// How long the last output may take after the program exits. After that, another process holds the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
-/// How many of the last lines are logged of a program that failed.
+/// Lines of output logged for a failed program.
 const LINES_SHOWN: usize = 20;
-/// Variables by which systemd knows the agent, and which a hook would speak in its name with.
+/// systemd's variables for the agent; a hook with them could impersonate it.
 const VARIABLES_REMOVED: [&str; 4] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "STATE_DIRECTORY"];
 
-/// A program to be run.
 #[derive(Clone, Debug)]
 pub enum Program {
-    /// With arguments.
     Argv(Vec<String>),
-    /// A line for the system's shell.
+    /// A command line for the system's shell.
     Shell(String),
 }
 
 impl Program {
-    /// What it is called in messages.
+    /// Name in messages.
     fn name(&self) -> &str {
         match self {
             Program::Argv(argv) => argv.first().map_or("", String::as_str),
@@ -79,7 +74,7 @@ impl Program {
     }
 }
 
-/// Where a program of this name may be: there, if it names a place; else in one of the directories of `PATH`.
+/// Candidate paths of a program: its own path, or one per directory of `PATH`.
 fn places(name: &str) -> Vec<PathBuf> {
     if Path::new(name).components().count() > 1 {
         return vec![PathBuf::from(name)];
@@ -88,18 +83,16 @@ fn places(name: &str) -> Vec<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(name)).collect()
 }
 
-/// A program that has run, and the last of what it said.
+/// Outcome of a program, with the tail of its output.
 #[derive(Debug)]
 pub struct ProcessResult {
-    /// How it ended.
     pub outcome: StepOutcome,
-    /// Whether it ran at all.
     pub started: bool,
     streams: [(&'static str, Tail); 2],
 }
 
 impl ProcessResult {
-    /// The end of one that failed goes to the log.
+    /// Logs the tail of a failed program.
     pub fn logged(self) -> StepOutcome {
         if matches!(self.outcome, StepOutcome::Failed { .. } | StepOutcome::TimedOut) {
             for (stream, tail) in &self.streams {
@@ -112,7 +105,7 @@ impl ProcessResult {
     }
 }
 
-/// Runs a program until it ends, its time is up, or it is told to stop.
+/// Runs a program until it exits, times out or is stopped.
 pub async fn run(
     program: &Program,
     variables: &HookVariables,
@@ -133,7 +126,7 @@ pub async fn run(
     let readers = [read_out.map(tokio::spawn), read_err.map(tokio::spawn)];
     let telling = child.stdin.take().map(|mut stdin| {
         let json = variables.json.clone();
-        // A hook that does not read is fine.
+        // A hook need not read stdin.
         tokio::spawn(async move {
             let _ = stdin.write_all(json.as_bytes()).await;
         })
@@ -148,7 +141,7 @@ pub async fn run(
     match (&end, pid) {
         (End::Stopped(grace), _) => group::end(&mut child, *grace).await,
         (End::TimedOut, _) => group::end(&mut child, TIMEOUT_GRACE).await,
-        // What a failed program has left in its group is part of the failure.
+        // Kill remaining processes of a failed program's group.
         (End::Ended(Ok(status)), Some(pid)) if !status.success() => group::kill_group(pid),
         (End::Ended(_), _) => {}
     }
@@ -163,17 +156,17 @@ pub async fn run(
             let said = last.map(|line| format!(": {line}")).unwrap_or_default();
             StepOutcome::Failed { reason: format!("{}{said}", exit_text(status)) }
         }
-        End::Ended(Err(error)) => {
-            StepOutcome::Failed { reason: format!("nobody can tell how {} ended: {error}", program.name()) }
-        }
+        End::Ended(Err(error)) => StepOutcome::Failed {
+            reason: format!("cannot read the exit status of {}: {error}", program.name()),
+        },
         End::Stopped(_) => StepOutcome::Stopped,
         End::TimedOut => StepOutcome::TimedOut,
     };
     ProcessResult { outcome, started: true, streams }
 }
 
-/// Waits a little for the last words. Where a program ended well, whoever still holds its pipes is what it has left running,
-/// and is read on for as long as it lives: its next word would be its last if nobody did.
+/// Waits shortly for the last output. After a success, a remaining process may hold the pipes; they are read until it
+/// exits, because closing them would kill it with SIGPIPE.
 async fn finish_output(readers: [Option<JoinHandle<()>>; 2], ended_well: bool) {
     let mut readers = readers.into_iter().flatten().collect::<Vec<_>>();
     let all = async {
@@ -195,7 +188,7 @@ enum End {
     TimedOut,
 }
 
-/// Starts a program, or says why it cannot be started.
+/// Starts a program, or explains why it cannot be started.
 fn start(program: &Program, variables: &HookVariables) -> Result<Child, HookError> {
     let mut command = program.command()?;
     for name in VARIABLES_REMOVED {
@@ -207,7 +200,7 @@ fn start(program: &Program, variables: &HookVariables) -> Result<Child, HookErro
     command.spawn().map_err(|error| not_started(program.name(), &error))
 }
 
-/// How a program ended that did not end well.
+/// How a program failed.
 fn exit_text(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exit code {code}"),
@@ -215,7 +208,7 @@ fn exit_text(status: ExitStatus) -> String {
     }
 }
 
-/// Why a program could not be started, and the cure.
+/// Why a program could not be started, with a fix.
 fn not_started(name: &str, error: &io::Error) -> HookError {
     let why = if error.kind() == io::ErrorKind::NotFound {
         group::NOT_FOUND

@@ -1,38 +1,36 @@
-//! The word that something under way is to stop, and how long it has for it.
+//! Cooperative cancellation: a stop request with a grace period, over a watch channel.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long a program has to end that is stopped while there is time: the event is cancelled, or the agent is told to end.
+/// Grace period of a program that is stopped early: the event is cancelled, or the agent shuts down.
 pub const STOP_GRACE: Duration = Duration::from_secs(2);
-/// The same for one whose time is up. The machine ends budgets half a second before NotBefore, so that even then nothing
-/// runs into the event.
+/// Grace period after a timeout. Budgets end half a second before NotBefore, so the program is still gone by then.
 pub const TIMEOUT_GRACE: Duration = Duration::from_millis(250);
 
-/// Says it.
+/// Sends the stop request.
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<Option<Duration>>);
 
-/// Hears it.
+/// Receives the stop request.
 #[derive(Debug)]
 pub struct Stop(watch::Receiver<Option<Duration>>);
 
-/// A pair of those.
 pub fn pair() -> (Stopper, Stop) {
     let (sender, receiver) = watch::channel(None);
     (Stopper(sender), Stop(receiver))
 }
 
 impl Stopper {
-    /// Says it; to say it twice changes nothing.
+    /// Requests the stop; idempotent.
     pub fn stop(&self, grace: Duration) {
         let _ = self.0.send(Some(grace));
     }
 }
 
 impl Stop {
-    /// Waits until it is said, and tells the grace. That nobody is left who could say it is the same.
+    /// Waits for the request and returns its grace period. A dropped [`Stopper`] counts as a request.
     pub async fn requested(&mut self) -> Duration {
         self.0.wait_for(Option::is_some).await.ok().and_then(|told| *told).unwrap_or(STOP_GRACE)
     }

@@ -1,4 +1,4 @@
-//! Hooks that behave and hooks that do not.
+//! Tests of step execution: well-behaved and misbehaving hooks.
 
 #[path = "../../../cli/src/pause.rs"]
 mod pause;
@@ -51,7 +51,7 @@ async fn a_program_sees_the_event_in_its_environment_and_on_stdin() {
     assert_eq!(outcome(shell(&line), LONG).await, StepOutcome::Done);
     let said = std::fs::read_to_string(&file).unwrap();
     assert!(said.starts_with("{\"vm\":\"web-0\"") && said.ends_with("}} A123 20 /\n"), "{said}");
-    assert_eq!(outcome(shell("exec <&-"), LONG).await, StepOutcome::Done, "nobody has to read");
+    assert_eq!(outcome(shell("exec <&-"), LONG).await, StepOutcome::Done, "a hook need not read stdin");
 }
 
 #[tokio::test]
@@ -68,14 +68,14 @@ async fn failed_program_reports_exit_code_and_output() {
 async fn start_failure_reports_reason() {
     let (_dir, file) = place();
     let name = file.to_str().unwrap();
-    assert!(reason(outcome(command(&[name]), LONG).await).contains("there is no such file"));
+    assert!(reason(outcome(command(&[name]), LONG).await).contains("the file, or the interpreter"));
     std::fs::write(&file, "x").unwrap();
     assert!(reason(outcome(command(&[name]), LONG).await).contains("it is not executable"));
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    assert!(reason(outcome(command(&[name]), LONG).await).contains("it is no program"));
+    assert!(reason(outcome(command(&[name]), LONG).await).contains("it is not a program"));
 }
 
-/// Waits in real time until something is there. Time that is paused stands still meanwhile.
+/// Polls in real time until a value appears, while tokio's clock is paused.
 async fn found<T: Send + 'static>(what: &'static str, look: impl Fn() -> Option<T> + Send + 'static) -> T {
     let wait = move || {
         let looks = (0..2_000).map(|_| pause(Duration::from_millis(10), what));
@@ -97,7 +97,7 @@ async fn timed_out_program_is_killed_with_its_group() {
     })
     .await;
     assert_eq!(run.await.unwrap(), StepOutcome::TimedOut);
-    found("a child of a hook that was killed lives on", move || {
+    found("a child of a killed hook is still running", move || {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         (state.is_empty() || state.contains(") Z ")).then_some(())
     })
@@ -129,7 +129,7 @@ async fn stopped_program_gets_grace_period() {
 
 #[tokio::test]
 async fn daemonising_program_is_done_on_exit() {
-    // The child keeps both pipes; were they waited for, this would take a minute.
+    // The child keeps both pipes; waiting for them would take a minute.
     assert_eq!(
         timeout(Duration::from_secs(10), outcome(shell("sleep 60 & exit 0"), LONG)).await.unwrap(),
         StepOutcome::Done
@@ -139,7 +139,7 @@ async fn daemonising_program_is_done_on_exit() {
 #[tokio::test]
 async fn background_output_does_not_delay_end() {
     let (_dir, file) = place();
-    // Were the pipe closed, its next word would be its last.
+    // If the pipe were closed, the next write would kill the child (SIGPIPE).
     let line = format!(
         "{{ while [ ! -e {f}.go ]; do sleep 0.05; done; echo on; echo on >&2; echo alive > {f}; }} & exit 0",
         f = file.display()
@@ -152,7 +152,7 @@ async fn background_output_does_not_delay_end() {
         }
     })
     .await
-    .expect("it has died of its own words");
+    .expect("killed by SIGPIPE");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn files_are_written_whole_and_removed() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "A123 of drain\n");
     let remove = StepAction::RemoveFile { path: file.clone() };
     assert_eq!(outcome(remove.clone(), LONG).await, StepOutcome::Done);
-    assert_eq!(outcome(remove, LONG).await, StepOutcome::Done, "what is not there is as it should be");
+    assert_eq!(outcome(remove, LONG).await, StepOutcome::Done, "a missing file is no failure");
     let nowhere = StepAction::WriteFile { path: "/nowhere/at/all".into(), content: String::new() };
     assert!(reason(outcome(nowhere, LONG).await).starts_with("cannot write /nowhere/at/all: "));
 }
@@ -177,7 +177,7 @@ async fn files_are_written_whole_and_removed() {
 #[tokio::test]
 async fn wait_for_repeats_until_success() {
     let (_dir, file) = place();
-    // It succeeds at the third look.
+    // Succeeds on the third run.
     let look = format!("echo x >> {f}; test $(wc -l < {f}) -ge 3", f = file.display());
     let argv = ["sh", "-c", &look].map(str::to_owned).to_vec();
     let every = Duration::from_millis(10);
@@ -198,7 +198,7 @@ async fn wait_is_limited_by_budget() {
     assert_eq!(run_action(&wait, &variables, minute / 2, &mut stop).await, StepOutcome::TimedOut);
 }
 
-/// A server for one request: answers `status`, and gives what it was sent.
+/// Serves one request with `status`, and returns the request.
 async fn server(status: &'static str) -> (String, JoinHandle<String>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -244,7 +244,7 @@ async fn webhook_sends_request_and_hides_secrets() {
     assert!(refused.starts_with("127.0.0.1 cannot be reached") && !refused.contains("secret"), "{refused}");
 }
 
-/// A server that takes what it is sent, and answers when it is told to, if ever. It gives whether it could.
+/// Accepts a request and responds when `go` ends. Returns whether the client still waited.
 async fn slow_server(go: JoinHandle<()>) -> (String, JoinHandle<()>, JoinHandle<bool>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -261,7 +261,7 @@ async fn slow_server(go: JoinHandle<()>) -> (String, JoinHandle<()>, JoinHandle<
         received.send(()).unwrap();
         tokio::select! {
             _ = go => stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.is_ok(),
-            // Whoever has asked does not wait any more.
+            // The client closed the connection.
             _ = stream.read(&mut chunk) => false,
         }
     });
@@ -274,7 +274,7 @@ fn to(url: String) -> StepAction {
 
 #[tokio::test]
 async fn stopped_webhook_finishes_within_grace() {
-    // The server takes a while; were the end told at once, what undoes the step would overtake it.
+    // The server is slow; reporting the end at once would let the undo overtake the request.
     let (url, received, server) = slow_server(tokio::spawn(sleep(Duration::from_millis(700)))).await;
     let run = run_of(to(url), LONG);
     let (mut runner, mut ends) = Runner::new(false);
@@ -282,8 +282,8 @@ async fn stopped_webhook_finishes_within_grace() {
     timeout(LONG, received).await.unwrap().unwrap();
     runner.stop(run.id);
     assert_eq!(timeout(LONG, ends.recv()).await.unwrap().unwrap().outcome, StepOutcome::Stopped);
-    assert!(server.is_finished(), "it is told to have ended, and the server is still at it");
-    assert!(server.await.unwrap(), "it had the time to end");
+    assert!(server.is_finished(), "reported as ended while the server still works");
+    assert!(server.await.unwrap(), "it had time to end");
 }
 
 #[tokio::test]
@@ -298,7 +298,7 @@ async fn hanging_webhook_is_aborted() {
     };
     let (outcome, ()) = tokio::join!(run_action(&does, &variables, LONG, &mut stop), told);
     assert_eq!(outcome, StepOutcome::Stopped);
-    assert!(!timeout(Duration::from_secs(5), server).await.expect("the request is still there").unwrap());
+    assert!(!timeout(Duration::from_secs(5), server).await.expect("the connection is still open").unwrap());
 }
 
 #[tokio::test]

@@ -1,25 +1,26 @@
-//! What a hook is told of the event: variables, one JSON object, and the `{NAME}`s of files and requests.
+//! Event data for hooks: environment variables, a JSON object on stdin, and `{NAME}` placeholders in files and
+//! requests.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::machine::io::{Run, Stage};
 
-/// What every variable begins with.
+/// Prefix of every variable.
 const PREFIX: &str = "NOTBEFORE_";
-/// The longest value of a variable: Linux refuses to start a program with one of 128 KiB. The JSON on stdin has all of it.
+/// Longest value of a variable: Linux refuses to start a program with one of 128 KiB. The JSON on stdin is complete.
 const VALUE_BYTES_MAX: usize = 32 * 1024;
 
-/// The variables, without their prefix, and what each says.
+/// The variables, without prefix, with their meaning.
 pub const VARIABLES: [(&str, &str); 16] = [
     ("EVENT_ID", "the event's id, as the platform spells it"),
-    ("EVENT_TYPE", "Freeze, Reboot, Redeploy, Preempt, Terminate, or a type that came later"),
-    ("EVENT_STATUS", "Scheduled or Started, as it was last seen"),
-    ("EVENT_SOURCE", "Platform or User; empty where the platform does not say"),
-    ("NOT_BEFORE", "the time before which it does not start without approval (RFC 3339), or empty"),
-    ("DESCRIPTION", "the platform's words, often empty"),
+    ("EVENT_TYPE", "Freeze, Reboot, Redeploy, Preempt, Terminate, or a newer type"),
+    ("EVENT_STATUS", "Scheduled or Started, as last seen"),
+    ("EVENT_SOURCE", "Platform or User; empty if the platform does not report it"),
+    ("NOT_BEFORE", "the earliest start without approval (RFC 3339), or empty"),
+    ("DESCRIPTION", "the platform's description, often empty"),
     ("DURATION", "the expected interruption in seconds, -1 if unknown"),
-    ("RESOURCES", "the names of the VMs it happens to, separated by spaces"),
+    ("RESOURCES", "the names of the affected VMs, separated by spaces"),
     ("VM", "this VM's name"),
     ("RULE", "the rule's name"),
     ("STAGE", "before or after"),
@@ -27,19 +28,16 @@ pub const VARIABLES: [(&str, &str); 16] = [
     ("ATTEMPT", "which attempt at this step, from 1"),
     ("BUDGET", "whole seconds that this attempt may take"),
     ("CANCELLED", "true in steps after an event that never started, else false"),
-    ("DRY_RUN", "true where the agent only tells what it would do, else false"),
+    ("DRY_RUN", "true if the agent only logs its actions, else false"),
 ];
 
-/// All that a hook is told.
 #[derive(Clone, Debug)]
 pub struct HookVariables {
     /// In the order of [`VARIABLES`].
     values: Vec<String>,
-    /// The JSON object.
     pub json: String,
 }
 
-/// The object on stdin.
 #[derive(Serialize)]
 struct StdinDocument<'a> {
     vm: &'a str,
@@ -53,7 +51,7 @@ struct StdinDocument<'a> {
 }
 
 impl HookVariables {
-    /// What one attempt is told.
+    /// The data for one attempt.
     pub fn new(run: &Run, vm: &str, dry_run: bool) -> HookVariables {
         let event = &run.event;
         let budget_seconds = run.budget.as_secs();
@@ -85,24 +83,23 @@ impl HookVariables {
             cancelled: run.cancelled,
             event: &event.raw,
         };
-        // Text and numbers always are JSON.
+        // Serializing text and numbers does not fail.
         let json = serde_json::to_string(&on_stdin).unwrap_or_default();
         HookVariables { values: values.into_iter().map(fit).collect(), json }
     }
 
-    /// The variables, with their prefix.
+    /// With prefix.
     pub fn variables(&self) -> impl Iterator<Item = (String, &str)> {
         let names = VARIABLES.iter().map(|(name, _)| format!("{PREFIX}{name}"));
         names.zip(self.values.iter().map(String::as_str))
     }
 
-    /// A text in which every `{NAME}` of a variable is replaced; other braces stay, they may be JSON.
+    /// Replaces every `{NAME}` of a variable; other braces stay, because the text may be JSON.
     pub fn fill(&self, template: &str) -> String {
         self.fill_with(template, str::to_owned)
     }
 
-    /// The same for a text that is JSON, in which the values stand within quotes: one that has quotes, or lines, or
-    /// backslashes of its own stays within them.
+    /// Like [`HookVariables::fill`], for a JSON text: values are escaped for use within quotes.
     pub fn fill_json(&self, template: &str) -> String {
         self.fill_with(template, |value| {
             let quoted = Value::from(value).to_string();
@@ -136,7 +133,7 @@ impl HookVariables {
     }
 }
 
-/// The names in a text that look like variables, `{LIKE_THIS}`, and are none.
+/// Names in the form of a variable, `{LIKE_THIS}`, that are unknown.
 pub fn unknown_names(template: &str) -> Vec<&str> {
     let inside = |part: &'_ str| part.split_once('}').map(|(name, _)| name.len());
     let names = template.split('{').skip(1).filter_map(|part| Some(&part[..inside(part)?]));
@@ -147,7 +144,7 @@ pub fn unknown_names(template: &str) -> Vec<&str> {
     names.filter(looks_so).filter(|name| VARIABLES.iter().all(|(known, _)| known != name)).collect()
 }
 
-/// A value that a program can be started with: no zero byte, and not too long.
+/// Sanitises a value for the environment: no NUL byte, limited length.
 fn fit(value: String) -> String {
     let mut value = if value.contains('\0') { value.replace('\0', "\u{fffd}") } else { value };
     if value.len() > VALUE_BYTES_MAX {
@@ -157,7 +154,7 @@ fn fit(value: String) -> String {
     value
 }
 
-/// What the tests of other files use, too.
+/// Helpers shared with the tests of other modules.
 #[cfg(test)]
 pub mod tests {
     use std::time::Duration;
@@ -168,7 +165,6 @@ pub mod tests {
     use crate::machine::io::RunId;
     use crate::rules::{OnFailure, OnInterrupt, Step, StepAction};
 
-    /// An attempt at something.
     pub fn run_of(does: StepAction, budget: Duration) -> Run {
         Run {
             id: RunId(1),
@@ -258,7 +254,7 @@ pub mod tests {
         assert_eq!(
             sample().fill("{DESCRIPTION}"),
             "Host \"maintenance\"",
-            "a text that is no JSON is left alone"
+            "text that is not JSON is not escaped"
         );
     }
 

@@ -1,6 +1,5 @@
-//! Requests to servers of others: steps of a rule, and word to an administrator. They go through the proxy that the
-//! environment names, unlike anything that is said to the platform. URLs and headers may be secrets, so messages name the
-//! host alone.
+//! HTTP client for webhooks: steps of rules and the administrator's notifications. Unlike requests to the platform,
+//! they use the proxy of the environment. URLs and headers may be secret, so messages name only the host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,28 +10,24 @@ use ureq::http::{Request, Uri};
 
 use super::HookError;
 
-/// How much of an answer is read, for its first words.
+/// Bytes of a response read for its first words.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024;
-/// How much of an answer is shown.
+/// Characters of a response shown.
 const ANSWER_CHARS_MAX: usize = 200;
 
-/// A request, ready to be sent.
 #[derive(Clone)]
 pub struct Call {
-    /// Where.
     pub url: String,
-    /// How.
     pub method: String,
-    /// Further headers.
+    /// Extra headers.
     pub headers: BTreeMap<String, String>,
-    /// What.
     pub body: String,
-    /// How long all of it may take.
+    /// For the whole request.
     pub timeout: Duration,
 }
 
-/// Sends it; anything but a 2xx is a failure, told in a line for a person. Redirects are not followed: a body would be
-/// lost on the way. Whoever does not wait for the end closes the connection: what was not sent by then never is.
+/// Sends the request; any status but 2xx is a failure. Redirects are not followed, because they would drop the body.
+/// Dropping the future closes the connection: unsent data is never sent.
 pub async fn send(call: Call) -> Result<(), HookError> {
     let timeout = call.timeout;
     let line = AbortOnDrop(agent(timeout));
@@ -40,7 +35,7 @@ pub async fn send(call: Call) -> Result<(), HookError> {
         let agent = line.0.clone();
         move || send_now(&agent, &call)
     });
-    // The request's own limit does not cover the name service of every system.
+    // The request's own timeout does not cover DNS on every system.
     match tokio::time::timeout(timeout, sending).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panicked)) => Err(HookError(panicked.to_string())),
@@ -48,7 +43,7 @@ pub async fn send(call: Call) -> Result<(), HookError> {
     }
 }
 
-/// The connection of one request, closed when nobody waits for it any more.
+/// Closes the connection when the waiting task is gone.
 struct AbortOnDrop(Agent);
 
 impl Drop for AbortOnDrop {
@@ -93,13 +88,13 @@ fn send_now(agent: &Agent, call: &Call) -> Result<(), HookError> {
     Err(HookError(format!("{host} answered {}{words}", answer.status().as_u16())))
 }
 
-/// What the headers say a body is.
+/// The content type that the headers set.
 fn content_type(headers: &BTreeMap<String, String>) -> Option<&str> {
     let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     found.map(|(_, value)| value.as_str())
 }
 
-/// Whether a body with these headers is JSON: by what they say, or else by how it begins.
+/// Whether a body is JSON, by its content type or else by its first character.
 pub fn is_json(headers: &BTreeMap<String, String>, body: &str) -> bool {
     match content_type(headers) {
         Some(said) => said.to_ascii_lowercase().contains("json"),
@@ -107,7 +102,7 @@ pub fn is_json(headers: &BTreeMap<String, String>, body: &str) -> bool {
     }
 }
 
-/// The host of a URL, which is no secret.
+/// The host of a URL; safe to log.
 pub fn host(url: &str) -> String {
     let uri = url.parse::<Uri>().ok();
     uri.and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_else(|| "the server".to_owned())

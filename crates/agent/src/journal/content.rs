@@ -1,13 +1,13 @@
-//! The bytes of a journal: a format level and the machine's state, as JSON.
+//! Journal encoding: a format number and the machine's state, as JSON.
 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{State, format_2};
 
-/// The level that this release writes. It is raised whenever [`State`] takes another shape: what one release has stopped,
-/// only a release that can read of it starts again.
+/// Format that this release writes. Raised whenever [`State`] changes shape: a release that cannot read the journal
+/// cannot restore what an older one stopped.
 pub const FORMAT: u32 = 3;
-/// The oldest level that this release reads. Level 1 was never released.
+/// Oldest format that this release reads. Format 1 was never released.
 pub const OLDEST_FORMAT: u32 = 2;
 
 #[derive(Serialize)]
@@ -26,16 +26,14 @@ struct Level {
     format: u64,
 }
 
-/// Why a journal cannot be read.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// Another release has written it, at this level.
+    /// Written by a release with this other format.
     Format(u64),
-    /// It is no journal, for this reason.
+    /// Not a journal; the parser's message.
     Corrupt(String),
 }
 
-/// The state in a journal's bytes.
 pub fn read(bytes: &[u8]) -> Result<State, Unreadable> {
     let corrupt = |error: serde_json::Error| Unreadable::Corrupt(error.to_string());
     let level: Level = serde_json::from_slice(bytes).map_err(corrupt)?;
@@ -49,7 +47,6 @@ pub fn read(bytes: &[u8]) -> Result<State, Unreadable> {
     .map_err(corrupt)
 }
 
-/// A journal's bytes with this state.
 pub fn write(state: &State) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&Written { format: FORMAT, state })
 }

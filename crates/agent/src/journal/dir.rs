@@ -1,6 +1,6 @@
-//! The directory that the agent keeps its files in. On Unix it is an open handle: the directory is judged once, and every
-//! file is reached through the handle, whatever becomes of the path. A state directory that other users can write to, as
-//! a container's volume may be, gets a subdirectory that is the agent's own ([`OWN`]).
+//! The agent's directory. On Unix it is an open directory handle: ownership is checked once and every file is opened
+//! relative to the handle (`openat`), so replacing the path has no effect. If other users can write to the state
+//! directory (a container volume, for example), the agent uses a private subdirectory ([`OWN`]).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -8,19 +8,18 @@ use std::path::{Path, PathBuf};
 
 use super::BYTES_MAX;
 
-/// The agent's own directory in one that others can write to.
+/// Private subdirectory, used if other users can write to the state directory.
 #[cfg(unix)]
 const OWN: &str = "notbefore-agent";
-/// The files that the agent believes.
+/// Files whose content the agent trusts.
 #[cfg(unix)]
 const BELIEVED: [&str; 5] =
     [super::NAME, super::LOCK, super::owner::FILE, super::NAME_FILE, super::ENDPOINT_FILE];
 
-/// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     Reading,
-    /// It is made if it is missing, and its content stays.
+    /// Created if missing; existing content is kept.
     Writing,
 }
 
@@ -33,19 +32,17 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads a file.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open(name, OpenMode::Reading)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Replaces a file so that it is there whole or as it was.
+    /// Replaces a file atomically: temporary file, fsync, rename, fsync of the directory.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!(".{name}.new");
         let write = || {
@@ -56,14 +53,14 @@ impl Dir {
         };
         let written = write().and_then(|()| self.rename(&temporary, name));
         if written.is_err() {
-            // What is left of it takes room on a disk that may have none.
+            // Free the space; the disk may be full.
             let _ = self.remove(&temporary);
         }
         written?;
         self.sync()
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub fn remove_if_there(&self, name: &str) -> io::Result<()> {
         match self.remove(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -87,7 +84,7 @@ mod unix {
     const PRIVATE_DIR: Mode = Mode::RWXU;
     const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-    /// Opens what is no symbolic link.
+    /// Opens a file or directory, but no symbolic link.
     fn open_no_link(at: impl AsFd, name: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let at = at.as_fd();
         rustix::fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, PRIVATE_FILE).map_err(
@@ -112,7 +109,7 @@ mod unix {
         open_no_link(at, name, path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// Makes a directory for its owner alone, whatever the umask is, unless something is there.
+    /// Creates a directory with mode 0700 regardless of umask, unless the path exists.
     fn make_private(at: impl AsFd, name: &Path, path: &Path) -> io::Result<()> {
         let at = at.as_fd();
         let parent = name.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -126,13 +123,13 @@ mod unix {
         match made {
             Ok(()) => Ok(rustix::fs::fchmod(open_dir(at, name, path)?, PRIVATE_DIR)?),
             Err(Errno::EXIST) => Ok(()),
-            // A disk that is read-only has what it has.
+            // On a read-only disk, use what exists.
             Err(_) if path.is_dir() => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether there is a journal in a directory that only root or the agent's user can have written.
+    /// Whether the directory has a journal that only root or the agent's user could have written.
     fn has_journal(dir: &OwnedFd) -> bool {
         let (name, flags) = (Path::new(super::super::NAME), OFlags::RDONLY | OFlags::NONBLOCK);
         let opened = open_no_link(dir, name, name, flags);
@@ -140,34 +137,34 @@ mod unix {
     }
 
     impl Dir {
-        /// The agent's directory at this path, which is made if it is missing.
+        /// Opens the agent's directory at this path; creates it if missing.
         pub fn make(state: &Path) -> io::Result<Dir> {
             let state: PathBuf = state.components().collect();
             make_private(CWD, &state, &state)?;
             Dir::enter(&state, true)
         }
 
-        /// The agent's directory at this path, if it is there.
+        /// Opens the agent's directory at this path, if it exists.
         pub fn find(state: &Path) -> io::Result<Dir> {
             Dir::enter(&state.components().collect::<PathBuf>(), false)
         }
 
-        /// The path has no slash at its end: the system would follow a link for it.
+        /// `state` has no trailing slash: the kernel would follow a symbolic link for it.
         fn enter(state: &Path, make: bool) -> io::Result<Dir> {
             let handle = open_dir(CWD, state, state)?;
             let own = Dir::own_with_journal(&handle, state);
             let dir = match (trust::check(Rule::State, &handle, state), own) {
-                // Others cannot write to it any more, and the journal is where it was.
+                // Permissions were tightened since; the journal is still in the subdirectory.
                 (Ok(_), Some(own)) if !has_journal(&handle) => own,
                 (Ok(_), _) => Dir { path: state.to_owned(), handle: Arc::new(handle) },
                 (Err(_), Some(own)) => own,
-                // Its journal is the agent's, from before others could write to it. To start over would leave the VM as
-                // the journal's events have made it.
+                // The agent wrote this journal before others got write access. Starting over would leave the
+                // journal's events unrestored.
                 (Err(wide), None) if has_journal(&handle) => return Err(wide),
                 (Err(wide), None) => Dir::own(&handle, state, &wide, make)?,
             };
             for name in BELIEVED {
-                // What else is wrong with it shows when it is used.
+                // Other errors surface when the file is used.
                 dir.open(name, OpenMode::Reading).map(drop).or_else(|error| match Untrusted::is(&error) {
                     true => Err(error),
                     false => Ok(()),
@@ -176,7 +173,7 @@ mod unix {
             Ok(dir)
         }
 
-        /// The agent's own directory in the state directory, if it has a journal.
+        /// The private subdirectory, if it has a journal.
         fn own_with_journal(state_dir: &OwnedFd, state: &Path) -> Option<Dir> {
             let path = state.join(OWN);
             let handle = open_dir(state_dir, OWN.as_ref(), &path).ok()?;
@@ -184,18 +181,21 @@ mod unix {
             has_journal(&handle).then(|| Dir { path, handle: Arc::new(handle) })
         }
 
-        /// The agent's own directory in one that others can write to, and why that is not enough.
+        /// The private subdirectory of a directory that others can write to; `why` is the check that failed.
         fn own(wide: &OwnedFd, state: &Path, why: &io::Error, make: bool) -> io::Result<Dir> {
             let (name, path) = (Path::new(OWN), state.join(OWN));
             let refused = |kind| {
-                io::Error::new(kind, format!("{why}; there is no {} of the agent's own", path.display()))
+                io::Error::new(
+                    kind,
+                    format!("{why}; the private subdirectory {} does not exist", path.display()),
+                )
             };
             if make {
                 make_private(wide, name, &path).map_err(|error| {
                     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
                     if is_denied { refused(error.kind()) } else { error }
                 })?;
-                tracing::info!("others can write to {}: the agent uses {}", state.display(), path.display());
+                tracing::info!("other users can write to {}: using {}", state.display(), path.display());
             }
             let handle = open_dir(wide, name, &path).map_err(|error| {
                 let is_missing = error.kind() == io::ErrorKind::NotFound;
@@ -205,7 +205,7 @@ mod unix {
             Ok(Dir { path, handle: Arc::new(handle) })
         }
 
-        /// Opens a file that is no link, and that only root and the agent's user can write.
+        /// Opens a file that is no symbolic link and that only root and the agent's user can write.
         pub fn open(&self, name: &str, mode: OpenMode) -> io::Result<File> {
             let flags = match mode {
                 OpenMode::Reading => OFlags::RDONLY | OFlags::NONBLOCK,
@@ -220,7 +220,6 @@ mod unix {
             Ok(file)
         }
 
-        /// Gives a file another name.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
             Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
         }
@@ -235,22 +234,21 @@ mod unix {
     }
 }
 
-/// Windows judges by the rights that the installation gives the directory, and renames through its own journal.
+/// On Windows the installer sets the directory's permissions, and NTFS journals the rename.
 #[cfg(not(unix))]
 impl Dir {
-    /// The agent's directory at this path, which is made if it is missing.
+    /// Opens the agent's directory at this path; creates it if missing.
     pub fn make(state: &Path) -> io::Result<Dir> {
         fs::create_dir_all(state)?;
         Ok(Dir { path: state.to_owned() })
     }
 
-    /// The agent's directory at this path, if it is there.
+    /// Opens the agent's directory at this path, if it exists.
     pub fn find(state: &Path) -> io::Result<Dir> {
         fs::metadata(state)?;
         Ok(Dir { path: state.to_owned() })
     }
 
-    /// Opens a file.
     pub fn open(&self, name: &str, mode: OpenMode) -> io::Result<File> {
         let mut options = File::options();
         match mode {
@@ -260,7 +258,6 @@ impl Dir {
         options.open(self.path.join(name))
     }
 
-    /// Gives a file another name.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.path.join(from), self.path.join(to))
     }

@@ -1,38 +1,38 @@
-//! Whether a directory is on a disk that survives what events do: not in memory, and not on the ephemeral disk of an
-//! Azure VM, which is empty after a redeployment. Azure puts a file with a warning at that disk's root. And whether an
-//! error is the disk's own, which may pass, or somebody's who has named the wrong directory.
+//! Disk checks for the state directory. The journal must survive events, so these are rejected: file systems in
+//! memory, and the ephemeral disk of an Azure VM, which a redeployment empties. Azure marks that disk with a warning
+//! file at its root. Also tells disk errors, which may pass, from a wrong directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file at the root of Azure's ephemeral disk.
+/// File at the root of Azure's ephemeral disk.
 const WARNING: &str = "DATALOSS_WARNING_README.txt";
 
-/// Why a directory is no place for a journal.
+/// Why a directory cannot hold a journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsuitableDisk {
-    /// Its file system is in memory: `tmpfs` or `ramfs`.
+    /// `tmpfs` or `ramfs`.
     #[error("is in memory ({kind})")]
     InMemory { kind: String },
-    /// It is on the ephemeral disk, which is mounted at `root`.
+    /// On the ephemeral disk, mounted at `root`.
     #[error("is on the ephemeral disk ({} has {WARNING})", root.display())]
     Ephemeral { root: PathBuf },
 }
 
-/// What the system says where a device fails.
+/// Error code of a failing device.
 #[cfg(unix)]
 const DEVICE_ERROR: i32 = rustix::io::Errno::IO.raw_os_error();
 #[cfg(not(unix))]
 const DEVICE_ERROR: i32 = 1117;
 
-/// Whether an error is the disk's: it is full, or fails, or was made read-only because it does.
+/// Whether the disk itself is at fault: full, failing, or remounted read-only.
 pub fn is_device_error(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let of_the_disk = [QuotaExceeded, ReadOnlyFilesystem, StorageFull].contains(&error.kind());
     of_the_disk || error.raw_os_error() == Some(DEVICE_ERROR)
 }
 
-/// Looks at the disk that a directory is on. Where the system does not say, it is believed to be fit.
+/// Checks the disk that holds a directory. An unknown disk is accepted.
 #[cfg(target_os = "linux")]
 pub fn check(dir: &Path) -> Result<(), UnsuitableDisk> {
     use std::os::unix::fs::MetadataExt;
@@ -42,7 +42,7 @@ pub fn check(dir: &Path) -> Result<(), UnsuitableDisk> {
     check_mounts(&mounts, &device, |root| root.join(WARNING).exists())
 }
 
-/// On Windows the ephemeral disk is a drive of its own, with the file at its root.
+/// On Windows the ephemeral disk is a drive of its own, with the warning file at its root.
 #[cfg(not(target_os = "linux"))]
 pub fn check(dir: &Path) -> Result<(), UnsuitableDisk> {
     let full = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
@@ -51,8 +51,8 @@ pub fn check(dir: &Path) -> Result<(), UnsuitableDisk> {
     if is_ephemeral { Err(UnsuitableDisk::Ephemeral { root }) } else { Ok(()) }
 }
 
-/// Finds the mounts of a device in `mountinfo`, and what speaks against it. The lines are by device and not by path, so
-/// that no symbolic link leads astray.
+/// Checks the mounts of a device in `mountinfo`. Matches by device number, not by path, so that symbolic links do not
+/// matter.
 #[cfg(any(target_os = "linux", test))]
 fn check_mounts(mounts: &str, device: &str, warned: impl Fn(&Path) -> bool) -> Result<(), UnsuitableDisk> {
     for line in mounts.lines() {
@@ -98,13 +98,13 @@ mod tests {
             check_mounts(MOUNTS, "8:17", warned),
             Err(UnsuitableDisk::Ephemeral { root: "/mnt/with room".into() })
         );
-        assert_eq!(check_mounts(MOUNTS, "9:9", warned), Ok(()), "what nobody knows is believed");
+        assert_eq!(check_mounts(MOUNTS, "9:9", warned), Ok(()), "unknown device is accepted");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn tmpfs_is_detected_on_kernel_mounts() {
-        // Every Linux has one here, whatever else it mounts.
+        // Every Linux system mounts a tmpfs here.
         if Path::new("/dev/shm").is_dir() {
             assert!(matches!(check(Path::new("/dev/shm")), Err(UnsuitableDisk::InMemory { .. })));
         }

@@ -1,29 +1,29 @@
-//! Whose state directory this is. A VM may be made of a copy of another's disk, as every member of a scale set may be:
-//! what an agent remembered there is about the other VM, and whoever believed it would approve the other's events.
+//! Owner of the state directory. A VM may be created from a copy of another VM's disk, as in a scale set. The journal
+//! in the copy is about the other VM; using it would approve the other VM's events.
 //!
-//! The file `vm` says which VM the rest is of. An agent that finds another one there takes nothing over: the journal is
-//! kept aside (by `journal.rs`), the memories beside it go, and then the directory is its own. In that order, so that one that
-//! is interrupted begins again; and the file is replaced as a whole, since one that is empty says nothing, and the directory
-//! would be anybody's.
+//! The file `vm` holds the owner's id. An agent that finds another id there claims the directory: the journal is
+//! renamed (`journal.rs`), the cached files are deleted, then `vm` is replaced. This order makes an interrupted claim
+//! start over. `vm` is replaced atomically, because an empty file names no owner and any VM would accept the
+//! directory.
 
 use std::io;
 
 use super::dir::Dir;
 use crate::vm_id::VmId;
 
-/// The file that names the VM.
+/// The owner's [`VmId`].
 pub const FILE: &str = "vm";
-/// Where the name is that the platform gave this VM.
+/// Cache of the VM's name as the platform last reported it.
 pub const NAME_FILE: &str = "name";
-/// Where the endpoint is that answered the last time.
+/// Cache of the endpoint that last answered.
 pub const ENDPOINT_FILE: &str = "endpoint";
 
-/// Whether what is in the directory can be this VM's. Where nobody has said whose it is, it is.
+/// Whether the directory can belong to this VM. Without a recorded owner it does.
 pub fn is_ours(dir: &Dir, vm: &VmId) -> bool {
     written(dir).is_none_or(|written| vm.may_equal(&written))
 }
 
-/// Makes the directory this VM's, if it is not.
+/// Records this VM as the owner, unless it is already.
 pub fn claim(dir: &Dir, vm: &VmId) -> io::Result<()> {
     let before = written(dir);
     let ours = match before.clone() {
@@ -42,7 +42,7 @@ pub fn claim(dir: &Dir, vm: &VmId) -> io::Result<()> {
     dir.replace(FILE, &serde_json::to_vec(&ours).map_err(io::Error::other)?)
 }
 
-/// What cannot be read says nothing.
+/// None also for a file that cannot be read.
 fn written(dir: &Dir) -> Option<VmId> {
     serde_json::from_slice(&dir.read(FILE).ok()?).ok()
 }
@@ -59,7 +59,7 @@ mod tests {
         let dir = Dir::make(place.path()).unwrap();
         let vm = |id: &str| -> VmId { serde_json::from_str(&format!("{{\"hardware\":\"{id}\"}}")).unwrap() };
         claim(&dir, &vm("origin")).unwrap();
-        // What is in the way of the draft fails as a full disk does, before the file itself is touched.
+        // A directory in place of the temporary file fails the write as a full disk does, before `vm` is touched.
         let draft = place.path().join(".vm.new");
         fs::create_dir(&draft).unwrap();
         claim(&dir, &vm("copy")).unwrap_err();

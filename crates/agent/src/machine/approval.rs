@@ -1,4 +1,4 @@
-//! Approvals: whether this agent gives one, and what becomes of it.
+//! Approvals: the decision, and retries with exponential backoff.
 
 use std::time::Duration;
 
@@ -9,21 +9,22 @@ use super::io::{ApprovalAnswer, FactKind};
 use super::tracked_event::{Approval, Course, TrackedEvent, Undo};
 use crate::rules::Approve;
 
-/// How long an approval that did not get through rests, at first; it doubles each time, up to [`APPROVAL_REST_MAX`].
+/// First delay after an approval that failed to send; doubles each time up to [`APPROVAL_REST_MAX`].
 const APPROVAL_REST: Duration = Duration::from_millis(500);
-/// The same for one that was refused though the event still waits: the platform has to change its mind.
+/// First delay after a refused approval of an event that still waits; retries help only if the platform changes its
+/// answer.
 const REFUSED_REST: Duration = Duration::from_secs(5);
-/// The longest that an approval rests. Shorter than any notice but that of Preempt.
+/// Longest delay between attempts. Shorter than any notice except Preempt's.
 const APPROVAL_REST_MAX: Duration = Duration::from_secs(15);
 
 impl Turn<'_> {
-    /// There is nothing more to do until the event is over but to approve it, where that still matters.
+    /// Preparation is complete: wait for the end of the event, and approve it if that still matters.
     pub(super) fn ready(&mut self, index: usize, undo: Undo) {
         let handled = &mut self.state.events[index];
         let has_started = handled.is_started();
         let Some(course) = &mut handled.course else { return };
         course.set_ready(undo);
-        // Prepared again after a boot, it was approved before.
+        // After a boot the event is prepared a second time and may be approved already.
         if course.approval == Approval::Undecided {
             course.approval = match has_started {
                 true => Approval::Moot,
@@ -32,23 +33,22 @@ impl Turn<'_> {
         }
     }
 
-    /// Why this agent does not approve an event that it is prepared for. Asked again whenever an approval is sent: the
-    /// platform may have changed whom an event is for.
+    /// Why this agent does not approve an event that it is prepared for. Checked before every send, because the
+    /// platform may change an event's resources.
     pub(super) fn reason_not_to_approve(&self, handled: &TrackedEvent) -> Option<String> {
         let leader = handled.event.leader().unwrap_or_default();
         match handled.rule()?.approve {
-            Approve::Never => Some("its rule says never".into()),
+            Approve::Never => Some("its rule has approve = \"never\"".into()),
             Approve::WhenDone | Approve::Leader if !handled.mine => {
                 Some("it is for other VMs to approve".into())
             }
             Approve::Leader if !self.setup.me.is(leader) => {
-                Some(format!("{leader} is the first of its VMs, and approves"))
+                Some(format!("{leader} is first of the event's VMs and approves it"))
             }
             Approve::WhenDone | Approve::Leader => None,
         }
     }
 
-    /// Takes in what became of an approval.
     pub(super) fn on_approval_answer(&mut self, event: &EventId, answer: ApprovalAnswer) {
         let now = self.now.tick;
         let Some(index) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
@@ -74,7 +74,7 @@ impl Turn<'_> {
         self.report(index, FactKind::ApprovalFailed { reason, again_in });
     }
 
-    /// What could not be sent while the platform was silent is sent now.
+    /// Sends approvals that failed while the platform did not answer.
     pub(super) fn send_approvals(&mut self) {
         let courses = self.state.events.iter_mut().filter_map(|handled| handled.course.as_mut());
         for Course { approval, .. } in courses {

@@ -1,4 +1,5 @@
-//! Attempts at steps that have ended: what comes next, of those that were done, that failed, or that NotBefore left no time for.
+//! Ended attempts at steps: continue after success, retry or give up after failure, and skip steps that NotBefore
+//! leaves no time for.
 
 use super::io::{AfterFailure, FactKind, RunId, Stage, StepOutcome};
 use super::tracked_event::{
@@ -8,7 +9,6 @@ use super::{Turn, settle};
 use crate::rules::{OnFailure, StepAction};
 
 impl Turn<'_> {
-    /// Takes in that an attempt has ended.
     pub(super) fn ended(&mut self, run: RunId, outcome: StepOutcome) {
         let Some(index) = self.state.events.iter().position(|handled| handled.running() == Some(run)) else {
             return;
@@ -26,16 +26,14 @@ impl Turn<'_> {
             }
             StepOutcome::Failed { reason } => self.failed(index, reason),
             StepOutcome::TimedOut if self.is_out_of_time(index) => {
-                self.out_of_time(index, "NotBefore came before it was done")
+                self.out_of_time(index, "NotBefore was reached before it ended")
             }
-            StepOutcome::TimedOut => self.failed(index, "it took longer than it may".into()),
-            StepOutcome::Stopped => {
-                self.out_of_time(index, "it was stopped: NotBefore is nearer than it was")
-            }
+            StepOutcome::TimedOut => self.failed(index, "it exceeded its timeout".into()),
+            StepOutcome::Stopped => self.out_of_time(index, "it was stopped: NotBefore was moved closer"),
         }
     }
 
-    /// Whether it is NotBefore that a step has no more time for, and not its own timeout.
+    /// Whether NotBefore, not the step's own timeout, ended the attempt.
     fn is_out_of_time(&self, index: usize) -> bool {
         let handled = &self.state.events[index];
         let Some(Phase::Preparing { progress, .. }) = handled.phase() else { return false };
@@ -43,8 +41,8 @@ impl Turn<'_> {
         progress.bound != Bound::Passed && left.is_some_and(|left| left.is_zero())
     }
 
-    /// NotBefore left no time for a step before the event. The event comes all the same, so what follows is done with the time
-    /// that was kept for it. Who was only to wait has waited as long as there was time.
+    /// NotBefore leaves no time for a step. The event comes regardless, so later steps use the time reserved for
+    /// them. A `wait` step counts as done: it has waited as long as it could.
     pub(super) fn out_of_time(&mut self, index: usize, reason: &str) {
         let Some((stage, step)) = self.state.events[index].step() else { return };
         let (name, on_failure) = (step.name.clone(), step.on_failure);
@@ -67,7 +65,7 @@ impl Turn<'_> {
         self.next_step(index, had_to_be_done);
     }
 
-    /// Does not approve the event because of a step, and says so, once.
+    /// Withholds approval because of a step, and reports it once.
     fn withhold(&mut self, index: usize, name: &str) {
         let Some(course) = &mut self.state.events[index].course else { return };
         if let Approval::Undecided = course.approval {
@@ -77,7 +75,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Goes to the next step of the list that is being run. `is_flawed` says that this one was to be done and was not.
+    /// Advances to the next step of the list. `is_flawed`: the current step was required and was not done.
     fn next_step(&mut self, index: usize, is_flawed: bool) {
         self.change_progress(index, |progress| *progress = progress.next(is_flawed));
     }
@@ -89,7 +87,7 @@ impl Turn<'_> {
         }
     }
 
-    /// An attempt has failed: it is tried again, or passed over, or it is the end of the list.
+    /// Handles a failed attempt: retry, skip the step, or stop the list.
     fn failed(&mut self, index: usize, reason: String) {
         let now = self.now.tick;
         let handled = &self.state.events[index];
@@ -129,7 +127,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Tries again what has failed, by its rule as it is now: for good, or until its next attempt is due.
+    /// Retries a failed step with its current rule, whether it failed for good or waits for its next attempt.
     pub(super) fn retry_step(&mut self, index: usize) {
         let now = self.now.tick;
         let handled = &mut self.state.events[index];

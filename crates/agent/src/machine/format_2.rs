@@ -1,4 +1,4 @@
-//! The state as journals of format 2 have it: an event with its rule, a phase, and ten booleans beside them.
+//! Journal format 2 and its conversion: an event with its rule, a phase, and ten booleans.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use super::tracked_event::{
 };
 use crate::rules::Rule;
 
-/// What an agent remembered.
 #[derive(Deserialize)]
 pub struct State {
     boot: Option<String>,
@@ -52,7 +51,7 @@ enum OldPhase {
     Done,
 }
 
-/// Where in a list of steps, and what was wrong there in place of a flaw.
+/// Position in a list of steps, with a failure reason in place of a flaw.
 #[derive(Clone, Copy, Deserialize)]
 struct OldProgress {
     #[serde(flatten)]
@@ -61,7 +60,7 @@ struct OldProgress {
     unready: bool,
 }
 
-/// An approval; one that is withheld says for which step.
+/// Approval; a withheld one names the step.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OldApproval {
@@ -147,10 +146,10 @@ mod tests {
     use super::tracked_event::{Bound, StepState};
     use super::*;
 
-    /// An agent was killed during the second step before its event.
+    /// Journal of an agent killed during the second step before its event.
     const WRITTEN: &str = include_str!("../../../cli/tests/fixtures/level-1/agent/journal.json");
 
-    /// The event of the fixture, with these fields in place of its own.
+    /// The fixture's event with these fields overridden.
     fn read(changes: Value) -> tracked_event::TrackedEvent {
         let mut state = serde_json::from_str::<Value>(WRITTEN).unwrap()["state"].take();
         let event = state["events"][0].as_object_mut().unwrap();
@@ -212,9 +211,9 @@ mod tests {
         let held = json!({ "phase": { "over": { "stopping": null } }, "held": true });
         assert_eq!(phase(held), over(RestoreWait::Held, AfterRestore::Done));
         let nothing = json!({ "phase": { "over": { "stopping": null } }, "begun": false });
-        assert_eq!(phase(nothing), Some(Phase::Done), "there is nothing to undo");
+        assert_eq!(phase(nothing), Some(Phase::Done), "nothing to undo");
         assert_eq!(phase(json!({ "replaced": true })), over(RestoreWait::Nothing, AfterRestore::AnotherRule));
-        assert_eq!(phase(json!({ "replaced": true, "begun": false })), None, "another rule is for it");
+        assert_eq!(phase(json!({ "replaced": true, "begun": false })), None, "another rule applies");
         let halted = json!({ "step": 0, "attempt": 2, "doing": "halted", "bound": "open", "failed": true, "unready": false });
         let progress =
             Progress { step: 0, attempt: 2, doing: StepState::Halted, bound: Bound::Open, flaw: Some(0) };

@@ -1,4 +1,4 @@
-//! What the machine is told, and what it wants done.
+//! Inputs and actions of the state machine.
 
 use std::time::Duration;
 
@@ -7,109 +7,103 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules::Step;
 
-/// What the machine is told.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A document was read. Polls that fail, or bring nothing new, tell the machine nothing. `served_at` is
-    /// what the platform's own clock said when it answered; without it this VM's wall clock is believed.
-    /// Documents of older versions do not speak of every kind of event.
+    /// A new document. Failed or unchanged polls produce no such input. `served_at` is the platform's clock at the
+    /// answer; without it, this VM's wall clock is used. Older api-versions do not list every type of event.
     Document { document: Document, served_at: Option<jiff::Timestamp>, version: EventsVersion },
-    /// The platform has answered, at `served_at` by its own clock, and nothing has changed but the time.
+    /// The platform answered without changes; only its time, `served_at`, is new.
     Unchanged { served_at: jiff::Timestamp },
-    /// The [`Setup`](super::Setup) has another name for this VM than before, or the same and now it is sure.
+    /// [`Setup`](super::Setup) has a new name for this VM, or its name is now confirmed.
     Named,
-    /// The platform answers again after it was silent for a while.
+    /// The platform answers again after a silence.
     Back,
-    /// The rules were read again: what has failed is tried again, as the [`Setup`](super::Setup) has it now.
+    /// The rules were reloaded: failed steps are retried with the rules in [`Setup`](super::Setup).
     Retry,
-    /// A step has ended, by itself or because it was stopped. One that is stopped because the agent itself ends has not:
-    /// nothing is told, so that the next agent finds it begun.
+    /// A step ended by itself or was stopped. Not sent for steps stopped by the agent's own shutdown, so that the
+    /// next agent finds them begun.
     StepEnded { run: RunId, outcome: StepOutcome },
-    /// An approval was answered, or could not be sent.
+    /// An approval was answered or could not be sent.
     Answered { event: EventId, answer: ApprovalAnswer },
-    /// Time has passed: what is due is done.
+    /// A deadline has passed.
     Tick,
 }
 
-/// One attempt at one step of one event. Never used twice, not even after a restart.
+/// One attempt at one step of one event. Unique, also across restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(pub u64);
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// It did what it should.
     Done,
-    /// It did not. The reason is a line for a person: "exit code 3", "cannot start /usr/bin/drain: no such
-    /// file".
-    Failed { reason: String },
-    /// It took longer than it might, and was stopped.
+    /// `reason` is one line for people: "exit code 3", "cannot start /usr/bin/drain: no such file".
+    Failed {
+        reason: String,
+    },
+    /// Exceeded its budget and was stopped.
     TimedOut,
-    /// It was stopped because the machine said so.
+    /// Stopped by [`Action::Stop`].
     Stopped,
 }
 
-/// What became of an approval.
+/// Outcome of an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// The platform has taken it.
     Accepted,
-    /// Refused, and the event has started or is gone: there is nothing left to approve.
+    /// Refused, but the event has started or is gone: approval no longer matters.
     Moot,
     /// Refused, and the event still waits.
-    Refused { reason: String },
-    /// It could not be sent, or the answer says to try again.
-    Failed { reason: String },
+    Refused {
+        reason: String,
+    },
+    /// Could not be sent, or the response is a temporary error.
+    Failed {
+        reason: String,
+    },
 }
 
-/// What the machine wants done. State is saved before any of it is.
+/// An effect that the driver executes. The state is saved first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Run a step, in the background.
+    /// Run a step in the background.
     Run(Box<Run>),
-    /// Stop a step that runs; it ends as [`StepOutcome::Stopped`], or as it would have if that was sooner.
+    /// Stop a running step; it ends as [`StepOutcome::Stopped`], or with its own outcome if that is sooner.
     Stop(RunId),
-    /// Approve this event and no other.
     Approve(EventId),
-    /// Say what happened: to the log, to the metrics, to an administrator.
+    /// Report a fact to the log, the metrics and the administrator.
     Report(Box<Fact>),
 }
 
-/// One attempt at a step, with all that it needs to know.
+/// One attempt at a step, with all that the runner needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Which attempt this is, of all there ever were.
     pub id: RunId,
-    /// The event, as it was last seen.
+    /// As last seen.
     pub event: Event,
-    /// The rule's name.
+    /// Name of the rule.
     pub rule: String,
-    /// Whether it prepares or restores.
     pub stage: Stage,
-    /// The step.
     pub step: Step,
-    /// Which attempt at this step, from 1.
+    /// Attempt at this step, from 1.
     pub attempt: u32,
-    /// How long it may take. It is stopped by whoever runs it.
+    /// How long it may take; the runner stops it then.
     pub budget: Duration,
-    /// The tick at which it has to have ended whenever it begins, where NotBefore bounds it.
+    /// Tick at which it must have ended, if NotBefore bounds it.
     pub until: Option<Duration>,
-    /// Whether the event is over because it was cancelled: it never started, as far as anybody saw.
+    /// Whether the event was cancelled: as far as known, it never started.
     pub cancelled: bool,
 }
 
-/// Whether a step prepares or restores.
+/// Whether a step prepares the VM or restores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Before the event.
     Before,
-    /// After it.
     After,
 }
 
 impl Stage {
-    /// The key of its list of steps.
+    /// The key of its list in a rule.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Before => "before",
@@ -118,79 +112,113 @@ impl Stage {
     }
 }
 
-/// What happened, in the past tense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The event it happened to.
     pub event: Event,
-    /// The rule it is for, if any.
+    /// The event's rule, if one matched.
     pub rule: Option<String>,
-    /// What.
     pub kind: FactKind,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FactKind {
-    /// An event was seen for the first time, or again after it had been gone. `time_left` is the time until
-    /// NotBefore, if that is known. `mine` says whether this VM is among its resources.
-    Appeared { time_left: Option<Duration>, mine: bool },
-    /// A rule matched the event. Told at once after [`FactKind::Appeared`], or later, as its time drew near.
+    /// An event was seen for the first time, or again after it was gone. `time_left` is the time until NotBefore, if
+    /// known. `mine`: this VM is among its resources.
+    Appeared {
+        time_left: Option<Duration>,
+        mine: bool,
+    },
+    /// A rule matched: with [`FactKind::Appeared`], or later as NotBefore came closer.
     Matched,
-    /// A step was begun. Attempts count from 1. `budget` is how long it may take.
-    StepBegun { step: String, stage: Stage, attempt: u32, budget: Duration },
-    /// A step ended as it should.
-    StepDone { step: String, stage: Stage },
-    /// An attempt failed.
-    StepFailed { step: String, stage: Stage, reason: String, then: AfterFailure },
-    /// The agent found a step that it had begun before it ended itself. `rerun` says whether it is run again.
-    StepInterrupted { step: String, stage: Stage, rerun: bool },
-    /// A step that had failed for good is tried again, because the rules were read again or the agent was
-    /// restarted. `step` may be one that has come to stand above it.
-    TriedAgain { step: String, stage: Stage },
-    /// A step that had failed is not tried again, because its rule has it no more.
-    StepDropped { step: String, stage: Stage },
+    /// An attempt started; attempts count from 1. `budget` is how long it may take.
+    StepBegun {
+        step: String,
+        stage: Stage,
+        attempt: u32,
+        budget: Duration,
+    },
+    StepDone {
+        step: String,
+        stage: Stage,
+    },
+    StepFailed {
+        step: String,
+        stage: Stage,
+        reason: String,
+        then: AfterFailure,
+    },
+    /// The previous agent ended while this step ran. `rerun`: whether it runs again.
+    StepInterrupted {
+        step: String,
+        stage: Stage,
+        rerun: bool,
+    },
+    /// A step that had failed is retried after a reload or a restart. `step` may be a new one that now precedes it.
+    TriedAgain {
+        step: String,
+        stage: Stage,
+    },
+    /// A failed step is not retried: the reloaded rule no longer has it.
+    StepDropped {
+        step: String,
+        stage: Stage,
+    },
     /// All steps before the event are done.
     Prepared,
-    /// The event is not this agent's to approve, as its rule has it, and why.
-    NotApproving { reason: String },
-    /// The event is not approved because this VM is not ready for it, and why.
-    Withheld { reason: String },
-    /// The platform has taken the approval.
+    /// Another VM, or the operator, is to approve this event.
+    NotApproving {
+        reason: String,
+    },
+    /// The event is not approved because this VM is not ready for it.
+    Withheld {
+        reason: String,
+    },
+    /// The platform accepted the approval.
     Approved,
-    /// The approval came too late to matter: the event has started or is gone.
+    /// The approval came too late: the event has started or is gone.
     ApprovalMoot,
-    /// An approval did not get through, or was refused though the event waits; it is sent again.
-    ApprovalFailed { reason: String, again_in: Duration },
-    /// The event has started. `prepared` says whether this VM was ready for it.
-    Started { prepared: bool },
-    /// The platform shows an event that had started as scheduled again. It is taken for started.
+    /// An approval failed to send, or was refused while the event waits; it is retried.
+    ApprovalFailed {
+        reason: String,
+        again_in: Duration,
+    },
+    /// `prepared`: whether this VM was ready.
+    Started {
+        prepared: bool,
+    },
+    /// The platform shows a started event as scheduled again. It still counts as started.
     WentBack,
-    /// Something about the event is another than before.
+    /// A field of the event changed.
     Changed,
-    /// The VM has booted since.
+    /// The VM has booted since the event was last seen.
     Booted,
-    /// The event is gone before anybody approved it and before its time.
+    /// The event disappeared unapproved and before NotBefore.
     Cancelled,
-    /// The event is over.
     Ended,
-    /// The VM is put back only when this other event is over, too.
-    RestoreHeld { by: EventId },
-    /// The VM is not put back: a step failed, and somebody has to see to it.
-    Stranded { step: String },
-    /// All steps after the event are done. `whole` says whether every one of them succeeded.
-    Restored { whole: bool },
+    /// Restoring waits until the event `by` is over.
+    RestoreHeld {
+        by: EventId,
+    },
+    /// The VM is not restored: a step failed, and an operator has to act.
+    Stranded {
+        step: String,
+    },
+    /// All steps after the event ran. `whole`: every one succeeded.
+    Restored {
+        whole: bool,
+    },
 }
 
-/// What comes of a failed attempt.
+/// Consequence of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterFailure {
-    /// It is tried again.
+    /// The step is retried.
     Retry,
     /// The next step runs.
     GoOn,
-    /// The rest is not run, and the event not approved; nor is the VM put back, if it was a step after it.
+    /// The remaining steps are skipped. Before an event: it is not approved. After it: the VM is not restored.
     Withhold,
-    /// There was no time for it: the rest is run with what is left, and the event not approved.
+    /// NotBefore left no time: the remaining steps run with the time reserved for them, and the event is not
+    /// approved.
     WithholdAndGoOn,
 }

@@ -1,4 +1,4 @@
-//! Taking in a document: which events are new, which have changed, which are gone, and when each may begin.
+//! Applies a document: finds new, changed and vanished events, and converts NotBefore into deadlines.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use super::{Turn, settle};
 use crate::rules::ResourceMatch;
 use crate::rules::matching::first;
 
-/// The notice of an eviction, where the platform does not say it.
+/// Assumed notice of a Preempt event without NotBefore.
 pub const PREEMPT_NOTICE: Duration = Duration::from_secs(30);
 
-/// How far NotBefore may be from where it was thought to be before that is taken for news: the platform's clock tells whole
-/// seconds, and an answer takes some time. Ticks stand still while a VM is frozen.
+/// Tolerance before a moved deadline counts as a change: the platform's clock has whole seconds, and responses take
+/// time. Larger differences occur because ticks stop while a VM is frozen.
 const ANCHOR_SLACK: Duration = Duration::from_secs(2);
 
-/// What time it is for the platform. Its own clock tells whole seconds: the moment lies in the second that it names. This
-/// VM's clock says where, if it agrees with that; if it does not, it is taken to be as late as it may be.
+/// The platform's current time. Its clock has whole seconds, so the true time lies within the second it names. This
+/// VM's clock supplies the fraction if it agrees with that second; otherwise the latest possible time is assumed.
 pub(super) fn platform_time(served_at: Option<Timestamp>, now: Moment) -> Timestamp {
     let Some(earliest) = served_at else { return now.wall };
     let latest = earliest.saturating_add(SignedDuration::from_secs(1)).unwrap_or(earliest);
     if (earliest..=latest).contains(&now.wall) { now.wall } else { latest }
 }
 
-/// Whether an event has to say when it begins and does not: an eviction, which then has half a minute, as every other has.
+/// Whether a Preempt event lacks NotBefore; it then gets [`PREEMPT_NOTICE`].
 pub(super) fn has_implicit_notice(event: &Event) -> bool {
     event.kind == EventKind::Preempt && event.not_before.is_none() && event.status != EventStatus::Started
 }
 
 impl Turn<'_> {
-    /// Takes in a document, of a version that may not have words for every event.
+    /// Applies a document. Older api-versions do not list every type of event, so absence there is no evidence.
     pub(super) fn read(&mut self, document: Document, served_at: Timestamp, version: EventsVersion) {
         self.state.resting_until = None;
         for index in 0..self.state.events.len() {
@@ -51,7 +51,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Time has passed by the platform's clock and, if the VM stood still, not by this one's.
+    /// Recomputes deadlines from the platform's time: after a freeze, this VM's ticks lag behind.
     pub(super) fn anchor(&mut self, served_at: Timestamp) {
         for index in 0..self.state.events.len() {
             let handled = &self.state.events[index];
@@ -59,7 +59,7 @@ impl Turn<'_> {
             else {
                 continue;
             };
-            // How long ago an event was due makes no difference, and is not worth a write to the journal.
+            // How long a deadline is overdue makes no difference and is not worth a journal write.
             let now = self.now.tick;
             let differs =
                 |before: Duration| before.abs_diff(deadline) > ANCHOR_SLACK && before.max(deadline) > now;
@@ -69,7 +69,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The platform has said what this VM is called: whose every event is, is asked again.
+    /// Re-evaluates the ownership of all events after this VM's name changed.
     pub(super) fn on_renamed(&mut self) {
         for index in 0..self.state.events.len() {
             let handled = &self.state.events[index];
@@ -80,7 +80,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The tick of an event's NotBefore. The platform's times are compared with the platform's clock.
+    /// The tick of NotBefore, relative to the platform's clock.
     fn deadline(&self, event: &Event, served_at: Timestamp) -> Option<Duration> {
         let scheduled = event.status != EventStatus::Started;
         let not_before = event.not_before.filter(|_| scheduled)?;
@@ -88,7 +88,7 @@ impl Turn<'_> {
         Some(self.now.tick.saturating_add(left))
     }
 
-    /// Where an event is that is new, or there again: it may be one that has to say when, and does not.
+    /// Presence of a new or returned event; applies [`PREEMPT_NOTICE`].
     fn first_presence(&self, event: &Event, served_at: Timestamp) -> Presence {
         let unsaid = || has_implicit_notice(event).then(|| self.now.tick.saturating_add(PREEMPT_NOTICE));
         match event.status {
@@ -99,8 +99,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes in an event that is new. One that has started when this VM, just booted, first hears of it is most likely what
-    /// it booted for: there is nothing to prepare any more.
+    /// Adds a new event. If it has started when the VM first sees it after a boot, it most likely caused the boot:
+    /// nothing is left to prepare.
     fn on_appeared(&mut self, event: Event, served_at: Timestamp, booted: bool) {
         let mine = self.is_mine(&event);
         let presence = self.first_presence(&event, served_at);
@@ -135,7 +135,7 @@ impl Turn<'_> {
         if !handled.is_listed() {
             return;
         }
-        // Documents may be missed: what was approved, or was due, has most likely happened meanwhile.
+        // Documents may be missed: an event that was approved or due has most likely happened meanwhile.
         let approved = matches!(handled.approval(), Approval::Given | Approval::Moot);
         let due = handled.deadline().is_some_and(|deadline| deadline <= now);
         let (end, what) = match handled.is_started() || approved || due || may_have_been_booted_for {
@@ -146,7 +146,7 @@ impl Turn<'_> {
         self.report(index, what);
     }
 
-    /// Takes in an event that is known already.
+    /// Updates a known event.
     fn on_seen_again(&mut self, index: usize, mut event: Event, served_at: Timestamp) {
         let mine = self.is_mine(&event);
         let (deadline, presence) = (self.deadline(&event, served_at), self.first_presence(&event, served_at));
@@ -155,7 +155,7 @@ impl Turn<'_> {
         let starts = !was_started && event.status == EventStatus::Started;
         handled.boot = handled.boot.confirmed(was_started || starts);
         if !handled.is_listed() {
-            // It was gone, and is there again: what is being put back is prepared again, by the same rule.
+            // The event is back: prepare again, by the same rule.
             handled.begin_again();
             (handled.event, handled.presence) = (event, presence);
             self.update_ownership(index, mine);
@@ -163,7 +163,7 @@ impl Turn<'_> {
         }
         let takes_back = was_started && event.status != EventStatus::Started;
         if takes_back {
-            // Phases never go back; whatever it means, the VM stays as it is until the event is gone.
+            // Status never goes back; the VM stays prepared until the event is gone.
             event.status = EventStatus::Started;
             event.not_before = None;
         }
@@ -180,7 +180,7 @@ impl Turn<'_> {
         if let (Presence::Waiting { .. }, Some(course)) = (handled.presence, &mut handled.course)
             && course.approval == Approval::Moot
         {
-            // It was thought to have started, or to be gone.
+            // The event counted as started or gone, but still waits.
             course.approval = Approval::Wanted { failures: 0, due: self.now.tick };
         }
         if self.update_ownership(index, mine) {
@@ -198,8 +198,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Notes whose an event is. Answers whether that makes it a new one: it was for other VMs only and is for this one, too, and
-    /// what has been done about it until now was not for that.
+    /// Updates ownership. Returns whether the event starts over: it was for other VMs only and is now for this one,
+    /// so its previous rule no longer applies.
     fn update_ownership(&mut self, index: usize, mine: bool) -> bool {
         let was_mine = std::mem::replace(&mut self.state.events[index].mine, mine);
         let handled = &self.state.events[index];
@@ -210,14 +210,14 @@ impl Turn<'_> {
         let handled = &mut self.state.events[index];
         let Some(course) = &mut handled.course else { return has_become_mine };
         if matches!(course.approval, Approval::NotMine { .. }) && to_approve {
-            // Somebody else was to approve, and is not any more.
+            // Another VM was to approve, and is no longer listed.
             course.approval = Approval::Wanted { failures: 0, due: self.now.tick };
         }
         if !has_become_mine {
             return false;
         }
         match (course.rule.matches.resources, course.phase) {
-            // Nothing was done yet about its being somebody else's.
+            // The change of ownership has had no effect yet.
             (ResourceMatch::Mine, Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. }) => {
                 false
             }
@@ -233,7 +233,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Another rule is for the event: what was begun by the one it has is undone before that.
+    /// Another rule applies: undo the work of the current one first.
     fn replace_rule(&mut self, index: usize, phase: Phase) {
         let next = AfterRestore::AnotherRule;
         match phase {

@@ -1,9 +1,9 @@
-//! Going on after the agent, or the VM, has been started again.
+//! Resumes after a restart of the agent or a reboot of the VM; the boot id tells them apart.
 //!
-//! The boot id tells the two apart. After a restart of the agent the VM is as it was: steps that were done are done, and
-//! one that was begun and had not ended follows its `on_interrupt`. After a boot the VM is not as it was: whatever
-//! had been stopped may run again. An event that still waits is prepared for from the first step on; for one that
-//! has started nothing more is prepared; and what was being put back is put back from the first step on.
+//! - After a restart, the VM is unchanged: finished steps stay finished, and an interrupted step follows its
+//!   `on_interrupt`.
+//! - After a boot, stopped services may run again. Events that still wait are prepared again from the first step;
+//!   started events are not; a restore starts over from its first step.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::tracked_event::{Approval, Boot, Phase, Presence, Progress, RestoreWai
 use super::{Setup, State, Turn};
 use crate::rules::OnInterrupt;
 
-/// How long what was under way waits for a document after a start, which says whether there is still a reason for it. Where
-/// the endpoint is down, the agent goes on with what it knows.
+/// How long pending work waits for a document after a start, because the document may cancel it. If the endpoint is
+/// down, the agent then continues with the state it has.
 const REST: Duration = Duration::from_secs(5);
 
 impl State {
-    /// Goes on with what an agent before this one remembered. To be called once, before anything else.
+    /// Resumes from a saved state. Call once, before any input.
     pub fn resume(mut self, setup: &Setup, boot: Option<String>, now: Moment) -> (State, Vec<Action>) {
-        // Where the system does not tell boots apart, none is assumed: steps are rather done once more than undone.
+        // Without a boot id, assume no boot: repeating a step is safer than undoing it.
         let booted = self.boot.is_some() && boot.is_some() && self.boot != boot;
         self.boot = boot;
         self.unheard_boot |= booted;
@@ -40,7 +40,7 @@ impl State {
 }
 
 impl Turn<'_> {
-    /// The ticks of an agent before this one mean nothing; what was due is due now.
+    /// Ticks of the previous process are meaningless; deadlines that were pending are due now.
     fn rebase_ticks(&mut self, index: usize) {
         let now = self.now;
         let handled = &mut self.state.events[index];
@@ -57,7 +57,8 @@ impl Turn<'_> {
         match &mut course.phase {
             Phase::Preparing { progress: Progress { doing: StepState::Due(at), .. }, .. }
             | Phase::Restoring { progress: Progress { doing: StepState::Due(at), .. }, .. } => *at = now.tick,
-            // Whoever was told to stop it is gone. So is what it ran, where systemd sees to that; elsewhere nobody can tell.
+            // The runner that was to stop the step is gone. On systemd its processes are gone too; elsewhere this is
+            // unknown.
             Phase::Over { waits: waits @ RestoreWait::Stopping(_), .. } => *waits = RestoreWait::Nothing,
             Phase::Preparing { .. }
             | Phase::Ready { .. }
@@ -66,14 +67,14 @@ impl Turn<'_> {
             | Phase::Restoring { .. }
             | Phase::Done => {}
         }
-        // An approval whose answer nobody heard is sent again: approving twice is no error.
+        // An approval without an answer is sent again; approving twice is no error.
         if let Approval::Wanted { failures, .. } | Approval::Sent { failures } = course.approval {
             course.approval = Approval::Wanted { failures, due: now.tick };
         }
     }
 
     fn after_restart(&mut self, index: usize) {
-        // Whoever restarts the agent may well have seen to what failed.
+        // The operator may have fixed the cause before the restart.
         self.retry_step(index);
         let handled = &mut self.state.events[index];
         let Some((stage, step)) = handled.step() else { return };
@@ -96,12 +97,12 @@ impl Turn<'_> {
         let has_started = handled.is_started();
         let phase = handled.phase();
         match phase {
-            // Whether there is still a reason, the next document says; until it does nothing is begun.
+            // The next document says whether the event still exists; until then no step starts.
             Some(Phase::Preparing { undo, .. } | Phase::Ready { undo } | Phase::Withheld { undo, .. })
                 if !has_started =>
             {
                 self.set(index, Phase::Preparing { progress: Progress::at(0), undo });
-                // What a step did not manage then, it may manage now.
+                // Steps that failed before the boot may succeed now.
                 if let Some(course) = &mut self.state.events[index].course
                     && course.approval != Approval::Given
                 {

@@ -1,4 +1,4 @@
-//! Going on with every event until there is nothing left to do but wait.
+//! Settling: advances every event, to a fixed point, until each one waits for an input or a deadline.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{RESERVE, RUNNING_MAX, Setup, Turn};
 use crate::rules::Rule;
 use crate::rules::matching::{MatchInput, first};
 
-/// What rules look at, `now` being a tick.
+/// Input of rule matching at the tick `now`.
 pub(super) fn match_input(handled: &TrackedEvent, now: Duration) -> MatchInput<'_> {
     MatchInput {
         kind: &handled.event.kind,
@@ -23,29 +23,29 @@ pub(super) fn match_input(handled: &TrackedEvent, now: Duration) -> MatchInput<'
     }
 }
 
-/// What of the time that is left until NotBefore is for a step before it: less the reserve, and less what later steps want
-/// kept.
+/// Budget split: the share of the time left until NotBefore that a step may use. [`RESERVE`] and the `keep` of later
+/// steps are subtracted.
 pub fn step_budget(rule: &Rule, step: usize, left: Duration) -> Duration {
     let later = rule.before.iter().skip(step.saturating_add(1)).map(|step| step.keep);
-    // The journal may be damaged, and then say anything.
+    // Saturating, because the values may come from a damaged journal.
     let kept = later.fold(Duration::ZERO, Duration::saturating_add);
     left.saturating_sub(RESERVE).saturating_sub(kept)
 }
 
-/// How long the step that comes next may take if it begins at this tick, as far as NotBefore bounds it.
+/// Budget of the next step if it starts at this tick; None if NotBefore does not bound it.
 pub(super) fn time_for_step(handled: &TrackedEvent, now: Duration) -> Option<Duration> {
     let Some(Phase::Preparing { progress, .. }) = handled.phase() else { return None };
     Some(step_budget(handled.rule()?, progress.step, handled.deadline()?.saturating_sub(now)))
 }
 
-/// The ticks at which there is something to do about this event by itself.
+/// Ticks at which this event needs attention without an input.
 pub(super) fn due(handled: &TrackedEvent, setup: &Setup) -> Vec<Duration> {
     match handled.phase() {
         Some(
             Phase::Preparing { progress: Progress { doing: StepState::Due(at), .. }, .. }
             | Phase::Restoring { progress: Progress { doing: StepState::Due(at), .. }, .. },
         ) => vec![at],
-        // Whoever runs it ends it when it was told to; sooner, if NotBefore has moved, the machine does.
+        // The runner stops the step at its original limit; the machine stops it earlier if NotBefore moved closer.
         Some(Phase::Preparing { progress, .. }) => {
             let sooner = |at: &Duration| match progress.bound {
                 Bound::Open => true,
@@ -59,7 +59,7 @@ pub(super) fn due(handled: &TrackedEvent, setup: &Setup) -> Vec<Duration> {
             vec![*due]
         }
         None => {
-            // A rule may be for the last of an event's time.
+            // A rule with `time_left` may start to match later.
             let Some(deadline) = handled.deadline() else { return vec![] };
             let match_input = match_input(handled, Duration::ZERO);
             let rules = setup.rules.iter().filter(|rule| rule.matches.covers_ignoring_time(&match_input));
@@ -71,15 +71,15 @@ pub(super) fn due(handled: &TrackedEvent, setup: &Setup) -> Vec<Duration> {
 }
 
 impl Turn<'_> {
-    /// Goes on with every event until nothing changes.
+    /// Advances all events until no event changes.
     pub(super) fn settle(&mut self) {
         if self.state.resting_until.is_some_and(|until| self.now.tick < until) {
             return;
         }
         self.state.resting_until = None;
         let order = self.by_urgency();
-        // What is put back depends on what keeps the VM out, so that is found out first. Both go through all events before
-        // they begin again: with a thousand of them, to begin again after each would take seconds.
+        // Restores depend on which events keep the VM out of service, so preparations go first. Each pass visits all
+        // events before it repeats: restarting after each change would take seconds for a thousand events.
         while self.advance_all(&order) || self.advance_restores(&order) {}
         let is_done = |handled: &TrackedEvent| matches!(handled.phase(), Some(Phase::Done) | None);
         self.state.events.retain(|handled| handled.is_listed() || !is_done(handled));
@@ -95,7 +95,7 @@ impl Turn<'_> {
         has_moved
     }
 
-    /// Stops where an event starts over: it may keep out the VM that others would put back.
+    /// Stops when an event starts over: it may keep the VM out of service that other events would restore.
     fn advance_restores(&mut self, order: &[usize]) -> bool {
         let mut has_moved = false;
         for &index in order {
@@ -112,7 +112,7 @@ impl Turn<'_> {
         has_moved
     }
 
-    /// This VM's own events first, and of those the one that begins first.
+    /// This VM's own events first, then by deadline.
     fn by_urgency(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.state.events.len()).collect();
         order.sort_by_key(|&index| {
@@ -122,7 +122,7 @@ impl Turn<'_> {
         order
     }
 
-    /// Goes one step on with an event; false if there is nothing to do.
+    /// Advances an event by one transition; false if it waits.
     fn advance(&mut self, index: usize) -> bool {
         match self.state.events[index].phase() {
             None => self.match_rule(index),
@@ -132,7 +132,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Goes one step on with putting the VM back after an event; false if there is nothing to do.
+    /// Advances the restore of an event by one transition; false if it waits.
     fn advance_restore(&mut self, index: usize) -> bool {
         match self.state.events[index].phase() {
             Some(Phase::Over { waits: RestoreWait::Stopping(_), .. }) => false,
@@ -156,7 +156,7 @@ impl Turn<'_> {
         true
     }
 
-    /// There is no reason for the rule any more: a step that runs is stopped, and what was begun is undone.
+    /// The rule no longer applies: stops a running step and undoes preparations.
     pub(super) fn lapse(&mut self, index: usize, next: AfterRestore) {
         let handled = &mut self.state.events[index];
         if !handled.has_undo() {
@@ -178,7 +178,7 @@ impl Turn<'_> {
             return true;
         }
         if handled.boot == Boot::Heard && handled.is_started() {
-            // It is what was prepared for that has happened, prepared or not.
+            // The event has started; preparation ends, complete or not.
             self.ready(index, undo);
             return true;
         }
@@ -199,10 +199,10 @@ impl Turn<'_> {
             }
             return true;
         }
-        // An event may begin later than it might. Once its time has come, what was not done yet is done all the same.
+        // The platform may start an event later than NotBefore. Steps not done by then still run, without a bound.
         let late = handled.deadline().is_some_and(|deadline| deadline <= now.saturating_add(RESERVE));
         match time_for_step(handled, now).filter(|_| !late) {
-            Some(Duration::ZERO) => self.out_of_time(index, "what time there is, is kept for later steps"),
+            Some(Duration::ZERO) => self.out_of_time(index, "the remaining time is reserved for later steps"),
             left => {
                 let budget_bound = left.map_or(Bound::Open, |left| Bound::Until(now.saturating_add(left)));
                 let bound = if late { Bound::Passed } else { budget_bound };
@@ -212,7 +212,7 @@ impl Turn<'_> {
         true
     }
 
-    /// A step that runs has less time than it was given, because NotBefore is nearer than it was: it is stopped then.
+    /// Stops a running step when NotBefore has moved closer than its budget.
     fn cut_short(&mut self, index: usize, mut progress: Progress, undo: Undo) -> bool {
         let now = self.now.tick;
         let StepState::Running(run) = progress.doing else { return false };
@@ -231,7 +231,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Begins an attempt that has so much time, or all it may want.
+    /// Starts an attempt with the budget `left`; None is unbounded.
     fn begin(&mut self, index: usize, mut progress: Progress, left: Option<Duration>) {
         let run = RunId(self.state.next_run);
         self.state.next_run = self.state.next_run.saturating_add(1);
@@ -298,7 +298,7 @@ impl Turn<'_> {
 
     fn begin_restore(&mut self, index: usize, next: AfterRestore) -> bool {
         if !self.state.events[index].is_over() {
-            // It is there again before anything was put back.
+            // The event is back before its restore began.
             self.set(index, Phase::Preparing { progress: Progress::at(0), undo: Undo::Owed });
             return true;
         }
@@ -315,8 +315,8 @@ impl Turn<'_> {
         false
     }
 
-    /// The event that has to be over, or put back, before this one is put back. What was taken out last is put back
-    /// first, as one would by hand; events that do not keep the VM out of service stand in nobody's way.
+    /// The event that must be over or restored before this one. Restores run in reverse order of preparation (LIFO).
+    /// Events that do not drain the VM block none.
     fn restore_blocker(&self, index: usize) -> Option<usize> {
         if !self.state.events[index].is_draining() {
             return None;
@@ -329,8 +329,8 @@ impl Turn<'_> {
         (0..self.state.events.len()).find(|other| stands_in_the_way(*other))
     }
 
-    /// Whether the step that is due has to wait because as many run as may: it begins when one of them ends. This VM's own
-    /// events do not wait for those of others.
+    /// Whether the step must wait because [`RUNNING_MAX`] steps run. This VM's own events do not wait for steps of
+    /// other VMs' events.
     fn must_wait(&self, index: usize) -> bool {
         let mine = self.state.events[index].mine;
         let counts = |handled: &&TrackedEvent| handled.running().is_some() && (handled.mine || !mine);
@@ -338,7 +338,7 @@ impl Turn<'_> {
         self.state.events[index].step().is_some() && running >= RUNNING_MAX
     }
 
-    /// Whether a step runs that puts this VM back into the service that this event takes it out of. It has been told to stop.
+    /// Whether a restore step still runs that would undo this event's drain. It has been asked to stop.
     fn is_restoring(&self, index: usize) -> bool {
         let stopping = |handled: &TrackedEvent| {
             matches!(
@@ -357,7 +357,7 @@ impl Turn<'_> {
         let handled = &self.state.events[index];
         let interrupted = !handled.is_over() || self.restore_blocker(index).is_some();
         match progress.doing {
-            // The event is there again, or another takes the VM out: that is more urgent than putting it back.
+            // The event is back, or another event drains the VM: that takes precedence over the restore.
             StepState::Running(run) if interrupted => {
                 self.set(index, Phase::Over { waits: RestoreWait::Stopping(run), next });
                 self.actions.push(Action::Stop(run));

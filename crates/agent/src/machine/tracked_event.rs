@@ -1,4 +1,4 @@
-//! One event that the agent knows of, and how far it has come with it.
+//! State of one tracked event: a small state machine.
 //!
 //! ```text
 //!               a rule matches            steps done           gone
@@ -7,14 +7,16 @@
 //!                                   └────────── gone (cancelled) ───────┘
 //! ```
 //!
-//! Each state carries what only it needs: there is no event that is over with nothing to undo, and none that is ready and
-//! not prepared. Three things are independent of each other: where the event is ([`Presence`]), whether
-//! the VM has booted meanwhile ([`Boot`]), and how far the agent has come by the event's rule ([`Course`]).
+//! Each state carries only the data it needs, so invalid combinations cannot be expressed: an event that is over
+//! always has something to undo, and a ready one is prepared. Three aspects are independent: the event's presence in
+//! the document ([`Presence`]), whether the VM has booted ([`Boot`]), and progress by the event's rule ([`Course`]).
 //!
-//! Nothing goes back but where it is a new beginning: an event that is there again after it was gone, or this VM's again after it
-//! was taken from it; one that was other VMs' and is now this one's, so that another rule is for it; one that still waits when
-//! the VM has booted, which started again all that had been stopped; what failed, when an administrator has seen to it; and
-//! putting back, when another event takes the VM out meanwhile.
+//! Progress moves backwards only if the event starts over:
+//! - it was gone, or no longer this VM's, and is back;
+//! - it was for other VMs and is now for this one, so another rule applies;
+//! - it still waits after the VM booted, which restarted the stopped services;
+//! - a failed step is retried after a reload or a restart;
+//! - another event drains the VM during the restore.
 
 use std::time::Duration;
 
@@ -25,206 +27,192 @@ use serde::{Deserialize, Serialize};
 use super::io::{RunId, Stage};
 use crate::rules::{ResourceMatch, Restore, Rule, Step};
 
-/// An event, and how far the agent has come with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedEvent {
-    /// As it was last seen. It never goes back from started.
+    /// As last seen. Its status never goes back from started.
     pub event: Event,
     /// Whether this VM is among its resources.
     pub mine: bool,
-    /// When it was first seen, by the wall clock.
     pub seen_at: Timestamp,
-    /// Where it is, by the last document that speaks of it.
+    /// By the last document whose version covers this type of event.
     pub presence: Presence,
-    /// Whether the VM has booted since the event was last seen to wait.
+    /// Whether the VM has booted since the event was last seen waiting.
     pub boot: Boot,
-    /// What is done about it. None if no rule is for it, or none yet.
+    /// None if no rule matches, or none yet.
     pub course: Option<Course>,
 }
 
-/// Where an event is, by the last document that speaks of it.
+/// Presence of an event in the last document whose version covers its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// It is listed and has not started. `deadline` is the tick of NotBefore; none where there is no such
-    /// time.
+    /// Listed and not started. `deadline` is the tick of NotBefore; None if the event has none.
     Waiting { deadline: Option<Duration> },
-    /// It is listed and has started.
+    /// Listed and started.
     Started(Start),
-    /// It is no longer listed.
+    /// No longer listed.
     Gone(End),
 }
 
-/// Whether the platform stands by a start.
+/// Whether later documents agree with the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// It has not said otherwise.
     Said,
-    /// It has shown the event as scheduled since. That was told, once, and is not believed.
+    /// A later document shows the event as scheduled. Reported once; the event still counts as started.
     TakenBack,
 }
 
-/// How an event ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// It was cancelled, as far as can be told: gone unstarted, unapproved, and before its time.
+    /// Presumably cancelled: gone unstarted, unapproved and before its deadline.
     Cancelled,
-    /// It has happened, as far as can be told.
+    /// Presumably it happened.
     Happened,
 }
 
-/// Whether the VM has booted since an event was last seen to wait.
+/// Whether the VM has booted since the event was last seen waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Boot {
-    /// It has not.
     None,
-    /// It has, and no document has spoken of the event since: no step before it is begun until one does.
+    /// Booted, and no document has covered the event since: no preparation starts until one does.
     Unheard,
-    /// The same, and the event has begun again since, so that it is not what the VM booted for.
+    /// Like [`Boot::Unheard`], but the event started over since, so it did not cause the boot.
     UnheardAgain,
-    /// It has, and the event has started: that is most likely what the VM booted for.
+    /// Booted, and the event has started: it most likely caused the boot.
     Heard,
 }
 
-/// What is done about an event.
+/// How the agent handles an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Course {
-    /// The event's rule, as it was when it matched, or when a step of it was last tried again after a reload.
+    /// Copy of the rule, taken when it matched or when a step was last retried after a reload.
     pub rule: Rule,
-    /// How far the agent has come by it.
     pub phase: Phase,
-    /// What has become of the approval.
     pub approval: Approval,
 }
 
-/// How far the agent has come with an event by its rule.
+/// Progress by the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// The steps before it are run.
+    /// The steps before the event run.
     Preparing { progress: Progress, undo: Undo },
-    /// There is nothing more to do until it is over, but for its approval.
+    /// Prepared; waits for the event, apart from the approval.
     Ready { undo: Undo },
-    /// A step that had to be done was not. Nothing more is done until the event is over, or the step is tried
-    /// again. `step` is the first such step, from 0.
+    /// A required step failed. Nothing runs until the event is over or the step is retried. `step` is the index of
+    /// the first such step.
     Withheld { step: usize, undo: Undo },
-    /// There is no reason for the rule any more, and the VM is to be put back. `waits` is what has to end
-    /// before that.
+    /// The rule no longer applies and the VM is to be restored, once `waits` allows it.
     Over { waits: RestoreWait, next: AfterRestore },
-    /// The steps after it are run.
+    /// The steps after the event run.
     Restoring { progress: Progress, next: AfterRestore },
-    /// All is done; the event is forgotten when it is no longer listed.
+    /// Finished; the event is dropped when it is no longer listed.
     Done,
 }
 
-/// Whether there is something to undo by the steps after an event.
+/// Whether the steps after an event have something to undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undo {
-    /// No step before it was ever begun.
+    /// No step before the event was ever started.
     Nothing,
-    /// One was, or its rule has none before and some after.
+    /// A step was started, or the rule has only steps after the event.
     Owed,
 }
 
-/// What has to end before a VM is put back.
+/// What delays a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreWait {
-    /// Nothing that is known of.
     Nothing,
-    /// A step that was told to stop.
+    /// A step that was asked to stop.
     Stopping(RunId),
-    /// Another event, and that was told.
+    /// Another event; already reported.
     Held,
 }
 
-/// What comes after a VM was put back.
+/// What follows a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterRestore {
-    /// Nothing: the event is done with.
     Done,
-    /// Another rule: the event has become this VM's, and the one that is undone was for other VMs' events.
+    /// Match another rule: the event has become this VM's, and the undone rule was for other VMs' events.
     AnotherRule,
 }
 
-/// Where in a list of steps.
+/// Position in a list of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Which step, from 0.
+    /// Index of the step.
     pub step: usize,
-    /// Which attempt at it, from 1.
+    /// Attempt at the step, from 1.
     pub attempt: u32,
-    /// Whether it runs.
     pub doing: StepState,
-    /// Until when it may run because of NotBefore.
+    /// Limit set by NotBefore.
     pub bound: Bound,
-    /// The first step, from 0, that was to be done and was not. Before an event that is one that may not fail, and for
-    /// which there was no time; after it, any that has failed.
+    /// Index of the first step that was required and not done. Before an event: one with `on_failure = "withhold"`
+    /// that NotBefore left no time for. After it: any that failed.
     pub flaw: Option<usize>,
 }
 
-/// Whether a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepState {
-    /// Not yet: it is begun at this tick.
+    /// Starts at this tick.
     Due(Duration),
-    /// It does.
     Running(RunId),
-    /// It has failed, and nothing goes on until it is tried again. Only when putting back.
+    /// Failed; nothing continues until it is retried. Only during a restore.
     Halted,
 }
 
-/// Until when a step that runs may, because of NotBefore.
+/// Limit of a running step set by NotBefore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// NotBefore was not known when it was begun.
+    /// NotBefore was unknown when the step started.
     Open,
-    /// Whoever runs it ends it at this tick.
+    /// The runner stops it at this tick.
     Until(Duration),
-    /// NotBefore has no more say: the step was begun after it, or it has been told to stop.
+    /// No limit any more: the step started after NotBefore, or it has been asked to stop.
     Passed,
 }
 
-/// What has become of an event's approval.
+/// State of an event's approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approval {
-    /// It is not yet time.
+    /// Preparation is not complete.
     Undecided,
-    /// It is to be sent at the tick `due`. It was sent in vain so often.
+    /// To be sent at the tick `due`. `failures` counts attempts so far.
     Wanted { failures: u32, due: Duration },
-    /// It is under way. It was sent in vain so often before.
+    /// Being sent. `failures` counts earlier attempts.
     Sent { failures: u32 },
-    /// The platform has taken it.
+    /// Accepted by the platform.
     Given,
-    /// There is nothing to approve any more.
+    /// No longer needed.
     Moot,
-    /// This agent does not approve: it is for another VM to, or for nobody. That may change with the event.
+    /// Not approved by this agent: another VM or the operator approves. May change with the event.
     NotMine { reason: String },
-    /// This agent does not approve: it is not ready for the event.
+    /// Not approved, because this VM is not ready for the event.
     Withheld { reason: String },
 }
 
 impl Progress {
-    /// At the first attempt of a step that is due at once.
+    /// First attempt at a step, due at once.
     pub(super) fn at(step: usize) -> Progress {
         Progress { step, attempt: 1, doing: StepState::Due(Duration::ZERO), bound: Bound::Open, flaw: None }
     }
 
-    /// At the first attempt of the step after this one, which may have failed.
+    /// First attempt at the next step. `is_flawed`: the current one failed.
     pub(super) fn next(self, is_flawed: bool) -> Progress {
         let flaw = self.flaw.or(is_flawed.then_some(self.step));
         Progress { flaw, ..Progress::at(self.step.saturating_add(1)) }
     }
 
-    /// Whether the last attempt at the step has failed, for good or until the next.
+    /// Whether the last attempt at the step failed, for good or until a retry.
     pub(super) fn has_failed(&self) -> bool {
         match self.doing {
             StepState::Halted => true,
@@ -235,7 +223,6 @@ impl Progress {
 }
 
 impl Phase {
-    /// Where in a list of steps it is.
     pub(super) fn progress(&mut self) -> Option<&mut Progress> {
         match self {
             Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => Some(progress),
@@ -245,7 +232,7 @@ impl Phase {
 }
 
 impl Boot {
-    /// Whether a document has spoken of the event since the last boot.
+    /// Whether a document has covered the event since the last boot.
     pub fn is_confirmed(self) -> bool {
         match self {
             Boot::None | Boot::Heard => true,
@@ -253,7 +240,7 @@ impl Boot {
         }
     }
 
-    /// Whether the VM may have booted because of the event.
+    /// Whether the event may have caused the boot.
     pub(super) fn may_be_caused_by_event(self) -> bool {
         match self {
             Boot::Unheard | Boot::Heard => true,
@@ -261,33 +248,32 @@ impl Boot {
         }
     }
 
-    /// A document speaks of the event. One that still waits is not what the VM booted for.
+    /// A document covers the event. One that still waits did not cause the boot.
     pub(super) fn confirmed(self, has_started: bool) -> Boot {
         if has_started && self.may_be_caused_by_event() { Boot::Heard } else { Boot::None }
     }
 
-    /// The event begins again.
+    /// The event starts over.
     fn for_next_start(self) -> Boot {
         if self.is_confirmed() { Boot::None } else { Boot::UnheardAgain }
     }
 }
 
 impl Course {
-    /// At the first of the steps before the event.
+    /// Starts at the first step before the event.
     pub(super) fn begin(rule: Rule) -> Course {
         let phase = Phase::Preparing { progress: Progress::at(0), undo: Undo::Nothing };
         Course { rule, phase, approval: Approval::Undecided }
     }
 
-    /// Has nothing more to do until the event is over. What there is to do after an event that has nothing before it is no
-    /// undoing, and is done whatever was begun.
+    /// Marks the preparation complete. A rule without steps before the event still owes its steps after it.
     pub(super) fn set_ready(&mut self, undo: Undo) {
         let has_only_after = self.rule.before.is_empty() && !self.rule.after.is_empty();
         self.phase = Phase::Ready { undo: if has_only_after { Undo::Owed } else { undo } };
     }
 
-    /// Takes the rule over as it is written now, if it still is, and goes on with the first step that has not been dealt with:
-    /// the one that failed, one that was put above it, or the next where it is gone.
+    /// Applies the reloaded rule, if it still exists, and continues at the first step not yet handled. That is the
+    /// failed step, one inserted above it, or its successor if it was removed.
     pub(super) fn apply_rules(&mut self, rules: &[Rule]) -> StepAfterReload {
         let Some(rule) = rules.iter().find(|rule| rule.name == self.rule.name) else {
             return StepAfterReload::Same;
@@ -316,28 +302,27 @@ impl Course {
     }
 }
 
-/// Which step comes next by a rule that was corrected.
+/// Which step is next after a reload.
 pub(super) enum StepAfterReload {
-    /// The one that failed.
+    /// The step that failed.
     Same,
-    /// Another, before that one.
+    /// A step inserted before the failed one.
     Another,
-    /// Another, because the rule has the one of this name no more.
+    /// The successor: the rule no longer has the failed step, of this name.
     Dropped(String),
 }
 
 impl TrackedEvent {
-    /// The event's rule.
     pub fn rule(&self) -> Option<&Rule> {
         self.course.as_ref().map(|course| &course.rule)
     }
 
-    /// How far the agent has come by it.
+    /// Progress by its rule.
     pub fn phase(&self) -> Option<Phase> {
         self.course.as_ref().map(|course| course.phase)
     }
 
-    /// The same in a word.
+    /// The phase as a word for logs and status.
     pub fn phase_name(&self) -> &'static str {
         match self.phase() {
             None => "unmatched",
@@ -351,7 +336,7 @@ impl TrackedEvent {
         }
     }
 
-    /// Whether a step after it has kept the VM from being put back.
+    /// Whether a failed step keeps the VM from being restored.
     pub fn is_stranded(&self) -> bool {
         matches!(
             self.phase(),
@@ -359,12 +344,11 @@ impl TrackedEvent {
         )
     }
 
-    /// What has become of its approval.
     pub fn approval(&self) -> &Approval {
         self.course.as_ref().map_or(&Approval::Undecided, |course| &course.approval)
     }
 
-    /// Whether the event is in the last document that speaks of it.
+    /// Whether the last document that covers the event lists it.
     pub fn is_listed(&self) -> bool {
         match self.presence {
             Presence::Waiting { .. } | Presence::Started(_) => true,
@@ -372,12 +356,12 @@ impl TrackedEvent {
         }
     }
 
-    /// Whether it is listed, and has started.
+    /// Whether it is listed and has started.
     pub fn is_started(&self) -> bool {
         matches!(self.presence, Presence::Started(_))
     }
 
-    /// The tick of NotBefore, if it waits for one.
+    /// The tick of NotBefore, if the event waits for one.
     pub(super) fn deadline(&self) -> Option<Duration> {
         match self.presence {
             Presence::Waiting { deadline } => deadline,
@@ -385,7 +369,7 @@ impl TrackedEvent {
         }
     }
 
-    /// Whether the event will not happen to this VM: it was cancelled, or is other VMs' now.
+    /// Whether the event will not happen to this VM: it was cancelled, or is now for other VMs only.
     pub(super) fn is_cancelled(&self) -> bool {
         match self.presence {
             Presence::Waiting { .. } | Presence::Started(_) => self.is_reassigned(),
@@ -393,23 +377,23 @@ impl TrackedEvent {
         }
     }
 
-    /// Whether this VM is as ready for the event as its rule wants. For one that is other VMs' now it need not be.
+    /// Whether this VM is as ready as the rule requires. Always true if the event is now for other VMs only.
     pub(super) fn is_prepared(&self) -> bool {
         self.is_reassigned() || matches!(self.phase(), Some(Phase::Ready { .. }))
     }
 
-    /// Whether this VM should get no new work because of it.
+    /// Whether this VM should get no new work because of the event.
     pub fn is_draining(&self) -> bool {
         let wanted = self.rule().is_some_and(|rule| rule.drain) && (self.mine || self.is_reassigned());
         wanted && self.phase() != Some(Phase::Done)
     }
 
-    /// Whether the VM is out of service for it, or soon will be, and the event is still to come, or under way.
+    /// Whether the event drains the VM, now or soon, and is not over.
     pub(super) fn blocks_restore(&self) -> bool {
         self.is_draining() && !self.is_over()
     }
 
-    /// Whether there is something to undo when it is over.
+    /// Whether a restore is needed when it is over.
     pub(super) fn has_undo(&self) -> bool {
         match self.phase() {
             Some(Phase::Preparing { undo, .. } | Phase::Ready { undo } | Phase::Withheld { undo, .. }) => {
@@ -420,12 +404,12 @@ impl TrackedEvent {
         }
     }
 
-    /// Whether the event is now for other VMs only, though it was this one's when its rule matched.
+    /// Whether the event was this VM's when its rule matched and is now for other VMs only.
     pub(super) fn is_reassigned(&self) -> bool {
         !self.mine && self.rule().is_some_and(|rule| rule.matches.resources == ResourceMatch::Mine)
     }
 
-    /// Whether there is no reason for its rule any more: it is gone, or no longer for this VM, or another rule is for it.
+    /// Whether the rule no longer applies: the event is gone, reassigned, or matched by another rule.
     pub(super) fn has_lapsed(&self) -> bool {
         let is_replaced = matches!(
             self.phase(),
@@ -437,14 +421,14 @@ impl TrackedEvent {
         !self.is_listed() || self.is_reassigned() || is_replaced
     }
 
-    /// Whether the VM may be put back: there is no reason for its rule, or it was this boot that it was about, if that is
-    /// enough.
+    /// Whether the VM may be restored: the rule has lapsed, or has `restore = "booted"` and this boot was the
+    /// event's.
     pub(super) fn is_over(&self) -> bool {
         let enough = self.rule().is_some_and(|rule| rule.restore == Restore::Booted);
         self.has_lapsed() || enough && self.boot.may_be_caused_by_event() && self.is_started()
     }
 
-    /// Begins again with an event that was over: by the same rule, if there is something to undo by it.
+    /// Starts over with an event that was over; by the same rule if that has something to undo.
     pub(super) fn begin_again(&mut self) {
         self.boot = self.boot.for_next_start();
         self.course.take_if(|course| course.phase == Phase::Done);
@@ -453,7 +437,7 @@ impl TrackedEvent {
         }
     }
 
-    /// Takes leave of its rule, with nothing left to undo by it.
+    /// Drops the rule; nothing is left to undo.
     pub(super) fn finish(&mut self, next: AfterRestore) {
         if let Some(course) = &mut self.course {
             course.phase = Phase::Done;
@@ -464,7 +448,7 @@ impl TrackedEvent {
         }
     }
 
-    /// The step that runs or comes next, and of which list.
+    /// The running or next step and its list.
     pub fn step(&self) -> Option<(Stage, &Step)> {
         let course = self.course.as_ref()?;
         let (stage, step) = match course.phase {
@@ -475,7 +459,7 @@ impl TrackedEvent {
         Some((stage, course.rule.steps(stage).get(step)?))
     }
 
-    /// The attempt that runs.
+    /// The running attempt.
     pub(super) fn running(&self) -> Option<RunId> {
         match self.phase()? {
             Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => match progress.doing {

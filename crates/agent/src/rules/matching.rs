@@ -1,4 +1,4 @@
-//! Which rule an event is for.
+//! Rule matching: the first rule whose conditions hold.
 
 use std::time::Duration;
 
@@ -6,33 +6,31 @@ use notbefore_client::document::{EventKind, EventSource};
 
 use super::{DurationMatch, DurationRange, Match, ResourceMatch, Rule};
 
-/// What rules look at in an event.
+/// The properties of an event that rules match on.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchInput<'a> {
-    /// What it does.
     pub kind: &'a EventKind,
-    /// Who asked for it, if the platform says.
+    /// None if the platform does not report it.
     pub source: Option<&'a EventSource>,
     /// Whether this VM is among its resources.
     pub mine: bool,
-    /// How long it is expected to last, if anybody knows.
+    /// None if unknown.
     pub duration: Option<Duration>,
-    /// How long it is until NotBefore.
+    /// Until NotBefore.
     pub time_left: Duration,
 }
 
-/// The first rule that matches.
 pub fn first<'r>(rules: &'r [Rule], match_input: &MatchInput<'_>) -> Option<&'r Rule> {
     rules.iter().find(|rule| rule.matches.covers(match_input))
 }
 
 impl Match {
-    /// Whether this is an event that the rule is for.
+    /// Whether the rule matches the event.
     pub fn covers(&self, match_input: &MatchInput<'_>) -> bool {
         self.covers_ignoring_time(match_input) && self.time_left.holds(match_input.time_left)
     }
 
-    /// Whether it is, or will be when its time has come.
+    /// Like [`Match::covers`], but without `time_left`: whether the rule matches now or may later.
     pub fn covers_ignoring_time(&self, match_input: &MatchInput<'_>) -> bool {
         let kind = self.kinds.is_empty() || self.kinds.contains(match_input.kind);
         let source =
@@ -47,14 +45,13 @@ impl Match {
 }
 
 impl DurationRange {
-    /// Whether this lies within the bounds.
     pub fn holds(&self, length: Duration) -> bool {
         self.at_least.is_none_or(|least| length >= least) && self.at_most.is_none_or(|most| length <= most)
     }
 }
 
 impl DurationMatch {
-    /// Whether an expected duration is what the rule wants.
+    /// Whether an expected duration, or an unknown one, matches.
     pub fn holds(&self, duration: Option<Duration>) -> bool {
         duration.map_or(self.unknown, |duration| self.within.holds(duration))
     }

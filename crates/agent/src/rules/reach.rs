@@ -1,8 +1,8 @@
-//! Rules that can never match: those that contradict themselves, and those behind others that take everything first.
+//! Unreachable rules: those that contradict themselves, and those shadowed by earlier rules.
 //!
-//! What a rule looks at is few words and two lengths of time, and lengths only matter on either side of a bound that
-//! some rule names. So there is a handful of events that stand for all that a rule is for; each of them is shown to
-//! the rules before it, and a rule of which none is left can never match. The search ends with the first that is left.
+//! Algorithm: enumerate representative events (boundary values). Rules test a few words and two durations, and a
+//! duration matters only at, just below or just above a bound that some rule names. A rule is reachable if one
+//! representative of its events matches no earlier rule. The search stops at the first such event.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,33 +12,32 @@ use notbefore_client::document::{EventKind, EventSource};
 use super::matching::MatchInput;
 use super::{DurationRange, Rule};
 
-/// The finest step that a bound can make a difference at.
+/// Smallest difference between two durations.
 const GRAIN: Duration = Duration::from_nanos(1);
 
-/// Why a rule can never match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
-    /// No event could.
-    #[error("the rule `{rule}` can never match: no event is all that it asks for ({why})")]
+    /// No event satisfies all conditions.
+    #[error("the rule `{rule}` can never match: its conditions contradict each other ({why})")]
     Contradiction { rule: String, why: &'static str },
-    /// Other rules come first: those that take its events, in their order.
+    /// Earlier rules match all its events; `before` lists them.
     #[error(
-        "the rule `{rule}` can never match: the first that matches counts, and everything it is for is taken by {before}; \
+        "the rule `{rule}` can never match: the first match applies, and all its events are taken by {before}; \
          put it before them, or narrow them"
     )]
     Shadowed { rule: String, before: String },
 }
 
-/// How many events are looked at for one rule. Only rules that are made for it need more; they are believed.
+/// Most representatives tried for one rule. Only contrived rules need more; they count as reachable.
 const MATCH_INPUTS_MAX: usize = 20_000;
 
-/// The rules that can never match, in their order.
+/// The rules that can never match, in order.
 pub fn unreachable(rules: &[Rule]) -> Vec<Unreachable> {
     let reached = rules.iter().enumerate().map(|(place, rule)| reach(rule, &rules[..place]));
     reached.filter_map(Result::err).collect()
 }
 
-/// Whether there is an event that this rule is the first to match.
+/// Whether some event matches this rule and no earlier one.
 fn reach(rule: &Rule, before: &[Rule]) -> Result<(), Unreachable> {
     let mut takers = BTreeSet::new();
     let mut looked_at = 0;
@@ -74,10 +73,10 @@ fn contradiction(rule: &Rule) -> &'static str {
     }
 }
 
-/// Shows one event of every sort that a rule is for and that it and those before it can tell apart, until one is `wanted`.
+/// Enumerates one representative of every class of events that these rules distinguish, until `wanted` accepts one.
 fn any_match_input(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(MatchInput<'_>) -> bool) -> bool {
     let rules = || before.iter().chain([rule]);
-    // What no rule names stands for all that nobody knows yet.
+    // A type that no rule names represents all unknown types.
     let other = EventKind::Other(String::new());
     let kinds: BTreeSet<&EventKind> = match rule.matches.kinds.is_empty() {
         true => {
@@ -107,7 +106,7 @@ fn any_match_input(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(MatchInp
     })
 }
 
-/// A length on every bound, and on either side of it.
+/// Each bound, and the values just below and above it.
 fn either_side<'a>(withins: impl Iterator<Item = &'a DurationRange>) -> BTreeSet<Duration> {
     let bounds = withins.flat_map(|within| [within.at_least, within.at_most]).flatten();
     bounds
@@ -212,7 +211,7 @@ mod tests {
             })
             .collect();
         assert_eq!(unreachable(&rules), []);
-        // The other way round every one but the first is taken by the first, and every event has to be looked at.
+        // In reverse, the first rule shadows all others, and every representative is tried.
         let all = Match { resources: ResourceMatch::Any, ..Match::default() };
         let rules: Vec<Rule> = [rule("all", all)].into_iter().chain(rules).take(most as usize).collect();
         assert!(unreachable(&rules).len() < rules.len());

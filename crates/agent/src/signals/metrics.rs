@@ -1,4 +1,4 @@
-//! What `/metrics` says: aggregates, in the text form that Prometheus reads. The registry is made once.
+//! `/metrics`: counters, gauges and a histogram in Prometheus text format.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -16,10 +16,9 @@ use crate::machine::io::{ApprovalAnswer, Fact, FactKind, Stage};
 
 type Labels = Vec<(&'static str, String)>;
 
-/// From a quick script to a drain that takes all of a quarter of an hour's notice.
+/// Buckets from a quick script to a drain that takes all of a 15-minute notice.
 const STEP_SECONDS: [f64; 9] = [0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0];
 
-/// What is counted, and the registry that makes a page of it.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -27,7 +26,7 @@ pub struct Metrics {
     facts: Family<Labels, Counter>,
     events: Family<Labels, Counter>,
     steps: Family<Labels, Counter>,
-    /// Registered with the first step.
+    /// Registered with the first step, so that no empty histogram is shown.
     step_seconds: Option<Histogram>,
     approvals: Family<Labels, Counter>,
     journal_failures: Counter,
@@ -38,7 +37,7 @@ pub struct Metrics {
     last_answer_age: Option<Gauge<f64, AtomicU64>>,
 }
 
-/// A metric that the registry knows.
+/// Registers a metric.
 fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -49,20 +48,19 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("notbefore_agent");
         let mut counters = |name, help| registered::<Family<Labels, Counter>>(&mut registry, name, help);
-        let polls = counters("polls", "Polls, by what came of them");
+        let polls = counters("polls", "Polls, by result");
         let events = counters(
             "events_seen",
             "Events that appeared, by type and whether this VM is one of their resources",
         );
-        let facts = counters("facts", "What happened to events, by what that was");
-        // What somebody wants to be woken by is counted from nought on: a first one that has no zero before it is no rise.
+        let facts = counters("facts", "Facts about events, by kind");
+        // Start at zero: alerts on `increase()` miss a first value without a zero before it.
         for what in fact_text::ALARMS {
             drop(facts.get_or_create(&vec![("what", what.to_owned())]));
         }
-        let steps = counters("steps", "Attempts at steps, by rule, stage and how they ended");
-        let approvals = counters("approvals", "Approvals that were sent, by what became of them");
-        let journal_failures =
-            registered(&mut registry, "journal_failures", "Times that the journal could not be written");
+        let steps = counters("steps", "Attempts at steps, by rule, stage and outcome");
+        let approvals = counters("approvals", "Approvals sent, by outcome");
+        let journal_failures = registered(&mut registry, "journal_failures", "Failed writes of the journal");
         let mut gauge = |name, help| registered(&mut registry, name, help);
         Metrics {
             polls,
@@ -73,11 +71,8 @@ impl Default for Metrics {
             approvals,
             journal_failures,
             draining: gauge("draining", "Whether this VM should get no new work"),
-            handled: gauge("events_handled", "Events that the agent knows of now"),
-            waiting: gauge(
-                "changes_waiting",
-                "Changes of events that the platform has announced faster than they are taken in",
-            ),
+            handled: gauge("events_handled", "Events that the agent tracks now"),
+            waiting: gauge("changes_waiting", "Changes of events deferred by the rate limit"),
             last_answer_age: None,
             registry,
         }
@@ -85,16 +80,14 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A poll has ended so.
     pub fn polled(&self, result: &str) {
         self.polls.get_or_create(&vec![("result", result.to_owned())]).inc();
     }
 
-    /// Something happened.
     pub fn count(&self, fact: &Fact) {
         self.facts.get_or_create(&vec![("what", fact_text::name(fact).to_owned())]).inc();
         if let FactKind::Appeared { mine, .. } = fact.kind {
-            // A platform may spell a type it has made up in as many ways as it likes, and every one would be kept.
+            // Only known types become labels: a platform could invent unlimited ones.
             let kind = Some(&fact.event.kind).filter(|kind| EventKind::KNOWN.contains(kind));
             let kind = kind.map_or("other", EventKind::as_str);
             let labels = vec![("type", kind.to_owned()), ("mine", mine.to_string())];
@@ -102,21 +95,19 @@ impl Metrics {
         }
     }
 
-    /// A step has ended so.
     pub fn ran(&mut self, rule: &str, stage: Stage, outcome: &str, took: Duration) {
         let labels = [("rule", rule), ("stage", stage.as_str()), ("outcome", outcome)];
         let labels = labels.map(|(name, value)| (name, value.to_owned())).to_vec();
         self.steps.get_or_create(&labels).inc();
         let step_seconds = self.step_seconds.get_or_insert_with(|| {
             let histogram = Histogram::new(STEP_SECONDS);
-            let help = "How long attempts at steps took";
+            let help = "Duration of attempts at steps";
             self.registry.register_with_unit("step", help, Unit::Seconds, histogram.clone());
             histogram
         });
         step_seconds.observe(took.as_secs_f64());
     }
 
-    /// An approval was answered so.
     pub fn approved(&self, answer: &ApprovalAnswer) {
         let outcome = match answer {
             ApprovalAnswer::Accepted => "accepted",
@@ -127,12 +118,10 @@ impl Metrics {
         self.approvals.get_or_create(&vec![("outcome", outcome.to_owned())]).inc();
     }
 
-    /// The journal could not be written.
     pub fn journal_failed(&self) {
         self.journal_failures.inc();
     }
 
-    /// The whole page.
     pub fn page(
         &mut self,
         silent: Option<Duration>,
@@ -145,7 +134,7 @@ impl Metrics {
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         if let Some(silent) = silent {
             let age = self.last_answer_age.get_or_insert_with(|| {
-                let (age, help) = (Gauge::default(), "Since the platform last answered");
+                let (age, help) = (Gauge::default(), "Time since the platform last answered");
                 self.registry.register_with_unit("last_answer_age", help, Unit::Seconds, Gauge::clone(&age));
                 age
             });

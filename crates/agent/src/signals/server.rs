@@ -1,7 +1,7 @@
-//! The server of the signals: plain HTTP, few connections, short heads, no bodies.
+//! HTTP server of the agent's status: few connections, small request heads, no bodies.
 //!
-//! A newcomer always gets in: when all slots are taken, the oldest connection of the source that has most goes
-//! ([`notbefore_listener::admission`]). So a load balancer is answered, however many others are connected.
+//! A new connection is always accepted: at the limit, the oldest connection of the source with most connections is
+//! closed ([`notbefore_listener::admission`]). So a load balancer gets through, however many others are connected.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,37 +28,37 @@ use tokio::net::TcpListener;
 
 use super::{Readiness, StatusBoard};
 
-/// Open connections: a load balancer or two, Prometheus, a person; and 16 of them are for loopback.
+/// Open connections: load balancers, Prometheus, a person; 16 of them are reserved for loopback.
 const CONNECTIONS_MAX: usize = 64;
-/// The largest head of a request; hyper takes no less.
+/// Largest request head; hyper's minimum.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// How long a head may take, or a connection be idle before it.
+/// Timeout for a request head, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to rest when no connection can be accepted: the limit of open files, as a rule.
+/// Pause when `accept` fails, usually at the limit of open files.
 const ACCEPT_REST: Duration = Duration::from_millis(200);
 
-/// Why there are no signals.
+/// Why the status server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen at {address} ({why}); name another address with --listen (listen = …), or \"none\"")]
 pub struct ServeError {
     address: SocketAddr,
-    /// It stands in the middle of the sentence, and is therefore no source that would be told once more.
+    /// Part of the message, so it is no `source`.
     why: io::Error,
 }
 
 impl ServeError {
-    /// Whether somebody else listens there.
+    /// Whether another process listens there.
     pub fn is_taken(&self) -> bool {
         self.why.kind() == io::ErrorKind::AddrInUse
     }
 }
 
-/// Whether the signals could be served at an address now.
+/// Checks whether the address can be bound now.
 pub fn check_address(address: SocketAddr) -> Result<(), ServeError> {
     std::net::TcpListener::bind(address).map(|_| ()).map_err(|why| ServeError { address, why })
 }
 
-/// Serves the signals until the runtime ends; answers where.
+/// Starts the server; returns its address. It runs until the runtime ends.
 pub async fn serve(address: SocketAddr, board: StatusBoard) -> Result<SocketAddr, ServeError> {
     let failed = |why| ServeError { address, why };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -68,7 +68,7 @@ pub async fn serve(address: SocketAddr, board: StatusBoard) -> Result<SocketAddr
 }
 
 async fn accept(listener: TcpListener, board: StatusBoard) {
-    // Nobody has a token here.
+    // No per-token limit: this server has no tokens.
     let limits = Limits { connections: CONNECTIONS_MAX, per_token: 0 };
     let slots = AdmissionSlots::new(limits, TokenQuotaLimits { per_token: 0, total: 0 });
     let clock = Clock::start();
@@ -89,17 +89,17 @@ async fn accept(listener: TcpListener, board: StatusBoard) {
                 %from,
                 closed,
                 limit = CONNECTIONS_MAX,
-                "too many connections to the agent's listener; closed the oldest, of the source that has most"
+                "too many connections to the status server; closed the oldest of the source with most connections"
             );
         }
-        // One whose address cannot be told is judged as if it had come by loopback.
+        // A connection of unknown address counts as loopback.
         let by_loopback = stream.local_addr().map_or(true, |at| at.ip().to_canonical().is_loopback());
         let (board, hosts) = (board.clone(), Arc::clone(&hosts));
         tokio::spawn(async move {
             let service = service_fn(move |request| {
                 let (board, hosts) = (board.clone(), Arc::clone(&hosts));
                 async move {
-                    // Requests that are sent ahead must not keep the agent from its polls.
+                    // Pipelined requests must not starve the polls.
                     tokio::task::yield_now().await;
                     let refused = wrong_host(&request, &hosts).filter(|_| by_loopback);
                     Ok::<_, Infallible>(refused.unwrap_or_else(|| answer(&request, &board)))
@@ -111,7 +111,7 @@ async fn accept(listener: TcpListener, board: StatusBoard) {
                 .max_buf_size(HEAD_BYTES_MAX)
                 .serve_connection(TokioIo::new(WriteTimeout::new(stream)), service);
             tokio::select! {
-                // A client that breaks the connection needs no further answer.
+                // A client that breaks the connection gets no response.
                 _ = connection => {}
                 () = slot.evicted() => {}
             }
@@ -119,14 +119,13 @@ async fn accept(listener: TcpListener, board: StatusBoard) {
     }
 }
 
-/// The answer to a request under a name that is not this machine's: a page in a browser sends its own name, wherever
-/// the DNS has sent it (DNS rebinding).
+/// Rejects a request whose Host header is not this machine's: protection against DNS rebinding from a browser.
 fn wrong_host<B>(request: &Request<B>, hosts: &AllowedHosts) -> Option<Response<Full<Bytes>>> {
     let given = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut given = given.chain(request.uri().authority().map(|authority| authority.as_str()));
     let host = given.find(|host| !hosts.is_allowed(host, |_| false))?;
     let words =
-        format!("the agent does not answer to the name {host:?}; call it by its address or as localhost\n");
+        format!("the agent does not answer for the host name {host:?}; use its address or localhost\n");
     Some(text(StatusCode::MISDIRECTED_REQUEST, words))
 }
 
@@ -159,7 +158,7 @@ fn readiness_response(answer: Readiness) -> Response<Full<Bytes>> {
         Readiness::Yes(words) => (StatusCode::OK, words),
         Readiness::No(words) => (StatusCode::SERVICE_UNAVAILABLE, words),
     };
-    // The platform's words are among them, and people look at these with curl.
+    // The text may contain platform data and is shown in terminals.
     text(status, printable(&words) + "\n")
 }
 
@@ -171,7 +170,7 @@ fn typed(status: StatusCode, content_type: &'static str, body: String) -> Respon
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // A cache that answers "in service" for a VM that drains would undo all of this.
+    // A cached "in service" for a draining VM would be wrong.
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

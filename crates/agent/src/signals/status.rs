@@ -1,4 +1,4 @@
-//! How the agent is, as last written by its loop.
+//! Status of the agent, shared between its loop and the status server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::metrics::Metrics;
 use crate::machine::io::{ApprovalAnswer, Fact, Stage};
 use crate::overview::Overview;
 
-/// How long ago the platform may have answered for the agent to be ready: two long polls.
+/// The agent is ready if the platform answered within this time: two long polls.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// Shared by the loop, which writes, and the server, which reads.
+/// Written by the loop, read by the server.
 #[derive(Clone, Debug)]
 pub struct StatusBoard {
     clock: Clock,
@@ -23,52 +23,46 @@ pub struct StatusBoard {
 #[derive(Debug, Default)]
 struct Inner {
     vm: Option<String>,
-    /// Whether the platform has yet to say that this is its name.
+    /// Whether the platform has yet to confirm the name.
     unsure: bool,
     endpoint: Option<String>,
     dry_run: bool,
-    /// When the platform last answered.
     answered_at: Option<Duration>,
-    /// Why it does not.
+    /// Why the platform does not answer.
     trouble: Option<String>,
-    /// Why the journal is not on disk.
+    /// Why the last journal write failed.
     journal: Option<String>,
-    /// Why the file's rules are not in force.
+    /// Why the changed configuration is not applied.
     config: Option<String>,
     events: Vec<Overview>,
-    /// How many changes wait to be taken in.
+    /// Number of deferred changes.
     waiting: usize,
     metrics: Metrics,
 }
 
-/// What `/events` answers.
+/// Body of `/events`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Events {
-    /// This VM's name, once it is known.
+    /// None until known.
     pub vm: Option<String>,
-    /// Where the platform answers, once that is known.
+    /// None until discovered.
     pub endpoint: Option<String>,
-    /// Whether steps and approvals are only told.
+    /// Steps and approvals are logged, not executed.
     pub dry_run: bool,
     /// Whether this VM should get no new work.
     pub draining: bool,
-    /// Why the agent is not ready, if it is not.
     pub not_ready: Option<String>,
-    /// What it handles.
     pub events: Vec<Overview>,
 }
 
-/// Yes, or no and why.
+/// A check's result with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Yes.
     Yes(String),
-    /// No.
     No(String),
 }
 
 impl StatusBoard {
-    /// Nothing is known yet.
     pub fn new(clock: Clock, dry_run: bool) -> StatusBoard {
         StatusBoard { clock, inner: Arc::new(Mutex::new(Inner { dry_run, ..Inner::default() })) }
     }
@@ -77,19 +71,17 @@ impl StatusBoard {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The platform was found.
     pub fn found(&self, endpoint: String) {
         self.inner().endpoint = Some(endpoint);
     }
 
-    /// What this VM goes by, and whether that is sure.
+    /// Sets this VM's name, and whether it is confirmed.
     pub fn named(&self, vm: &str, sure: bool) {
         let mut inner = self.inner();
         inner.vm = Some(vm.to_owned());
         inner.unsure = !sure;
     }
 
-    /// The platform answers.
     pub fn answered(&self, result: &'static str) {
         let now = self.clock.now().tick;
         let mut inner = self.inner();
@@ -98,14 +90,13 @@ impl StatusBoard {
         inner.metrics.polled(result);
     }
 
-    /// It does not.
     pub fn poll_failed(&self, kind: &'static str, why: String) {
         let mut inner = self.inner();
         inner.trouble = Some(why);
         inner.metrics.polled(kind);
     }
 
-    /// Whether the journal is on disk, and why not.
+    /// Sets the journal's state; None is healthy.
     pub fn journal(&self, why_not: Option<String>) {
         let mut inner = self.inner();
         if why_not.is_some() {
@@ -114,37 +105,33 @@ impl StatusBoard {
         inner.journal = why_not;
     }
 
-    /// Whether the file's rules are in force, and why not.
+    /// Sets the configuration's state; None is healthy.
     pub fn config(&self, why_not: Option<String>) {
         self.inner().config = why_not;
     }
 
-    /// What is handled now.
     pub fn handles(&self, events: Vec<Overview>) {
         self.inner().events = events;
     }
 
-    /// How many changes of events wait to be taken in.
+    /// Sets the number of deferred changes.
     pub fn waiting(&self, changes: usize) {
         self.inner().waiting = changes;
     }
 
-    /// Something happened.
     pub fn count(&self, fact: &Fact) {
         self.inner().metrics.count(fact);
     }
 
-    /// A step has ended.
     pub fn ran(&self, rule: &str, stage: Stage, outcome: &'static str, took: Duration) {
         self.inner().metrics.ran(rule, stage, outcome, took);
     }
 
-    /// An approval was answered.
     pub fn approved(&self, answer: &ApprovalAnswer) {
         self.inner().metrics.approved(answer);
     }
 
-    /// Whether the agent can do its work.
+    /// `/readyz`: whether the agent can do its work.
     pub fn ready(&self) -> Readiness {
         let now = self.clock.now().tick;
         let inner = self.inner();
@@ -154,7 +141,7 @@ impl StatusBoard {
         }
     }
 
-    /// Whether this VM may get new work.
+    /// `/drainz`: whether this VM may get new work.
     pub fn in_service(&self) -> Readiness {
         let inner = self.inner();
         let draining: Vec<String> = inner
@@ -172,7 +159,7 @@ impl StatusBoard {
         }
     }
 
-    /// All of it, for programs.
+    /// `/events`.
     pub fn events(&self) -> Events {
         let now = self.clock.now().tick;
         let inner = self.inner();
@@ -186,7 +173,7 @@ impl StatusBoard {
         }
     }
 
-    /// The page for Prometheus.
+    /// `/metrics`.
     pub fn metrics(&self) -> String {
         let now = self.clock.now().tick;
         let inner = &mut *self.inner();
@@ -210,14 +197,14 @@ impl Inner {
         if self.unsure {
             let vm = self.vm.as_deref().unwrap_or("its host name");
             reasons.push(format!(
-                "the platform has not said what this VM is called: it goes by {vm} and approves nothing until it has, or name is set"
+                "the platform has not confirmed this VM's name: the agent uses {vm} and approves nothing until it does, or until name is set"
             ));
         }
         if let Some(why) = &self.journal {
-            reasons.push(format!("the journal is not on disk: {why}"));
+            reasons.push(format!("the journal cannot be written: {why}"));
         }
         if let Some(why) = &self.config {
-            reasons.push(format!("the configuration was changed and is not in force: {why}"));
+            reasons.push(format!("the changed configuration is not applied: {why}"));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
@@ -244,7 +231,7 @@ mod tests {
         assert_eq!(
             board.ready(),
             Readiness::No(
-                "the platform has not said what this VM is called: it goes by web-0 and approves nothing until it has, or name is set"
+                "the platform has not confirmed this VM's name: the agent uses web-0 and approves nothing until it does, or until name is set"
                     .to_owned()
             )
         );
@@ -253,7 +240,10 @@ mod tests {
         board.config(Some("line 3".to_owned()));
         assert_eq!(
             board.ready(),
-            Readiness::No("the journal is not on disk: no space; the configuration was changed and is not in force: line 3".to_owned())
+            Readiness::No(
+                "the journal cannot be written: no space; the changed configuration is not applied: line 3"
+                    .to_owned()
+            )
         );
     }
 }

@@ -1,4 +1,5 @@
-//! The agent's machine, told stories and thrown at random, in a world that knows what must never happen.
+//! Tests of the agent's state machine: named scenarios and random inputs, in a simulated world that checks
+//! invariants.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,6 +1,6 @@
-//! Random lives of an agent: events that come, start, go, come back and contradict themselves, steps that end every way
-//! they can, answers that are lost, clocks that step, restarts and boots at any moment, journals that could not be
-//! written. [`World`](crate::world::World) judges every single thing that the machine does.
+//! Property test of the state machine. Random inputs: events that appear, start, vanish, return and contradict
+//! themselves; steps with every outcome; lost answers; clock steps; restarts and boots at any time; failed journal
+//! writes. [`World`](crate::world::World) checks every action.
 
 use jiff::SignedDuration;
 use notbefore_agent::machine::io::{ApprovalAnswer, Input, StepOutcome};
@@ -27,18 +27,18 @@ enum Op {
     Poll {
         tells_time: bool,
     },
-    /// An older version is all that is to be had: it does not speak of every event.
+    /// Only an older api-version is served: it does not list every type of event.
     PollOld,
-    /// The VM has another name, or is sure of one.
+    /// The VM's name changes or is confirmed.
     Named {
         other: bool,
         sure: bool,
     },
-    /// Nothing has changed but the time.
+    /// A poll without changes; only the time is new.
     Unchanged,
-    /// The platform was silent for a while, and answers.
+    /// The platform answers again after a silence.
     Back,
-    /// The rules are edited, and read again now or by the next agent.
+    /// The rules are edited, and loaded by a reload or by the next agent.
     Edit {
         edit: usize,
         reload: bool,
@@ -53,7 +53,7 @@ enum Op {
     Restart {
         boots: bool,
     },
-    /// The journal can be written from here on, or not; a restart goes on from what was written last.
+    /// Journal writes succeed from here on, or fail; a restart resumes from the last write.
     Disk {
         full: bool,
     },
@@ -112,7 +112,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn play(ops: Vec<Op>) {
     let mut world = World::new(rules_of_every_sort());
-    // With a full disk: the world as the journal has it.
+    // With a full disk: the world as of the last journal write.
     let mut written: Option<World> = None;
     let mut next_rules = None;
     for op in ops {
@@ -160,7 +160,7 @@ fn play(ops: Vec<Op>) {
 }
 
 proptest! {
-    // What fails is printed, shrunk, and becomes a story; seeds would say nothing to whoever reads them.
+    // A failure is printed in shrunk form and becomes a named scenario; a seed would not be readable.
     #![proptest_config(ProptestConfig {
         cases: 5_000,
         max_shrink_iters: 100_000,

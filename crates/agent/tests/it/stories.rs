@@ -1,4 +1,4 @@
-//! What the machine does in the cases that have a name.
+//! Named scenarios of the state machine.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn has_fact(world: &World, id: &str, what: &FactKind) -> bool {
     world.facts.contains(&(EventId::new(id), what.clone()))
 }
 
-/// A world in which an event of this VM was announced and read.
+/// A world with an announced and read event of this VM.
 fn with_event(rules: Vec<Rule>, kind: EventKind, notice: Duration) -> World {
     let mut world = World::new(rules);
     world.announce("A", kind, notice);
@@ -37,7 +37,7 @@ fn with_event(rules: Vec<Rule>, kind: EventKind, notice: Duration) -> World {
     world
 }
 
-/// The same, with both steps done and the approval taken.
+/// Like the world above, with both steps done and the approval accepted.
 fn approved(rules: Vec<Rule>, kind: EventKind) -> World {
     let mut world = with_event(rules, kind, QUARTER);
     world.end(StepOutcome::Done);

@@ -1,5 +1,5 @@
-//! A world around the machine: a platform with events, hooks that run until they are ended, approvals that wait for an
-//! answer, clocks, restarts. After everything the machine says, the world checks what must hold whatever happens.
+//! Simulated world around the machine: a platform with events, running hooks, pending approvals, clocks and restarts.
+//! After every action of the machine it checks the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,7 +26,6 @@ pub fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A step that does nothing in particular.
 pub fn step(name: &str) -> Step {
     Step {
         name: name.into(),
@@ -40,7 +39,7 @@ pub fn step(name: &str) -> Step {
     }
 }
 
-/// A rule for every event of this VM, with two steps before and one after.
+/// A rule for all events of this VM, with two steps before and one after.
 pub fn rule(name: &str) -> Rule {
     Rule {
         name: name.into(),
@@ -115,7 +114,7 @@ pub fn rules_of_every_sort() -> Vec<Rule> {
     ]
 }
 
-/// The same after somebody has edited them: as they were, with other timeouts, or with steps taken out.
+/// Edited rules: unchanged, with other timeouts, or with steps removed.
 pub fn rules_as_edited(edit: usize) -> Vec<Rule> {
     let mut rules = rules_of_every_sort();
     for rule in &mut rules {
@@ -131,21 +130,21 @@ pub fn rules_as_edited(edit: usize) -> Vec<Rule> {
     rules
 }
 
-/// What the world has seen of an event, for judging what the machine does next.
+/// What the world has recorded of an event, to check later actions.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     rule: Option<Rule>,
-    /// Which steps before it are dealt with, in the preparation that is under way.
+    /// Handled steps of the current preparation.
     dealt_with: BTreeSet<String>,
-    /// Whether a step that may not fail has, or there was no time for it.
+    /// Whether a required step failed, or had no time.
     withheld: bool,
-    /// Whether what follows such a step is not to be run.
+    /// Whether the steps after such a step must not run.
     halted: bool,
-    /// Whether it was for other VMs only when it was last seen.
+    /// Whether it was for other VMs only when last seen.
     was_others: bool,
-    /// Whether it was other VMs', and then this one's: another rule may be for it.
+    /// Whether it became this VM's after it was other VMs': another rule may apply.
     became_mine: bool,
-    /// Whether something was begun that nobody has undone.
+    /// Whether a started preparation is not undone.
     owes: bool,
     booted: bool,
 }
@@ -153,19 +152,19 @@ struct Seen {
 #[derive(Clone)]
 pub struct World {
     setup: Setup,
-    /// What the platform calls this VM, as far as the agent knows.
+    /// This VM's name as the agent knows it.
     me: String,
     pub state: State,
     pub now: Moment,
-    /// When ticks were zero, by the platform's clock.
+    /// Platform time of tick zero.
     ticks_began: Timestamp,
     boot: u32,
-    /// Whether the VM has booted, and the agent has read no document since.
+    /// Whether the VM has booted and the agent has read no document since.
     unheard_boot: bool,
     incarnation: u64,
-    /// The platform's events, with the true tick of their NotBefore.
+    /// The platform's events with the true tick of NotBefore.
     pub platform: BTreeMap<EventId, (Event, Duration)>,
-    /// The last document, with the tick of each NotBefore as far as the agent can know it.
+    /// The last document with each NotBefore as the agent can know it.
     document: Vec<(Event, Option<Duration>)>,
     pub running: BTreeMap<RunId, Run>,
     pub stopping: BTreeSet<RunId>,
@@ -211,12 +210,12 @@ impl World {
         self.platform.insert(event.id.clone(), (event, self.now.tick + notice));
     }
 
-    /// The platform's clock goes with the ticks, whatever happens to this VM's.
+    /// The platform's clock; independent of this VM's wall clock.
     pub fn platform_time(&self) -> Timestamp {
         self.ticks_began + self.now.tick
     }
 
-    /// The same as it is told: in whole seconds.
+    /// The platform's clock as reported: whole seconds.
     pub fn platform_second(&self) -> Timestamp {
         Timestamp::from_second(self.platform_time().as_second()).unwrap()
     }
@@ -242,7 +241,7 @@ impl World {
         self.platform.remove(&EventId::new(id));
     }
 
-    /// The agent polls, and reads a document.
+    /// The agent polls and reads a document.
     pub fn poll(&mut self) {
         self.poll_served_at(Some(self.platform_second()));
     }
@@ -251,7 +250,7 @@ impl World {
         self.read(served_at, EventsVersion::NEWEST);
     }
 
-    /// The agent polls, and reads a document of an older version, which says nothing of kinds that came later.
+    /// The agent polls and reads a document of an older version, which omits newer types.
     pub fn poll_at(&mut self, version: EventsVersion) {
         self.read(None, version);
     }
@@ -259,7 +258,7 @@ impl World {
     fn read(&mut self, served_at: Option<Timestamp>, version: EventsVersion) {
         self.incarnation += 1;
         let knows = served_at.is_some() || self.clock_is_right();
-        // Of an event that the version has no word for, what was read before still holds.
+        // Events that the version does not cover keep their last state.
         let told = |event: &Event| event.kind.is_shown_at(version);
         let news: Vec<_> = self.platform.values().filter(|(event, _)| told(event)).cloned().collect();
         let is_news = |event: &Event| news.iter().any(|(new, _)| new.id == event.id);
@@ -272,7 +271,7 @@ impl World {
         self.unheard_boot = false;
     }
 
-    /// Time passes, and the machine is woken when it wants to be.
+    /// Time passes; the machine gets its ticks.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now.tick + time;
         while let Some(due) = self.state.next_due(&self.setup, self.now).filter(|due| *due <= end) {
@@ -287,7 +286,7 @@ impl World {
         self.now.tick = tick;
     }
 
-    /// The VM goes by this name, and may be sure of it.
+    /// Sets this VM's name, and whether it is confirmed.
     pub fn set_name(&mut self, name: &str, sure: bool) {
         (self.setup.me, self.setup.sure) = (Identity::named(name), sure);
         self.me = name.into();
@@ -295,7 +294,7 @@ impl World {
         self.handle(Input::Named);
     }
 
-    /// Notes whose the events of the document are.
+    /// Records the owners of the document's events.
     fn note_whose(&mut self) {
         for (event, _) in &self.document {
             let mine = event.resources.contains(&self.me);
@@ -305,18 +304,18 @@ impl World {
         }
     }
 
-    /// Somebody sets this VM's wall clock.
+    /// Sets this VM's wall clock.
     pub fn step_clock(&mut self, by: SignedDuration) {
         self.now.wall = self.now.wall.checked_add(by).unwrap();
     }
 
-    /// The only step that runs.
+    /// The only running step.
     pub fn only_run(&self) -> &Run {
         assert_eq!(self.running.len(), 1, "{:?}", self.running);
         self.running.values().next().unwrap()
     }
 
-    /// The only step that runs ends.
+    /// Ends the only running step.
     pub fn end(&mut self, outcome: StepOutcome) {
         let run = self.only_run().id;
         self.end_run(run, outcome);
@@ -335,7 +334,7 @@ impl World {
         }
     }
 
-    /// The agent ends, with all that it runs, and is started again; the VM with it, if it boots.
+    /// Restarts the agent, which ends its steps; optionally reboots the VM.
     pub fn restart(&mut self, boots: bool) {
         self.boot += u32::from(boots);
         self.unheard_boot |= boots;
@@ -348,7 +347,7 @@ impl World {
         self.running.clear();
         self.stopping.clear();
         self.approving.clear();
-        // Ticks count again, the platform's clock does not.
+        // Ticks restart at zero, the platform's clock does not.
         self.ticks_began = self.platform_time();
         for (_, at) in self.platform.values_mut() {
             *at = at.saturating_sub(self.now.tick);
@@ -367,12 +366,12 @@ impl World {
         self.judge(actions);
     }
 
-    /// What the agent did since then did not come into the journal. The platform has not forgotten it.
+    /// Reverts to the last journal write. The platform keeps its state.
     pub fn forget_since(&mut self, written: &World) {
         let forgotten = std::mem::replace(self, written.clone());
         (self.now, self.ticks_began) = (forgotten.now, forgotten.ticks_began);
         self.platform = forgotten.platform;
-        // Ticks may have counted again since.
+        // Ticks may have restarted since.
         for (_, at) in &mut self.document {
             let since = |at: &mut Duration| (written.ticks_began + *at).duration_since(self.ticks_began);
             *at = at.as_mut().map(|at| Duration::try_from(since(at)).unwrap_or_default());
@@ -398,18 +397,18 @@ impl World {
         self.document.iter().map(|(event, _)| event).find(|event| event.id == *id)
     }
 
-    /// The rules are read again, and what has failed is tried again.
+    /// Reloads the rules; failed steps are retried.
     pub fn reload(&mut self, rules: Vec<Rule>) {
         self.edit(rules);
         self.handle(Input::Retry);
     }
 
-    /// Somebody edits the rules; the agent reads them when it is reloaded or restarted.
+    /// Edits the rules; the agent loads them at a reload or restart.
     pub fn edit(&mut self, rules: Vec<Rule>) {
         self.setup.rules = rules;
     }
 
-    /// A rule is another than it was only where it has become what is written.
+    /// A rule may change only to its written form.
     fn follow_corrections(&mut self) {
         for handled in self.state.events() {
             let Some(before) = self.seen.get_mut(&handled.event.id).and_then(|seen| seen.rule.as_mut())
@@ -417,7 +416,7 @@ impl World {
                 continue;
             };
             if let Some(rule) = handled.rule().filter(|rule| rule.name == before.name && *rule != before) {
-                assert!(self.setup.rules.contains(rule), "a rule that nobody wrote: {rule:?}");
+                assert!(self.setup.rules.contains(rule), "a rule that was never configured: {rule:?}");
                 *before = rule.clone();
             }
         }
@@ -455,7 +454,7 @@ impl World {
                     let later = rule.before.iter().skip_while(|step| step.name != run.step.name).skip(1);
                     let kept: Duration = later.map(|step| step.keep).sum();
                     let left = deadline.saturating_sub(self.now.tick);
-                    // Late, it is done all the same; and whoever has a wrong clock is late a second before.
+                    // A late step still runs; with a wrong clock it is late up to a second early.
                     assert!(
                         left <= RESERVE + seconds(1) || run.budget + RESERVE + kept <= left,
                         "{run:?} has only {left:?}"
@@ -473,15 +472,15 @@ impl World {
                     rule.matches.resources == ResourceMatch::Mine && !event.resources.contains(&self.me)
                 };
                 let over = listed.as_ref().is_none_or(lost);
-                assert!(over || early || seen.became_mine, "puts back what is not over: {run:?}");
-                assert!(seen.owes || rule.before.is_empty(), "undoes what nobody did: {run:?}");
+                assert!(over || early || seen.became_mine, "restores before the event is over: {run:?}");
+                assert!(seen.owes || rule.before.is_empty(), "undoes without a preparation: {run:?}");
                 for (other, theirs) in &self.seen {
                     let Some(their_rule) = &theirs.rule else { continue };
                     let mine = self.listed(other).is_some_and(|event| event.resources.contains(&self.me));
                     let over_early = their_rule.restore == Restore::Booted && theirs.booted;
                     let keeps_out = mine && their_rule.drain && theirs.owes && !over_early;
                     let held = rule.drain && run.event.resources.contains(&self.me);
-                    assert!(*other == id || !held || !keeps_out, "{run:?} although {other} keeps the VM out");
+                    assert!(*other == id || !held || !keeps_out, "{run:?} although {other} drains the VM");
                 }
             }
         }
@@ -506,7 +505,7 @@ impl World {
         match rule.approve {
             Approve::WhenDone => {}
             Approve::Leader => assert_eq!(event.leader(), Some(self.me.as_str())),
-            Approve::Never => panic!("approves what its rule says never to: {event:?}"),
+            Approve::Never => panic!("approves despite approve = never: {event:?}"),
         }
         for step in &rule.before {
             assert!(
@@ -598,7 +597,7 @@ impl World {
         self.facts.push((id, what));
     }
 
-    /// All that runs ends well, all that is approved is accepted, and time passes until nothing is due for an hour.
+    /// All steps succeed, all approvals are accepted, and time passes until nothing is due for an hour.
     fn all_goes_well(&mut self) {
         for _ in 0..10_000 {
             let due = self.state.next_due(&self.setup, self.now);
@@ -612,10 +611,10 @@ impl World {
                 return;
             }
         }
-        panic!("it never comes to rest: {:?}", self.state);
+        panic!("it never settles: {:?}", self.state);
     }
 
-    /// Everything goes well for once: then every event that this VM is ready for, and that it is to approve, is approved.
+    /// Liveness: if everything succeeds, every event that this VM is ready for and should approve is approved.
     pub fn catch_up(&mut self) {
         let me = self.me.clone();
         self.set_name(&me, true);
@@ -639,13 +638,13 @@ impl World {
         }
     }
 
-    /// Everything is over, and all that runs ends well: then nothing may be left.
+    /// Liveness: when everything is over and all steps succeed, nothing is left.
     pub fn wind_up(&mut self) {
         self.platform.clear();
         self.poll();
         self.handle(Input::Retry);
         self.all_goes_well();
-        assert_eq!(self.state.events(), [], "something is left for ever");
+        assert_eq!(self.state.events(), [], "events are left");
         assert!(!self.state.is_draining());
         let owing: Vec<&EventId> = self.seen.iter().filter(|(_, seen)| seen.owes).map(|(id, _)| id).collect();
         assert!(owing.is_empty(), "never undone: {owing:?}");

@@ -1,7 +1,7 @@
-//! The agent: what it takes at rest, how soon a hook runs, how long hooks have, and how soon the approval follows.
+//! The agent: memory and CPU at rest, latency from event to hook, time for hooks, and latency of the approval.
 //!
-//! Against an endpoint as Azure's is ([`Endpoint`]), where it has to poll, and against the service, where it may wait for
-//! news. Hooks note the time by themselves, with `date`: the shell and `date` count against the agent.
+//! Measured against a mock of Azure's endpoint ([`Endpoint`]), which it has to poll, and against the service, which
+//! supports long polls. Hooks record the time with `date`; shell and `date` count against the agent.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -23,16 +23,16 @@ use crate::report::Goal;
 use crate::service::{Rate, Service};
 use crate::usage;
 
-/// What the VM is called.
+/// Name of the VM.
 const VM: &str = "bench-0";
 
-/// How long anything may take before the benchmark gives up on it.
+/// Timeout of any single wait.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Writes the time to a file, in nanoseconds.
+/// Writes the time in nanoseconds to a file.
 const NOTE: &str = "date +%s%N >>";
 
-/// Measures it.
+/// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     at_rest(bench)?;
     at_rest_again(bench)?;
@@ -41,19 +41,19 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     preempt(bench)
 }
 
-/// An agent and the directory it works in.
+/// An agent and its working directory.
 struct Agent {
     process: Owned,
     place: PathBuf,
 }
 
 impl Agent {
-    /// Starts one that runs a shell line before every event.
+    /// Starts an agent that runs a shell line before every event.
     fn start(bench: &Bench, name: &str, vm: &str, endpoint: SocketAddr, hook: &str) -> anyhow::Result<Self> {
         Self::start_with(bench, name, vm, endpoint, hook, "")
     }
 
-    /// The same with more of a configuration.
+    /// Starts an agent with additional configuration.
     fn start_with(
         bench: &Bench,
         name: &str,
@@ -76,7 +76,7 @@ impl Agent {
         Ok(Self { process: Owned::spawn(&mut command, End::Kill)?, place })
     }
 
-    /// The times that a hook has noted in a file, once there are so many.
+    /// The times that a hook recorded in a file, once there are this many.
     fn noted(&self, file: &str, count: usize) -> anyhow::Result<Vec<Timestamp>> {
         let path = self.place.join(file);
         wait(|| {
@@ -91,14 +91,14 @@ impl Agent {
         tail(&self.place.join("log"))
     }
 
-    /// In how many lines of its log these words are.
+    /// Number of log lines with this text.
     fn has_said(&self, words: &str) -> usize {
         let log = std::fs::read_to_string(self.place.join("log")).unwrap_or_default();
         log.lines().filter(|line| line.contains(words)).count()
     }
 }
 
-/// Looks until there is something to see.
+/// Polls until a value appears.
 fn wait<T>(mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
     let until = clock::now() + PATIENCE;
     while clock::now() < until {
@@ -156,8 +156,8 @@ fn at_rest(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The memory of one that has had work: three events with a hook each, and of each an administrator told by https, whose
-/// certificate it does not trust. What it has needed for that stays with it.
+/// Memory of an agent that has worked: three events with a hook each, and a notification over HTTPS with an untrusted
+/// certificate for each. Memory that this needed stays allocated.
 fn at_rest_again(bench: &mut Bench) -> anyhow::Result<()> {
     let administrator = Administrator::start(bench)?;
     let endpoint = Endpoint::start()?;
@@ -168,7 +168,7 @@ fn at_rest_again(bench: &mut Bench) -> anyhow::Result<()> {
         let id = format!("00000000-0000-4000-a000-{round:012}");
         endpoint.show(vec![event(&id, "Freeze", clock::wall() + 15.minutes())]);
         wait(|| endpoint.approved(&id)).with_context(|| agent.log())?;
-        wait(|| (agent.has_said("the administrator was not told") >= round).then_some(()))
+        wait(|| (agent.has_said("notification failed") >= round).then_some(()))
             .with_context(|| agent.log())?;
         endpoint.show(vec![]);
     }
@@ -180,7 +180,7 @@ fn at_rest_again(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody who listens with TLS: openssl, with a certificate that vouches for itself.
+/// A TLS server: openssl with a self-signed certificate.
 struct Administrator {
     address: SocketAddr,
     _process: Owned,
@@ -217,7 +217,7 @@ fn polling(bench: &mut Bench) -> anyhow::Result<()> {
     let mut random = Random::new(7);
     let (mut to_hook, mut to_approval) = (Vec::new(), Vec::new());
     for round in 1..=if bench.quick { 15 } else { 100 } {
-        // Not in step with the polls.
+        // Not in phase with the polls.
         clock::pause(Duration::from_millis(random.below(1_000) as u64));
         let id = format!("00000000-0000-4000-8000-{round:012}");
         let shown = endpoint.show(vec![event(&id, "Freeze", clock::wall() + 15.minutes())]);
@@ -245,11 +245,11 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
     let vm = vms["items"][0]["name"].as_str().context("a service without its first VM")?;
     let hook = format!("{NOTE} {{place}}/begun");
     let agent = Agent::start(bench, "waiting-agent", vm, service.guest, &hook)?;
-    // The first events find it polling or starting; they are not counted.
+    // Warm-up events are not counted.
     let (mut to_hook, warm) = (Vec::new(), 3);
     let mut random = Random::new(8);
     for round in 1..=warm + if bench.quick { 10 } else { 50 } {
-        // An event is three changes, and an agent hears of a few changes at once and then of one a second.
+        // An event is three changes, and an agent applies a burst of changes and then one a second.
         clock::pause(Duration::from_millis(3_000 + random.below(1_000) as u64));
         let asked = clock::wall();
         let made = service.operate("POST", "/v1/events", &json!({ "type": "Freeze", "vms": [vm] }))?;
@@ -258,7 +258,7 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
             to_hook.push(milliseconds(asked, begun));
         }
         let id = made["targets"][0]["event"].as_str().context("an operation without an event")?.to_owned();
-        // It is approved, and started, in a moment.
+        // It is approved and started at once.
         let started = || service.operate("GET", &format!("/v1/events/{id}"), &Value::Null).ok();
         wait(|| started().filter(|event| event["status"] == EventStatus::Started.as_str()))?;
         service.operate("POST", &format!("/v1/events/{id}/complete"), &json!({}))?;
@@ -275,7 +275,7 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
 
 fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
     let endpoint = Endpoint::start()?;
-    // Works until it is told that its time is over.
+    // Works until it is stopped.
     let hook = format!(
         "trap '{NOTE} {{place}}/ended; exit 0' TERM; {NOTE} {{place}}/begun; while :; do sleep 0.02; done"
     );
@@ -286,13 +286,13 @@ fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
     for round in 1..=if bench.quick { 2 } else { 8 } {
         clock::pause(Duration::from_millis(random.below(1_000) as u64));
         let id = format!("00000000-0000-4000-9000-{round:012}");
-        // As the service does it: whole seconds, rounded up.
+        // As the service does: whole seconds, rounded up.
         let not_before =
             Timestamp::from_second((clock::wall() + 30.seconds() + 999.milliseconds()).as_second())?;
         let shown = endpoint.show(vec![event(&id, "Preempt", not_before)]);
         let begun = agent.noted("begun", round)?[round - 1];
         let ended = agent.noted("ended", round)?[round - 1];
-        // What rounding up has given is not counted.
+        // Subtract what rounding added.
         let lost = milliseconds(shown, not_before) - milliseconds(begun, ended);
         had.push(30.0 - lost / 1e3);
         endpoint.show(vec![]);

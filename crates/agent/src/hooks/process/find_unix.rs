@@ -1,4 +1,4 @@
-//! Where a program is, on Unix: as it is named, or in the directories of `PATH`.
+//! Program lookup on Unix: by path, or in the directories of `PATH`.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::hooks::HookError;
 
-/// Finds a program the way the system would, or says what is in its way.
+/// Finds a program as `execvp` would, or explains what is wrong.
 pub fn find(name: &str) -> Result<PathBuf, HookError> {
     let files: Vec<PathBuf> = super::places(name).into_iter().filter(|file| file.is_file()).collect();
     match files.iter().find(|file| is_executable(file)) {
         Some(file) => Ok(file.clone()),
-        None if files.is_empty() => Err(HookError(format!("there is no program {name}"))),
+        None if files.is_empty() => Err(HookError(format!("no program {name} found"))),
         None => Err(HookError(format!("{name} is not executable; chmod +x it"))),
     }
 }
 
-/// What the system is to be told to start: the name, for it finds programs itself and knows best.
+/// The name to start; on Unix `execvp` does the lookup.
 pub fn to_start(name: &str) -> Result<OsString, HookError> {
     Ok(name.into())
 }

@@ -1,18 +1,18 @@
-//! Where a program is, on Windows, and whether it is one.
+//! Program lookup on Windows.
 //!
-//! A terminal finds `az.cmd` for `az`, and so do those who write rules; the system by itself finds `az.exe` and nothing else.
-//! So programs are looked for here, and started by their whole path. What a terminal hands to another program by its ending
-//! (`.ps1`, `.vbs`, `.py`) is none: the message says how to start it.
+//! A terminal finds `az.cmd` for `az`, and authors of rules expect that; `CreateProcess` finds only `az.exe`. So this
+//! module searches and programs are started by full path. Scripts that a terminal opens with another program (`.ps1`,
+//! `.vbs`, `.py`) are rejected with a hint.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::hooks::HookError;
 
-/// The endings of what the system, or `cmd` for it, can start, in the order of a Windows where nobody has changed it.
+/// Executable extensions, in the order of the default `PATHEXT`.
 const ENDINGS: [&str; 4] = ["com", "exe", "bat", "cmd"];
 
-/// Finds a program as a terminal would, or says what is in its way.
+/// Finds a program as a terminal would, or explains what is wrong.
 pub fn find(name: &str) -> Result<PathBuf, HookError> {
     let ending = Path::new(name).extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let ending = ending.as_deref().unwrap_or_default();
@@ -34,16 +34,16 @@ pub fn find(name: &str) -> Result<PathBuf, HookError> {
             "{name} is no program: Windows starts what ends in .exe, .com, .bat or .cmd; begin the command with the program \
              that reads it"
         ))),
-        None => Err(HookError(format!("there is no program {name}"))),
+        None => Err(HookError(format!("no program {name} found"))),
     }
 }
 
-/// What the system is to be told to start.
+/// The full path to start.
 pub fn to_start(name: &str) -> Result<OsString, HookError> {
     find(name).map(PathBuf::into_os_string)
 }
 
-/// The endings that a terminal tries, in its order: `PATHEXT` without what is not to be started.
+/// The extensions of `PATHEXT` that can be started, in its order.
 fn endings(pathext: &str) -> Vec<&'static str> {
     let listed = pathext.split(';').filter_map(|ending| {
         let ending = ending.trim().trim_start_matches('.').to_lowercase();

@@ -1,4 +1,4 @@
-//! Process groups of Unix.
+//! Unix process groups.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -11,31 +11,29 @@ use tokio::time::{sleep, timeout};
 
 use super::KILLED_GRACE;
 
-/// How often it is looked whether anything of a group is left.
+/// Interval of the check whether a group still has processes.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// What lines are handed to.
+/// Runs `shell` steps.
 pub const SHELL: &str = "/bin/sh";
-/// Why a file that is not found may be there all the same.
-pub const NOT_FOUND: &str =
-    "there is no such file, or the interpreter that its first line names is not there";
-/// Why a file that can be run cannot be started, and the cure.
-pub const NO_PROGRAM: &str = "it is no program; a script begins with a line such as #!/bin/sh";
+/// A missing interpreter is also reported as a missing file.
+pub const NOT_FOUND: &str = "the file, or the interpreter in its first line, does not exist";
+/// For an executable file that cannot be started.
+pub const NO_PROGRAM: &str = "it is not a program; a script needs a first line such as #!/bin/sh";
 
-/// A line for the shell.
 pub fn shell(line: &str) -> Command {
     let mut command = Command::new(SHELL);
     command.args(["-c", line]);
     command
 }
 
-/// Gives a program a group of its own, so that all of it can be ended, and a Ctrl-C at the agent's terminal is for the
-/// agent. It starts at the root, wherever the agent was started.
+/// Gives a program its own process group, so that all of it can be killed and Ctrl-C in the agent's terminal reaches
+/// only the agent. Its working directory is `/`.
 pub fn set_process_group(command: &mut Command) {
     command.process_group(0).current_dir("/");
 }
 
-/// Sees to it that nothing of a program's group is left: it is asked to end, and killed after a grace.
+/// Ends a program's group: SIGTERM, then SIGKILL after the grace period.
 pub async fn end(child: &mut Child, grace: Duration) {
     let Some(leader) = child.id() else { return };
     send(leader, Signal::TERM);
@@ -52,19 +50,18 @@ pub async fn end(child: &mut Child, grace: Duration) {
     }
 }
 
-/// Ends what a program that has ended by itself has left in its group.
+/// Kills what an ended program left in its group.
 pub fn kill_group(leader: u32) {
     send(leader, Signal::KILL);
 }
 
-/// Whether anything of a group is left.
 fn is_there(leader: u32) -> bool {
     pid(leader).is_some_and(|group| test_kill_process_group(group).is_ok())
 }
 
 fn send(leader: u32, signal: Signal) {
     if let Some(group) = pid(leader) {
-        // A group that is gone needs no signal.
+        // The group may be gone already.
         let _ = kill_process_group(group, signal);
     }
 }
@@ -73,12 +70,12 @@ fn pid(leader: u32) -> Option<Pid> {
     i32::try_from(leader).ok().and_then(Pid::from_raw)
 }
 
-/// Which signal ended a program.
+/// The signal that ended a program.
 pub fn signal_of(status: ExitStatus) -> String {
     status.signal().map_or("it ended".to_owned(), |signal| format!("killed by signal {signal}"))
 }
 
-/// Whether a file could not be started because it is no program.
+/// Whether the file is not a program (ENOEXEC).
 pub fn is_no_program(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
 }

@@ -1,4 +1,4 @@
-//! ResourceMatch an event is, by which name, and who approves it.
+//! Ownership of events, the VM's name, and approval by the leader.
 
 use super::*;
 
@@ -10,14 +10,14 @@ fn event_reassigned_to_other_vm_is_restored() {
     world.end(StepOutcome::Done);
     world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
     world.poll();
-    assert!(world.state.is_draining(), "until it is put back");
+    assert!(world.state.is_draining(), "until it is restored");
     world.end(StepOutcome::Stopped);
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", true));
     world.end(StepOutcome::Done);
     assert!(!world.state.is_draining());
     world.announce_for("A", EventKind::Reboot, &[ME], QUARTER);
     world.poll();
-    assert_eq!(world.only_run().step.name, "drain", "and if it is given back, it is prepared for again");
+    assert_eq!(world.only_run().step.name, "drain", "prepared again when it returns");
     world.wind_up();
 }
 

@@ -1,4 +1,4 @@
-//! Restarts of the agent, and boots of the VM.
+//! Restarts of the agent and boots of the VM.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn interrupted_step_is_rerun_or_skipped_after_restart() {
             QUARTER,
         );
         world.restart(false);
-        assert!(world.running.is_empty(), "first it is asked whether there is still a reason");
+        assert!(world.running.is_empty(), "waits for a document first");
         world.poll();
         assert_eq!(world.only_run().step.name, next);
         world.wind_up();
@@ -50,7 +50,7 @@ fn unseen_start_before_reboot_is_not_prepared_again() {
     world.start("A");
     world.restart(true);
     world.pass(seconds(3_600));
-    assert!(world.running.is_empty(), "until a document says how it is, nothing is begun");
+    assert!(world.running.is_empty(), "no step starts before a document");
     world.poll();
     assert!(world.running.is_empty(), "it has started, and the VM has booted");
     world.remove("A");
@@ -109,7 +109,7 @@ fn event_that_caused_boot_is_not_prepared() {
     world.restart(true);
     world.poll();
     assert!(world.running.is_empty(), "the host had failed, and the VM is up again");
-    // One that comes later is.
+    // A later one is prepared.
     world.announce("B", EventKind::Reboot, QUARTER);
     world.start("B");
     world.poll();

@@ -1,4 +1,4 @@
-//! Several events at once.
+//! Several events at once: independent approvals, restores in reverse order.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn restore_waits_for_second_draining_event() {
     assert!(has_fact(&world, "A", &FactKind::RestoreHeld { by: EventId::new("B") }));
     world.remove("B");
     world.poll();
-    assert_eq!(world.only_run().event.id, EventId::new("B"), "what was taken out last is put back first");
+    assert_eq!(world.only_run().event.id, EventId::new("B"), "restored in reverse order");
     world.end(StepOutcome::Done);
     assert_eq!(world.only_run().event.id, EventId::new("A"));
     world.wind_up();
@@ -31,7 +31,7 @@ fn new_event_preempts_restore() {
     world.announce("B", EventKind::Preempt, seconds(30));
     world.poll();
     assert!(world.stopping.contains(&start));
-    assert_eq!(world.running.len(), 1, "nothing is begun before that has ended");
+    assert_eq!(world.running.len(), 1, "no step starts before that has ended");
     world.end_run(start, StepOutcome::Stopped);
     assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::Before));
     world.remove("B");

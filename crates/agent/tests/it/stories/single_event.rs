@@ -1,4 +1,4 @@
-//! One event on its way: it comes, is approved, starts, is gone, and what the platform says that it should not.
+//! One event from start to end, including contradictory documents.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn event_is_prepared_approved_and_restored() {
     world.remove("A");
     world.poll();
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
-    assert!(world.state.is_draining(), "until everything is put back");
+    assert!(world.state.is_draining(), "until the restore is done");
     world.end(StepOutcome::Done);
     assert!(has_fact(&world, "A", &FactKind::Restored { whole: true }));
     assert!(!world.state.is_draining());
@@ -80,7 +80,7 @@ fn retracted_start_is_ignored() {
     world.poll();
     world.poll();
     let backs = world.facts.iter().filter(|(_, what)| *what == FactKind::WentBack).count();
-    assert_eq!(backs, 1, "said once");
+    assert_eq!(backs, 1, "reported once");
     assert!(world.running.is_empty() && world.approving.is_empty());
     world.wind_up();
 }
@@ -111,7 +111,7 @@ fn kinds_missing_from_older_version_are_not_gone() {
     world.remove("B");
     world.poll_at(EventsVersion::V2017_03_01);
     let kinds: Vec<_> = world.state.events().iter().map(|handled| handled.is_listed()).collect();
-    assert_eq!(kinds, [true, false], "the Reboot is gone, of the Terminate nothing was said");
+    assert_eq!(kinds, [true, false], "the Reboot is gone, the version does not cover Terminate");
     world.remove("A");
     world.poll();
     world.end(StepOutcome::Done);

@@ -1,4 +1,4 @@
-//! Steps that fail, and what is undone.
+//! Failing steps, retries after a reload, and restores.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 fn rule_without_before_steps_runs_after_steps() {
     let nothing_before = Rule { before: vec![], ..rule("r") };
     let mut world = with_event(vec![nothing_before], EventKind::Freeze, QUARTER);
-    assert_eq!(world.approving.len(), 1, "nothing to do before is done at once");
+    assert_eq!(world.approving.len(), 1, "no steps before: done at once");
     world.answer(ApprovalAnswer::Accepted);
     world.remove("A");
     world.poll();
@@ -18,7 +18,7 @@ fn rule_without_before_steps_runs_after_steps() {
 fn event_without_started_steps_needs_no_restore() {
     let rules = vec![Rule { before: vec![step("drain")], ..rule("r") }];
     let mut world = World::new(rules);
-    // As many run as may; one more waits.
+    // At the limit of running steps; one more waits.
     for number in 0..=RUNNING_MAX {
         world.announce(&format!("{number:02}"), EventKind::Reboot, QUARTER);
     }
@@ -54,7 +54,7 @@ fn failed_step_is_retried_then_withholds_approval() {
     assert!(has_fact(&world, "A", &FactKind::Started { prepared: false }));
     world.remove("A");
     world.poll();
-    assert_eq!(world.only_run().step.name, "start", "what was begun is undone, failed or not");
+    assert_eq!(world.only_run().step.name, "start", "a failed preparation is also undone");
     world.wind_up();
 }
 
@@ -77,7 +77,7 @@ fn timed_out_step_ends_list() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.pass(seconds(60));
     world.end(StepOutcome::TimedOut);
-    assert!(world.running.is_empty(), "that was its own time, not that of the event");
+    assert!(world.running.is_empty(), "the step's own timeout, not the event's");
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn named(name: &str) -> Step {
     Step { does: StepAction::Command { argv: vec![name.into()] }, ..step(name) }
 }
 
-/// How the step that runs is written: what it is called, and what it does.
+/// Name and action of the running step, as configured.
 fn runs(world: &World) -> (&str, &StepAction) {
     let step = &world.only_run().step;
     (&step.name, &step.does)
 }
 
-/// Has the agent read these rules, by a reload or by a restart.
+/// Loads these rules, by a reload or by a restart.
 fn read_anew(world: &mut World, rules: Vec<Rule>, restarts: bool) {
     match restarts {
         true => {
@@ -145,7 +145,7 @@ fn failed_step_is_retried_with_reloaded_rule() {
         world.end(StepOutcome::Done);
         world.end(failed());
         assert_eq!(world.state.events()[0].phase_name(), "withheld");
-        // The step is found by its name, wherever it is by now; what was put above it has yet to be done.
+        // The step is found by name at its new position; steps inserted above it run first.
         let before = vec![step("drain"), step("another"), corrected.clone(), step("last")];
         read_anew(&mut world, vec![rule("first"), Rule { before, ..rule("r") }], restarts);
         assert_eq!(world.only_run().step.name, "another");
@@ -196,7 +196,7 @@ fn waiting_retry_uses_reloaded_rule() {
 
 #[test]
 fn removed_failed_step_is_skipped() {
-    // What has not been done is: also what came in place of the one that failed.
+    // Steps not done yet run, including a replacement of the failed one.
     let cases: [(&[&str], &[&str]); 4] = [
         (&["drain", "last"], &["last"]),
         (&["drain", "better", "last"], &["better", "last"]),

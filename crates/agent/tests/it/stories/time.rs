@@ -1,4 +1,4 @@
-//! How much time steps have, and whose clock says so.
+//! Step budgets, deadlines and clock differences.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn preempt_notice_minus_reserve_is_step_budget() {
     world.wind_up();
 }
 
-/// As a damaged journal may say.
+/// As in a damaged journal.
 #[test]
 fn keep_beyond_notice_leaves_no_time_for_first_step() {
     let keeps = |name| Step { keep: Duration::MAX, ..step(name) };
@@ -106,7 +106,7 @@ fn a_step_is_stopped_when_not_before_comes_nearer() {
     assert_eq!(world.stopping.len(), 1);
     world.pass(seconds(100));
     world.end(StepOutcome::Stopped);
-    assert_eq!(world.only_run().step.name, "stop", "the event comes all the same");
+    assert_eq!(world.only_run().step.name, "stop", "the event starts anyway");
     world.end(StepOutcome::Done);
     assert!(world.running.is_empty() && world.approving.is_empty(), "but it is not approved");
     world.wind_up();
@@ -135,7 +135,7 @@ fn kept_time_is_reserved_for_later_step() {
     world.end(StepOutcome::TimedOut);
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().budget), ("stop", seconds(3)));
     world.end(StepOutcome::Done);
-    assert_eq!(world.approving, [], "a step that had to be done was not");
+    assert_eq!(world.approving, [], "a required step was not done");
     assert!(world.facts.iter().any(|(_, what)| matches!(what, FactKind::Withheld { .. })));
     assert!(!world.facts.iter().any(|(_, what)| *what == FactKind::Prepared));
     world.wind_up();
@@ -157,7 +157,7 @@ fn wait_step_cut_by_deadline_is_done() {
 #[test]
 fn paused_vm_uses_platform_clock() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, seconds(100));
-    // Twenty seconds for everybody but this VM.
+    // Twenty seconds on every clock but this VM's.
     let frozen = seconds(20);
     world.handle(Input::Unchanged { served_at: world.platform_time() + frozen });
     world.pass(seconds(80) - RESERVE);

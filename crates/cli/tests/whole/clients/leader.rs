@@ -52,7 +52,7 @@ fn leader_of_three_vms_approves() {
         assert_eq!(place.wait_for_trace(1), ["before drain Reboot"], "{}", place.log());
     }
     for (number, place) in places.iter().enumerate().filter(|(number, _)| *number != leader) {
-        let told = format!("web-{leader} is the first of its VMs");
+        let told = format!("web-{leader} is first of the event's VMs");
         wait_for(&format!("web-{number} to leave it to the leader"), || {
             place.log().contains(&told).then_some(())
         });

@@ -150,7 +150,7 @@ impl Vm {
 
     /// How often its agents have begun a step.
     pub fn begun(&self, step: &str) -> usize {
-        let begins = |line: &&str| line.contains(&format!(": step {step} ")) && line.contains(" begins: ");
+        let begins = |line: &&str| line.contains(&format!(": step {step} ")) && line.contains(" starts: ");
         self.place.log().lines().filter(begins).count()
     }
 

@@ -148,7 +148,7 @@ fn agent_killed_during_step_follows_on_interrupt() {
         agent.kill();
         let _agent = place.start("boot 1");
         wait_for("the agent to find the step", || {
-            place.log().contains("had begun when the agent ended").then_some(())
+            place.log().contains("was running when the agent stopped").then_some(())
         });
         std::fs::write(&go, "").unwrap();
         wait_for_status(&service, &event, "Started");
@@ -176,7 +176,7 @@ fn concurrent_events_are_approved_separately() {
     wait_for_status(&service, &freeze, "Started");
     assert_eq!(service.cli_json(&["event", "show", &reboot])["status"], "Scheduled", "its hook still runs");
     service.cli(&["event", "complete", &freeze]);
-    wait_for("word that the VM stays out", || place.log().contains("is put back when event").then_some(()));
+    wait_for("word that the VM stays out", || place.log().contains("is restored after event").then_some(()));
     assert_eq!(place.trace().len(), 2, "put back only when the reboot is over, too");
     std::fs::write(&go, "").unwrap();
     wait_for_status(&service, &reboot, "Started");

@@ -228,7 +228,7 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     // Rules that have changed are read when it is told so.
     write("service/agent.toml", &config.replace(r#"name = "drain""#, r#"name = "anew""#));
     said(&mut windows.helper("paramchange.exe", &["notbefore-agent"]));
-    wait_for("word of the new rules", || windows.event_log().contains("rules are read anew").then_some(()));
+    wait_for("word of the new rules", || windows.event_log().contains("rules are reloaded").then_some(()));
     service.cli(&["vm", "redeploy", "web-0"]);
     wait_until_written("service.log", "before anew");
 

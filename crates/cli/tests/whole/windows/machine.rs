@@ -74,9 +74,9 @@ fn unstartable_program_is_reported_by_check_and_run() {
             "begin the command with the program that reads it",
             "is no program",
         ),
-        (r"command = ['no-such-program']", "there is no program no-such-program", "there is no program"),
-        (r"command = ['C:\tools\broken.exe']", "", "it is no program for this Windows"),
-        (r"stop_unit = 'nginx.service'", "net stop", "there is no program systemctl"),
+        (r"command = ['no-such-program']", "no program no-such-program", "no program"),
+        (r"command = ['C:\tools\broken.exe']", "", "it is not a program for this version of Windows"),
+        (r"stop_unit = 'nginx.service'", "net stop", "no program systemctl"),
     ]
     .into_iter()
     .enumerate()

@@ -34,7 +34,7 @@ fn failed_hook_withholds_approval_and_notifies() {
     assert!(head.to_lowercase().contains("authorization: bearer s3cret"), "{head}");
     assert_eq!(
         failed["text"],
-        "step fail before the Reboot failed: exit code 3: too bad; the rest is not run, and the event not approved"
+        "step fail before the Reboot failed: exit code 3: too bad; the remaining steps are skipped, and the event is not approved"
     );
     assert_eq!(
         (&failed["vm"], &failed["event"]["EventId"]),

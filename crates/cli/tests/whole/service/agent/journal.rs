@@ -41,7 +41,7 @@ fn full_disk_is_reported_and_agent_continues() {
     ground.run(fill);
     let event = vm.announce("reboot");
     vm.place.wait_for_trace(1);
-    let red = vm.wait_for_answer("/readyz", 503, "the journal is not on disk");
+    let red = vm.wait_for_answer("/readyz", 503, "the journal cannot be written");
     assert!(red.body.contains("No space left on device"), "{red:?}");
     let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
     assert!(word["text"].as_str().unwrap().contains("goes on without its journal"), "{word}");
@@ -51,7 +51,7 @@ fn full_disk_is_reported_and_agent_continues() {
 
     ground.run("rm fs/fill*");
     vm.wait_for_answer("/readyz", 200, "ready");
-    assert!(vm.place.log().contains("the journal is on disk again"), "{}", vm.place.log());
+    assert!(vm.place.log().contains("the journal is saved again"), "{}", vm.place.log());
     // What happened while there was no room is there for the next agent.
     agent.kill();
     let _agent = start();
@@ -75,7 +75,7 @@ fn agent_resumes_from_read_only_journal() {
     // As the kernel does when it finds that the disk fails.
     ground.run("mount -o remount,ro fs");
     let _agent = start();
-    let red = vm.wait_for_answer("/readyz", 503, "the journal is not on disk");
+    let red = vm.wait_for_answer("/readyz", 503, "the journal cannot be written");
     assert!(red.body.contains("Read-only file system"), "{red:?}");
     vm.wait_for_answer("/drainz", 503, "draining: Reboot");
     let mut second = ground.command("timeout");
@@ -119,7 +119,7 @@ fn hanging_disk_reduces_hook_budget_and_keeps_vm_drained() {
         std::net::TcpStream::connect(vm.signals).ok()?;
         let answer = vm.ask("/drainz");
         assert_eq!(answer.status, 503, "it has drained all the time: {answer:?}");
-        vm.ask("/readyz").body.contains("the journal is not on disk").then_some(())
+        vm.ask("/readyz").body.contains("the journal cannot be written").then_some(())
     });
     go_on();
     vm.go();
@@ -165,7 +165,7 @@ fn a_journal_of_another_release_is_left_as_it_is_and_keeps_the_agent_from_starti
     let output = vm.agent_cli(&["run"]);
     let said = complaint(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("journal.json is of format 1, and this release reads formats 2 to 3"), "{said}");
+    assert!(said.contains("journal.json has format 1, and this release reads formats 2 to 3"), "{said}");
     assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), LEVEL_1);
     let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
     let others: Vec<_> = names.filter(|name| name != "journal.json" && name != "lock").collect();

@@ -16,7 +16,7 @@ fn config_errors_name_their_lines() {
     let expected = format!(
         "notbefore: the configuration has 5 mistakes:\n  \
          {}: unknown key endpont; did you mean endpoint?\n  \
-         {}: a step does nothing; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for\n  \
+         {}: a step has no action; give it one of command, shell, webhook, stop_unit, start_unit, write_file, remove_file, wait, wait_for\n  \
          {}: unknown key rule.before.comand; did you mean rule.before.command?\n  \
          {}: rule.name: there are two rules \"all\"; rename one\n  \
          {}: rule.approve: expected \"when-done\", \"leader\" or \"never\", not \"maybe\"\n",
@@ -57,13 +57,13 @@ fn missing_config_error_shows_how_to_create_it() {
     let output = run(&["check", "--offline"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        complaint(&output).contains("make one with 'notbefore agent sample > "),
+        complaint(&output).contains("create one with 'notbefore agent sample > "),
         "{}",
         complaint(&output)
     );
     let nowhere = file.with_file_name("no-such-directory").join("agent.toml");
     let output = Command::new(binary()).args(["agent", "run", "--config"]).arg(nowhere).output().unwrap();
-    assert!(complaint(&output).contains("make its directory, and then say"), "{}", complaint(&output));
+    assert!(complaint(&output).contains("create its directory, then run"), "{}", complaint(&output));
     let sample = Command::new(binary()).args(["agent", "sample"]).output().unwrap();
     std::fs::write(&file, &sample.stdout).unwrap();
     let output = run(&["check", "--offline", "--state", place.path("state").to_str().unwrap()]);
@@ -87,8 +87,8 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
     let problems: Vec<&str> =
         report["problems"].as_array().unwrap().iter().filter_map(|one| one.as_str()).collect();
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert_eq!(problems[0], "rule all, step 1 before: there is no program /nowhere/drain");
-    assert!(problems[1].contains("the shell cannot read it"), "{problems:?}");
+    assert_eq!(problems[0], "rule all, step 1 before: no program /nowhere/drain found");
+    assert!(problems[1].contains("shell syntax error"), "{problems:?}");
     // Beside an agent that runs, its address is taken by the right one.
     vm.configure("[[rule]]\nname = \"all\"\n");
     let agent = vm.start_ready();

@@ -62,7 +62,7 @@ fn late_name_is_applied_to_known_events() {
     place.configure(Some(&endpoint), &rule);
     let _agent = place.start("boot 1");
     wait_for("the agent to follow the document by another name", || {
-        let goes_by_another = place.log().contains("the instance metadata cannot say what this VM is called");
+        let goes_by_another = place.log().contains("the instance metadata does not report this VM's name");
         (goes_by_another && platform.documents_read.load(Ordering::SeqCst) > 2).then_some(())
     });
     assert!(place.trace().is_empty(), "the event is somebody else's as far as the agent knows");
@@ -73,7 +73,7 @@ fn late_name_is_applied_to_known_events() {
     approved.recv_timeout(PATIENCE).unwrap();
     assert_eq!(std::fs::read_to_string(place.path("state/name")).unwrap(), NAME);
     let log = place.log();
-    let refusals = log.matches("does not know api-version 2020-07-01: asking for 2019-08-01").count();
+    let refusals = log.matches("refuses api-version 2020-07-01: requesting 2019-08-01").count();
     assert_eq!(refusals, 1, "said once, and not found out again: {log}");
 }
 
@@ -101,7 +101,7 @@ fn cloned_vm_does_not_resume_journal() {
         (platform.documents_read.load(Ordering::SeqCst) > read_before + 2).then_some(())
     });
     let log = place.log();
-    assert!(log.contains("the journal is of another VM"), "{log}");
+    assert!(log.contains("the journal belongs to another VM"), "{log}");
     assert!(log.contains("Reboot of other VMs only (web_3)"), "{log}");
     assert_eq!(place.trace(), ["before drain Reboot"], "the copy has prepared for its origin's event");
     assert!(approved.try_recv().is_err(), "the copy has approved its origin's event");

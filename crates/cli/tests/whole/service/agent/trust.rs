@@ -115,7 +115,7 @@ fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
         vm.wait_for_status(&event, "Started");
         assert!(!vm.place.log().contains("back"), "the journal outside is not believed: {}", vm.place.log());
         assert_eq!((mode(&own), mode(&own.join("journal.json"))), (0o700, 0o600));
-        assert!(vm.place.log().contains("the agent uses "), "{}", vm.place.log());
+        assert!(vm.place.log().contains("other users can write to "), "{}", vm.place.log());
         agent.kill();
         // The next one finds what the last has begun.
         vm.complete(&event);
@@ -257,7 +257,7 @@ fn configuration_is_judged_again_when_it_is_read_anew() {
     agent.signal(Signal::HUP);
     vm.wait_for_answer("/readyz", 503, "is not in force");
     vm.wait_for_log("chmod go-w");
-    vm.wait_for_log("the rules stay as they were");
+    vm.wait_for_log("the previous rules stay in effect");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
     assert_eq!(vm.place.trace(), ["before out Freeze"]);

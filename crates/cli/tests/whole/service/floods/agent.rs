@@ -30,6 +30,6 @@ fn a_load_balancer_is_answered_in_a_flood_of_connections() {
             REQUESTS,
             "{sources} sources"
         );
-        assert!(place.log().contains("too many connections to the agent's listener"), "{}", place.log());
+        assert!(place.log().contains("too many connections to the status server"), "{}", place.log());
     }
 }
