@@ -1,8 +1,8 @@
-//! What changes from one document to the next.
+//! Differences between consecutive documents.
 //!
-//! A platform may skip documents, so nothing is expected: an event may appear started, and be gone without ever having
-//! been seen so. Events are told apart by their id alone. A platform that falls back to an older api-version for a while says
-//! nothing of the kinds that came later, and what nobody speaks of is not gone: such an event stays as it was last seen.
+//! Documents may be skipped, so an event may first appear as started, or disappear without being seen as started.
+//! Events are matched by id only. If the platform falls back to an older api-version, events of types that it does
+//! not list are kept as last seen, not reported as gone.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -13,33 +13,32 @@ use futures_core::Stream;
 use crate::document::{Document, Event, EventId, EventStatus, EventsVersion};
 use crate::watch::{Outage, Update, Watch};
 
-/// Something that has changed.
+/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// An event that was not there. It may have started already: its status says so.
+    /// A new event. It may have started already; see its status.
     Appeared(Event),
-    /// An event that was there has started.
+    /// A known event has started.
     Started(Event),
-    /// Anything else about an event is another than before: its time, its resources, or a status that went back.
+    /// Another field changed: its time, its resources, or a status that went back.
     Changed {
-        /// As it was.
+        /// Before the change.
         before: Box<Event>,
-        /// As it is.
+        /// After the change.
         event: Event,
     },
-    /// An event is over, or was cancelled; as it was last seen.
+    /// The event is over or was cancelled; as last seen.
     Gone(Event),
 }
 
-/// Tells what changes from document to document.
+/// Computes changes from document to document.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
     events: Vec<Event>,
 }
 
 impl Tracker {
-    /// What has changed since the last document, now that there is this one of this version: what is gone first, then the
-    /// rest in the document's order.
+    /// The changes since the last document: vanished events first, then the others in document order.
     pub fn update(&mut self, document: &Document, version: EventsVersion) -> Vec<Change> {
         let before = std::mem::replace(&mut self.events, document.events.clone());
         let by_id = |events: &'_ [Event]| -> HashMap<EventId, usize> {
@@ -64,13 +63,13 @@ impl Tracker {
         changes
     }
 
-    /// The events that there are, as they were last seen.
+    /// The current events, as last seen.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 }
 
-/// A [`Watch`] that says what changes. Troubles are logged and sat out; [`Changes::outage`] says whether there is any.
+/// A [`Watch`] that yields changes. Outages are logged and retried; [`Changes::outage`] reports a current one.
 pub struct Changes {
     watch: Watch,
     tracker: Tracker,
@@ -83,7 +82,7 @@ impl Changes {
         Changes { watch, tracker: Tracker::default(), found: VecDeque::new(), outage: None }
     }
 
-    /// The next change. It may be dropped at any time, and called again.
+    /// The next change. Cancel-safe: the future may be dropped and called again.
     pub async fn next(&mut self) -> Change {
         loop {
             if let Some(change) = self.found.pop_front() {
@@ -96,26 +95,26 @@ impl Changes {
                 }
                 Update::Unchanged { .. } => None,
                 Update::Outage(outage) => {
-                    tracing::warn!(tries = outage.tries, "the platform was asked in vain: {}", outage.text);
+                    tracing::warn!(tries = outage.tries, "request to the platform failed: {}", outage.text);
                     Some(outage)
                 }
             };
         }
     }
 
-    /// Why the platform was last asked in vain, and since when, if it was: no change may mean that nobody says so. It can be
-    /// looked at between two calls of [`Changes::next`], and where one was dropped.
+    /// The current outage, if any: during one, the absence of changes means nothing. May be read between calls of
+    /// [`Changes::next`].
     pub fn outage(&self) -> Option<&Outage> {
         self.outage.as_ref()
     }
 
-    /// The same for what wants a [`Stream`]. It never ends.
+    /// Converts into a [`Stream`], which never ends.
     pub fn into_stream(self) -> ChangeStream {
         ChangeStream { next: next_change(self) }
     }
 }
 
-/// Changes, as a [`Stream`].
+/// Changes as a [`Stream`].
 pub struct ChangeStream {
     next: Pin<Box<dyn Future<Output = (Change, Changes)> + Send>>,
 }
@@ -148,7 +147,7 @@ mod tests {
         Document::read(body.as_bytes(), EventsVersion::NEWEST).unwrap()
     }
 
-    /// The changes in words.
+    /// Changes as text.
     fn describe(changes: Vec<Change>) -> Vec<String> {
         let word = |change| match change {
             Change::Appeared(event) => format!("{} appeared {}", event.id, event.status.as_str()),

@@ -1,8 +1,8 @@
-//! One question, one answer: the document, an approval, a line of instance metadata.
+//! Single requests to the platform: the document, an approval, a value of the instance metadata.
 //!
-//! A [`Client`] is cheap to clone; clones share the connection and what was learnt about the platform's api-versions.
-//! It does not repeat itself, but for an older api-version where one is refused: whoever wants to follow the document has
-//! [`Watch`](crate::watch::Watch) for that, and who wants an approval to get through [`Client::approve_within`].
+//! A [`Client`] is cheap to clone; clones share the connection and the negotiated api-version. It does not retry,
+//! except with an older api-version after a refusal. To follow the document use [`Watch`](crate::watch::Watch); to
+//! retry an approval use [`Client::approve_within`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,22 +23,21 @@ use crate::poll::{self, FIRST_TIMEOUT, PACE, PollRequest, PollResponse, backoff_
 use crate::random;
 use crate::versions::{Versions, is_refused};
 
-/// How long an approval may take once the platform has answered anything at all. It is committed to a disk there, and
-/// may wait for others.
+/// Timeout of an approval after the platform's first response. The platform commits it to disk and may queue it.
 const APPROVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a line of instance metadata may take.
+/// Timeout of an instance metadata request.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a client behaves.
+/// Options of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// The newest api-version to ask for. Older ones are asked for only where the platform refuses it.
+    /// Newest api-version to request. Older ones are used only if the platform refuses it.
     pub newest: EventsVersion,
 }
 
 impl From<EventsVersion> for Options {
-    /// As usual, with this as the newest version to ask for.
+    /// Defaults, with this newest api-version.
     fn from(newest: EventsVersion) -> Self {
         Options { newest }
     }
@@ -62,76 +61,76 @@ struct Inner {
     options: Options,
     clock: Clock,
     shared: Mutex<SharedState>,
-    /// Whether the platform has answered anything yet.
+    /// Whether the platform has responded yet.
     has_answered: AtomicBool,
 }
 
-/// What all clones go by.
+/// State shared by all clones.
 #[derive(Debug)]
 struct SharedState {
     versions: Versions,
-    /// When the document was last asked for.
+    /// When the document was last requested.
     asked_at: Option<Duration>,
 }
 
-/// A document, and what came with it.
+/// A document with its metadata.
 #[derive(Clone, Debug)]
 pub struct Reading {
     /// The document.
     pub document: Document,
-    /// What was odd about it.
+    /// Deviations that the parser tolerated.
     pub warnings: Vec<ReadWarning>,
-    /// What the platform's clock said, if it did.
+    /// The platform's clock, if reported.
     pub served_at: Option<Timestamp>,
-    /// At which version it was read.
+    /// The api-version of the document.
     pub version: EventsVersion,
-    /// The document's own bytes.
+    /// The raw body.
     pub body: Bytes,
-    /// Its tag, as it came.
+    /// Its tag, verbatim.
     pub(crate) etag: Option<String>,
-    /// The tick of the client's clock at which it came.
+    /// Tick of the client's clock at the response.
     pub(crate) read_at: Duration,
 }
 
-/// What became of an approval.
+/// Outcome of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// The platform has taken it.
+    /// Accepted by the platform.
     Accepted,
-    /// It was refused, and the event has started or is gone: there is nothing left to approve.
+    /// Refused, but the event has started or is gone: approval no longer matters.
     Moot,
 }
 
-/// Why an event is not approved.
+/// Why an event was not approved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApproveError {
-    /// The platform refuses, and the event still waits.
+    /// Refused, and the event still waits.
     #[error("refused: {0}")]
     Refused(String),
-    /// It could not be sent, or the answer is one that may be another next time.
+    /// Not sent, or a response that may be temporary.
     #[error("{0}")]
     Transient(Failure),
 }
 
 impl Client {
-    /// A client of this endpoint. Nothing is sent yet.
+    /// A client of this endpoint. Sends nothing yet.
     pub fn new(endpoint: Endpoint, options: Options) -> Self {
         let shared = Mutex::new(SharedState { versions: Versions::new(options.newest), asked_at: None });
         let (transport, has_answered) = (Transport::new(endpoint), AtomicBool::new(false));
         Client { inner: Arc::new(Inner { transport, options, clock: Clock::start(), shared, has_answered }) }
     }
 
-    /// Where it asks.
+    /// The endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         self.inner.transport.endpoint()
     }
 
-    /// How it behaves.
+    /// The options.
     pub fn options(&self) -> Options {
         self.inner.options
     }
 
-    /// The document as it is now. The first answer of a platform may take two minutes.
+    /// Requests the document. The first response of a platform may take two minutes.
     pub async fn get(&self) -> Result<Reading, Failure> {
         self.get_within(FIRST_TIMEOUT).await
     }
@@ -156,12 +155,12 @@ impl Client {
         }
     }
 
-    /// The version to ask for after this one was refused, once it may be: the pace is kept whatever is answered.
+    /// The version to request after a refusal. Waits for the rate limit first.
     async fn version_after_refusal(&self, refused: EventsVersion, began: Duration) -> Option<EventsVersion> {
         let next = self.shared().versions.after(refused)?;
         tracing::warn!(
             endpoint = %self.endpoint(),
-            "the platform does not know api-version {refused}: asking for {next}"
+            "the platform refuses api-version {refused}: requesting {next}"
         );
         self.inner.clock.until(began.saturating_add(PACE)).await;
         Some(next)
@@ -174,8 +173,8 @@ impl Client {
         Ok(Reading { document, warnings, served_at, version, body, etag, read_at: self.now() })
     }
 
-    /// Approves this event and no other. An event that has started or is gone meanwhile needs no approval; one that is not
-    /// listed at an older version, which has no word for some kinds, may still be there.
+    /// Approves this event only. A refusal is [`Approval::Moot`] if the event has started or is gone. At an older
+    /// api-version, which hides some types, absence does not prove that.
     pub async fn approve(&self, event: &EventId) -> Result<Approval, ApproveError> {
         if event.is_synthetic() {
             return Err(ApproveError::Refused(
@@ -221,13 +220,13 @@ impl Client {
         }
     }
 
-    /// Whether documents of this version say nothing of events that the newest would speak of.
+    /// Whether this version hides events that the newest one lists.
     fn hides_events(&self, version: EventsVersion) -> bool {
         EventKind::hidden_at(version) != EventKind::hidden_at(self.inner.options.newest)
     }
 
-    /// The same, sent again for so long while it does not get through: as often as polls are after a failure, and with the
-    /// same jitter. What the platform refuses is not sent again.
+    /// Like [`Client::approve`], retried for `time` with the exponential backoff and jitter of polls. Refusals are
+    /// not retried.
     pub async fn approve_within(&self, event: &EventId, time: Duration) -> Result<Approval, ApproveError> {
         let give_up_at = self.now().saturating_add(time);
         let mut failures = 0_u32;
@@ -254,10 +253,10 @@ impl Client {
         self.exchange(sent, if has_answered { APPROVE_TIMEOUT } else { FIRST_TIMEOUT }).await
     }
 
-    /// One poll, as it is to be asked.
+    /// Sends one poll.
     pub(crate) async fn poll(&self, ask: PollRequest) -> Result<PollResponse, Failure> {
         let mut sent = HttpRequest::get(target(ask.version));
-        // A tag that came in a header fits into one.
+        // A tag from a response header is valid in a request header.
         if let Some(tag) = ask.if_none_match.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
             sent.headers.insert(IF_NONE_MATCH, tag);
         }
@@ -292,17 +291,17 @@ impl Client {
         Failure { retry_after: answer.retry_after, ..failure }
     }
 
-    /// Remembers a version that the platform has answered at, for approvals and later questions.
+    /// Records a working api-version for later requests.
     fn uses(&self, version: EventsVersion) {
         self.shared().versions.uses(version, self.now());
     }
 
-    /// What all clones know about versions, for whoever follows the document.
+    /// Accesses the shared version state.
     pub(crate) fn with_versions<T>(&self, use_them: impl FnOnce(&mut Versions) -> T) -> T {
         use_them(&mut self.shared().versions)
     }
 
-    /// When the document may be asked for again, in ticks of [`Client::clock`].
+    /// Earliest tick of [`Client::clock`] for the next document request.
     pub(crate) fn due(&self) -> Duration {
         self.shared().asked_at.map(|at| at.saturating_add(PACE)).unwrap_or_default()
     }
@@ -338,7 +337,7 @@ fn target(version: EventsVersion) -> String {
     format!("/metadata/scheduledevents?api-version={version}")
 }
 
-/// Whether `Preference-Applied` names a wait that is one.
+/// Whether `Preference-Applied` confirms a wait.
 fn waited(applied: &str) -> bool {
     applied.split([',', ';']).filter_map(|one| one.split_once('=')).any(|(name, value)| {
         let seconds = value.trim().trim_matches('"').parse::<u64>();
@@ -346,7 +345,7 @@ fn waited(applied: &str) -> bool {
     })
 }
 
-/// `Retry-After`: seconds, or a time, which counts from the answer's own.
+/// `Retry-After`: seconds, or a time relative to the response's `Date`.
 fn retry_after(text: &str, served_at: Option<Timestamp>) -> Option<Duration> {
     let seconds = text.trim().parse().map(Duration::from_secs).ok();
     seconds.or_else(|| Duration::try_from(document::time::read(text)? - served_at?).ok())

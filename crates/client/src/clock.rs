@@ -1,21 +1,20 @@
-//! The one place in client and agent that reads the clocks. Everything else is handed a [`Moment`].
+//! The only module of client and agent that reads clocks. Other code gets a [`Moment`].
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// One instant, by both clocks.
+/// One instant on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
-    /// Since the clock was started. It never goes back and no one can set it: deadlines and timeouts are in
-    /// this.
+    /// Monotonic time since the clock started; used for deadlines and timeouts.
     pub tick: Duration,
-    /// The wall clock: for people, for logs, and for what must make sense after a restart. It may step.
+    /// Wall clock: for people, logs and times that survive a restart. It may step.
     pub wall: Timestamp,
 }
 
-/// The machine's own clocks. Ticks are the runtime's, so that a test that pauses tokio's time moves them too.
+/// The system's clocks. Ticks use tokio's time, so tests can pause them.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
@@ -31,7 +30,7 @@ impl Clock {
         Clock { started: Instant::now() }
     }
 
-    /// What it is now.
+    /// The current instant.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the file that reads the clocks for client and agent"
@@ -40,7 +39,7 @@ impl Clock {
         Moment { tick: self.started.elapsed(), wall: Timestamp::now() }
     }
 
-    /// Waits until a tick; not at all for one that has passed.
+    /// Sleeps until a tick; returns at once if it has passed.
     pub async fn until(&self, tick: Duration) {
         tokio::time::sleep_until(self.started + tick).await;
     }

@@ -1,19 +1,20 @@
-//! Finding the endpoint.
+//! Endpoint discovery.
 //!
-//! Most VMs have it at 169.254.169.254; those outside of a virtual network are told by DHCP, in option 245. In this order:
+//! Most VMs have the endpoint at 169.254.169.254; VMs outside a virtual network get it by DHCP, in option 245.
+//! Sources, in order:
 //!
-//! 1. what the VM's owner has set: if that does not answer, nothing else is tried, because somebody meant it;
+//! 1. the configured endpoint: if it does not answer, no other is tried;
 //! 2. the environment variable `SCHEDULEDEVENTSIP`, and on Windows the registry, where the platform's own sample
-//!    publishes what it found;
+//!    publishes its result;
 //! 3. 169.254.169.254;
-//! 4. what DHCP said the last time, if the caller keeps a file for that;
-//! 5. option 245 in the leases of dhclient, systemd-networkd and NetworkManager;
-//! 6. a DHCP DISCOVER of our own, on Linux. Whoever is first on the wire may answer that: so it comes last, what it says
-//!    never goes before the usual address, and it is broadcast ever more rarely.
+//! 4. the cached result of DHCP, if the caller keeps a file for it;
+//! 5. option 245 in the lease files of dhclient, systemd-networkd and NetworkManager;
+//! 6. a DHCP DISCOVER, on Linux. Any host on the network could answer it, so it comes last, never overrides the
+//!    default address, and is broadcast with exponential backoff.
 //!
-//! Where no port is named, 80 is tried and then 8080. Each is tried with a real request, and what answers with a document
-//! is it. Whoever answers something else for the time being (410 while it is updated, 429, 5xx, nothing in a 200) is asked
-//! again for [`BUSY_TIME_MAX`], before anything less likely is tried. The error says of every one why it is not.
+//! Without a port, 80 and then 8080 are tried. A candidate counts only if it answers a real request with a document.
+//! One that answers something else for now (410 during an update, 429, 5xx, an empty 200) is retried for
+//! [`BUSY_TIME_MAX`] before the next source. The error lists why each candidate failed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,33 +36,32 @@ mod leases;
 #[cfg(target_os = "linux")]
 mod packet;
 
-/// The variable that the platform's own sample sets.
+/// Environment variable that the platform's own sample sets.
 pub const VARIABLE: &str = "SCHEDULEDEVENTSIP";
-/// How long somebody is asked again who is there, and has no document: an update of a platform takes 70 seconds, as its
-/// documents say.
+/// How long a busy endpoint is retried. The platform's documentation says that an update takes 70 seconds.
 pub const BUSY_TIME_MAX: Duration = Duration::from_secs(75);
-/// How many addresses of leases are tried. A VM has one platform; more are left over from other networks.
+/// Most lease addresses tried. A VM has one platform; more are leftovers of other networks.
 const LEASES_MAX: usize = 4;
 
-/// What there is to go by.
+/// Settings of a discovery.
 #[derive(Clone, Debug)]
 pub struct Discovery {
-    /// What the VM's owner has set.
+    /// Configured endpoint; no other is tried.
     pub setting: Option<Endpoint>,
-    /// The value of [`VARIABLE`].
+    /// Value of [`VARIABLE`].
     pub environment: Option<String>,
-    /// The file that holds what a lease or DHCP said the last time, and is written when they say something else.
+    /// Cache file for the address from a lease or DHCP; rewritten when that changes.
     pub memory: Option<PathBuf>,
-    /// An endpoint that somebody follows already, and that is left out: two clients would ask it twice as often as one may.
+    /// An endpoint that another client polls already; it is skipped, so that the rate limit per VM holds.
     pub besides: Option<Endpoint>,
-    /// How the client that is found behaves.
+    /// Options of the resulting client.
     pub options: Options,
     #[cfg(target_os = "linux")]
     dhcp: backoff::Backoff,
 }
 
 impl Discovery {
-    /// With this process's environment, and without a memory.
+    /// Uses this process's environment, and no cache file.
     pub fn new(setting: Option<Endpoint>, options: Options) -> Self {
         let environment = std::env::var(VARIABLE).ok().filter(|value| !value.trim().is_empty());
         Discovery {
@@ -75,8 +75,8 @@ impl Discovery {
         }
     }
 
-    /// Finds an endpoint that answers. It may take minutes where none does. Whoever calls it again and again does so with one
-    /// of these, or with clones of it, which know when DHCP was asked last.
+    /// Finds an endpoint that answers; may take minutes. To repeat a search, use the same value or its clones: they
+    /// share the backoff of DHCP requests.
     pub async fn find(&self) -> Result<Found, NotFound> {
         let mut search = Search { options: self.options, clock: Clock::start(), tried: Vec::new() };
         if let Some(followed) = &self.besides {
@@ -141,7 +141,7 @@ impl Discovery {
         None
     }
 
-    /// Asks DHCP, unless that was done a moment ago.
+    /// Sends DHCP requests, if the backoff allows it.
     #[cfg(target_os = "linux")]
     async fn ask_dhcp(&self) -> dhcp::InterfaceResults {
         match self.dhcp.try_start() {
@@ -157,30 +157,30 @@ impl Discovery {
 pub struct Found {
     /// A client of it, with its connection.
     pub client: Client,
-    /// How it was found.
+    /// The source of the endpoint.
     pub by: DiscoverySource,
-    /// What it answered. [`Watch::after`](crate::watch::Watch::after) goes on from there.
+    /// Its first document. [`Watch::after`](crate::watch::Watch::after) continues from it.
     pub reading: Reading,
 }
 
-/// How an endpoint was found.
+/// Source of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoverySource {
-    /// Its owner has set it.
+    /// Configured.
     Setting,
-    /// The environment says so.
+    /// From the environment.
     Environment,
-    /// The registry says so.
+    /// From the registry.
     Registry,
-    /// It is the usual one.
+    /// The default address.
     Usual,
-    /// DHCP said so the last time.
+    /// Cached from DHCP.
     Memory,
-    /// A DHCP client's lease says so.
+    /// From a lease file.
     Lease(PathBuf),
-    /// A DHCP server said so, on this interface.
+    /// From a DHCP server on this interface.
     Dhcp(String),
-    /// Somebody follows it already.
+    /// Already polled by another client.
     Followed,
 }
 
@@ -226,7 +226,7 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// A running search: what was tried in vain.
+/// A search in progress, with the failed candidates.
 struct Search {
     options: Options,
     clock: Clock,
@@ -234,7 +234,7 @@ struct Search {
 }
 
 impl Search {
-    /// Tries an endpoint as somebody has written it.
+    /// Tries an endpoint given as text.
     async fn text(&mut self, text: &str, source: DiscoverySource) -> Option<Found> {
         match text.parse() {
             Ok(endpoint) => self.each_port(&endpoint, source).await,
@@ -256,7 +256,7 @@ impl Search {
             match self.ask(&client).await {
                 Ok(reading) => return Some(Found { client, by: source, reading }),
                 Err(failure) => {
-                    // The endpoint stands before it already.
+                    // The endpoint already precedes the message.
                     let reason = failure.text.strip_prefix(&format!("{what}: ")).unwrap_or(&failure.text);
                     self.tried.push(FailedAttempt {
                         what,
@@ -269,7 +269,7 @@ impl Search {
         None
     }
 
-    /// Asks for a document. Somebody who is there and busy is asked again: what else would be tried is less likely.
+    /// Requests a document. A busy endpoint is retried, because other candidates are less likely.
     async fn ask(&self, client: &Client) -> Result<Reading, Failure> {
         let give_up_at = self.clock.now().tick.saturating_add(BUSY_TIME_MAX);
         let mut failures = 0_u32;
@@ -284,7 +284,7 @@ impl Search {
                 return Err(failure);
             }
             if failures == 0 {
-                tracing::warn!("{failure}; somebody is there, and is asked again for {BUSY_TIME_MAX:?}");
+                tracing::warn!("{failure}; the endpoint is busy, retrying for {BUSY_TIME_MAX:?}");
             }
             failures = failures.saturating_add(1);
             self.clock.until(due).await;
@@ -292,12 +292,12 @@ impl Search {
     }
 }
 
-/// Whether somebody has answered who may have a document in a while.
+/// Whether the endpoint answered and may have a document later.
 fn is_busy(kind: FailureKind) -> bool {
     kind.may_pass() && !kind.is_silence()
 }
 
-/// Writes a file that only its owner can read and write, whatever the umask is.
+/// Writes a file with mode 0600, regardless of umask.
 pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
     options.write(true).create(true).truncate(true);
@@ -306,12 +306,12 @@ pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut options.open(path)?, text.as_bytes())
 }
 
-/// Writes down what answered. Without it the next search is longer, and that is all.
+/// Caches the endpoint. A failure only makes the next search longer.
 fn remember(memory: &Path, endpoint: &Endpoint) {
     let draft = memory.with_extension("new");
     let written =
         write_private(&draft, &format!("{endpoint}\n")).and_then(|()| std::fs::rename(&draft, memory));
     if let Err(error) = written {
-        tracing::warn!("cannot remember the endpoint in {}: {error}", memory.display());
+        tracing::warn!("cannot cache the endpoint in {}: {error}", memory.display());
     }
 }

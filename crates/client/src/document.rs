@@ -1,7 +1,7 @@
-//! What the endpoint answers, read tolerantly.
+//! The document of scheduled events and its parser.
 //!
-//! These are the words that the rest of client and agent speak; `read` makes them from bytes. Words that came later than
-//! this program are kept as they are, so that a rule or a person can still name them.
+//! `read` builds these types from bytes. Unknown types, statuses and sources are kept as text, so that rules and
+//! people can still name them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,73 +21,72 @@ pub(crate) mod time;
 pub(crate) use read::excerpt;
 pub use read::{BODY_BYTES_MAX, EVENTS_MAX, ReadError, ReadWarning};
 
-/// The events that are live, and the number that tells one document from another.
+/// The active events, and the version number of the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// As it came, number or text. Documents with the same incarnation are the same; nothing else can be told
-    /// from it: it may skip, and it may fall.
+    /// Number or text, verbatim. Equal incarnations do not order documents: the value may skip or decrease.
     pub incarnation: String,
-    /// In the document's order. No two have the same id: where the platform says one twice, the first counts.
+    /// In document order. Ids are unique: if the platform repeats one, the first event counts.
     pub events: Vec<Event>,
 }
 
-/// Something that is about to happen, or happens, to some VMs.
+/// A planned or running interruption of some VMs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What it is called, all its life.
+    /// Stable for the event's lifetime.
     pub id: EventId,
-    /// What it does to its resources.
+    /// What happens to the resources.
     pub kind: EventKind,
-    /// Whether it waits or runs.
+    /// Scheduled or started.
     pub status: EventStatus,
-    /// The names of the VMs it happens to, in the platform's order; the leading `_` of 2017-03-01 is gone.
+    /// Names of the affected VMs, in the platform's order; without the leading `_` of 2017-03-01.
     pub resources: Vec<String>,
-    /// It will not start before this without approval. None once it has started, and where the platform does not say.
+    /// Earliest start without approval. None once it has started, and if the platform does not report it.
     pub not_before: Option<Timestamp>,
-    /// Why, in a sentence; often empty, and from 2019-04-01 on only.
+    /// One sentence; often empty. From 2019-04-01 on.
     #[serde(default)]
     pub description: String,
-    /// Who asked for it; from 2019-08-01 on only.
+    /// Who initiated it. From 2019-08-01 on.
     pub source: Option<EventSource>,
-    /// How long the interruption is expected to last. None where nobody can tell (−1), and before 2020-07-01.
+    /// Expected duration of the interruption. None if unknown (−1), and before 2020-07-01.
     pub duration_seconds: Option<u64>,
-    /// The event as the platform sent it, fields that nobody here knows included.
+    /// The event as the platform sent it, including unknown fields.
     pub raw: serde_json::Value,
 }
 
 impl Event {
-    /// The VM that speaks for all of them where one is to: the first.
+    /// The first resource; by convention the VM that approves for all.
     pub fn leader(&self) -> Option<&str> {
         self.resources.first().map(String::as_str)
     }
 }
 
-/// How the name of an event begins to which the platform gave none. No GUID does.
+/// Prefix of the synthetic id of an event without one. No GUID starts like this.
 const SYNTHETIC_PREFIX: &str = "no-id:";
 
-/// What an event is called. A GUID, compared without regard to case and sent back as it came.
+/// Id of an event: a GUID, compared case-insensitively and sent back verbatim.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventId(String);
 
 impl EventId {
-    /// An id as the platform spells it.
+    /// Wraps an id as the platform spells it.
     pub fn new(text: impl Into<String>) -> Self {
         EventId(text.into())
     }
 
-    /// As the platform spelt it.
+    /// The id as the platform spells it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name that an event goes by to which the platform gave none: the same for as long as its kind and its
-    /// resources are. It can be followed by it, not approved.
+    /// A synthetic id for an event without one: stable while its type and resources are. Good for tracking, not for
+    /// approval.
     pub(crate) fn synthetic(kind: &EventKind, resources: &[String]) -> Self {
         EventId(format!("{SYNTHETIC_PREFIX}{kind}:{}", resources.join(",")))
     }
 
-    /// Whether the platform gave the event no id. Nobody can approve it then.
+    /// Whether the platform gave the event no id. Such an event cannot be approved.
     pub fn is_synthetic(&self) -> bool {
         self.0.starts_with(SYNTHETIC_PREFIX)
     }
@@ -125,21 +124,21 @@ impl Hash for EventId {
     }
 }
 
-/// How much of an id is shown. Real ones have 36 characters; a platform could fill a log with longer ones.
+/// Longest id in messages. Real ones have 36 characters; longer ones could fill a log.
 const SHOWN_CHARACTERS_MAX: usize = 200;
 
-/// For people; [`EventId::as_str`] is the whole of it.
+/// Shortened for messages; [`EventId::as_str`] is complete.
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shorten(&self.0, SHOWN_CHARACTERS_MAX))
     }
 }
 
-/// Spells an enum as the platform does, in any case when it is read. A word that came later than this program is kept.
+/// Maps an enum to the platform's spelling, case-insensitive when parsing. Unknown words are kept.
 macro_rules! words {
     ($type:ident: $($known:ident),+) => {
         impl $type {
-            /// The word on the wire.
+            /// The platform's spelling.
             pub fn as_str(&self) -> &str {
                 match self {
                     $($type::$known => stringify!($known),)+
@@ -163,30 +162,30 @@ macro_rules! words {
     };
 }
 
-/// What an event does to its resources.
+/// Type of an event: what happens to its resources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum EventKind {
-    /// A pause of some seconds; memory and connections stay.
+    /// Pause of some seconds; memory and connections are kept.
     Freeze,
-    /// A restart on the same host; memory is lost.
+    /// Restart on the same host; memory is lost.
     Reboot,
-    /// A move to another host; memory and ephemeral disks are lost.
+    /// Move to another host; memory and ephemeral disks are lost.
     Redeploy,
-    /// The eviction of a Spot VM.
+    /// Eviction of a Spot VM.
     Preempt,
-    /// The deletion of the VM.
+    /// Deletion of the VM.
     Terminate,
-    /// A kind that came later than this program, as the platform spells it.
+    /// A newer type, as the platform spells it.
     Other(String),
 }
 
 impl EventKind {
-    /// Those that are known.
+    /// The known types.
     pub const KNOWN: [EventKind; 5] =
         [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
 
-    /// Whether documents of this version speak of events of this kind; of others they say nothing.
+    /// Whether documents of this version list events of this type.
     pub fn is_shown_at(&self, version: EventsVersion) -> bool {
         match self {
             EventKind::Freeze => version.knows(EventType::Freeze),
@@ -198,7 +197,7 @@ impl EventKind {
         }
     }
 
-    /// The kinds of events that documents of this version say nothing of.
+    /// The types that documents of this version do not list.
     pub fn hidden_at(version: EventsVersion) -> Vec<EventKind> {
         EventKind::KNOWN.into_iter().filter(|kind| !kind.is_shown_at(version)).collect()
     }
@@ -212,29 +211,29 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// Whether an event waits or runs.
+/// Status of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum EventStatus {
-    /// It starts when it is approved, or at its time.
+    /// Starts on approval or at NotBefore.
     Scheduled,
-    /// It has started. It is over when it is gone from the document.
+    /// Has started. It is over when it disappears from the document.
     Started,
-    /// A status that came later than this program, as the platform spells it.
+    /// A newer status, as the platform spells it.
     Other(String),
 }
 
 words!(EventStatus: Scheduled, Started);
 
-/// Who asked for an event.
+/// Initiator of an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum EventSource {
-    /// Those who run the platform.
+    /// The operator of the platform.
     Platform,
-    /// The VM's owner.
+    /// The owner of the VM.
     User,
-    /// A source that came later than this program, as the platform spells it.
+    /// A newer source, as the platform spells it.
     Other(String),
 }
 

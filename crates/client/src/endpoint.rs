@@ -1,17 +1,17 @@
-//! Where the platform answers: plain HTTP at a host and a port.
+//! Address of the platform's endpoint: plain HTTP at a host and a port.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// The ports that platforms answer at, in the order in which they are tried where none is named.
+/// Ports of platforms, tried in this order if none is given.
 pub const PORTS: [u16; 2] = [80, 8080];
-/// What platforms answer at. Whoever copies the whole URL means the endpoint.
+/// Path of the document. A full URL with this path is accepted as an endpoint.
 const PATH: &str = "/metadata/scheduledevents";
-/// Longer than any name that can be resolved.
+/// Longest DNS name.
 const HOST_BYTES_MAX: usize = 253;
 
-/// Where the platform answers.
+/// Address of the platform's endpoint.
 ///
 /// ```
 /// use notbefore_client::endpoint::Endpoint;
@@ -23,12 +23,12 @@ const HOST_BYTES_MAX: usize = 253;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// A name or an address; without brackets.
+    /// A name or an address, without brackets.
     host: String,
     port: Option<u16>,
 }
 
-/// Why a text is no endpoint.
+/// Why a text is not an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no endpoint: {reason}; write http://169.254.169.254, or host:port")]
 pub struct EndpointError {
@@ -37,28 +37,28 @@ pub struct EndpointError {
 }
 
 impl Endpoint {
-    /// The link-local address that published clients call.
+    /// The link-local address that Azure uses.
     pub fn azure_default() -> Self {
         Endpoint { host: "169.254.169.254".to_owned(), port: None }
     }
 
-    /// The name or the address.
+    /// Name or address.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port; where none was named, the first that platforms answer at.
+    /// The port; the first of [`PORTS`] if none was given.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(PORTS[0])
     }
 
-    /// The same host at each port that it may answer at: the one that was named, or all the usual ones.
+    /// The endpoint at each candidate port: the given one, or all of [`PORTS`].
     pub fn at_each_port(&self) -> Vec<Endpoint> {
         let ports = self.port.map_or(PORTS.to_vec(), |port| vec![port]);
         ports.into_iter().map(|port| Endpoint { host: self.host.clone(), port: Some(port) }).collect()
     }
 
-    /// As the `Host` header wants it: with the port unless that is HTTP's own.
+    /// For the `Host` header: with the port unless it is 80.
     pub(crate) fn authority(&self) -> String {
         let host = match self.host.parse::<Ipv6Addr>() {
             Ok(address) => format!("[{address}]"),
@@ -114,7 +114,7 @@ impl FromStr for Endpoint {
     }
 }
 
-/// Whether a path is the one that platforms answer at, with whatever query.
+/// Whether a path is that of the document, with any query.
 fn is_events_path(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or(path);
     path.strip_suffix('/').unwrap_or(path).eq_ignore_ascii_case(PATH)

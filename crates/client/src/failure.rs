@@ -1,34 +1,34 @@
-//! Why the platform was asked in vain.
+//! Failed requests to the platform.
 
 use std::time::Duration;
 
 use crate::endpoint::Endpoint;
 
-/// Why the platform was asked in vain, in a line for a person.
+/// A failed request, with a message of one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 #[non_exhaustive]
 pub struct Failure {
-    /// What sort of failure it is.
+    /// Class of the failure.
     pub kind: FailureKind,
-    /// In a line for a person: the endpoint, and what was wrong with it.
+    /// One line: the endpoint and what went wrong.
     pub text: String,
-    /// When it wants to be asked again, if it has said so.
+    /// Delay requested by the server.
     pub retry_after: Option<Duration>,
 }
 
-/// What sort of failure it is.
+/// Class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// Nobody answers there.
+    /// No connection.
     Unreachable,
-    /// Somebody does, and not in time.
+    /// No response in time.
     TimedOut,
-    /// The connection broke, or what came is no HTTP, or too large.
+    /// The connection broke, or the response is no HTTP or too large.
     Broken,
-    /// An answer with this status.
+    /// A response with this status.
     Status(u16),
-    /// An answer that should be a document, and is none.
+    /// A response that should be a document and is not.
     Unreadable,
 }
 
@@ -44,7 +44,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether it may be gone by itself in a moment: all but what the platform refuses.
+    /// Whether the failure may be temporary: all except refusals by the platform.
     pub fn may_pass(self) -> bool {
         match self {
             FailureKind::Unreachable
@@ -55,7 +55,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether nobody is heard of there at all.
+    /// Whether there was no response at all.
     pub fn is_silence(self) -> bool {
         match self {
             FailureKind::Unreachable | FailureKind::TimedOut => true,
@@ -65,7 +65,7 @@ impl FailureKind {
 }
 
 impl Failure {
-    /// An answer of this endpoint that is not what was asked for.
+    /// A response of this endpoint with unexpected content.
     pub(crate) fn unreadable(endpoint: &Endpoint, what: impl std::fmt::Display) -> Self {
         Failure::new(FailureKind::Unreadable, format!("{endpoint}: {what}"))
     }

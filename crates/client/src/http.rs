@@ -1,9 +1,8 @@
-//! The way to the platform and back: HTTP/1.1 on one connection that is kept.
+//! HTTP/1.1 transport with one kept connection.
 //!
-//! It goes straight to the endpoint, whatever the environment says about proxies, and follows no redirect: whoever
-//! answers instead of the platform is not believed. A connection that closed while it was idle is made anew; one that
-//! breaks with a request under way is a failure, and whoever asked decides when to ask again. While one request waits
-//! for its answer, another takes a connection of its own.
+//! It connects directly, ignores proxy settings and follows no redirects: only the platform itself is trusted. A
+//! connection closed while idle is reopened; one that breaks during a request is a failure, and the caller decides
+//! about a retry. A request during another one opens its own connection.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,46 +21,45 @@ use crate::document::BODY_BYTES_MAX;
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 
-/// How long a connection may take: the endpoint is at most one hop away, and one lost packet costs a second.
+/// Connect timeout: the endpoint is at most one hop away, and a lost packet costs a second.
 pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How large an answer's head may be. Platforms send some six headers; this is the least that hyper can be told.
+/// Largest response head. Platforms send about six headers; this is hyper's minimum.
 const HEAD_BYTES_MAX: usize = 8 << 10;
-/// How many headers an answer may have.
+/// Most headers in a response.
 const HEADERS_MAX: usize = 64;
-/// When the system asks a silent peer whether it is still there, and gives up: a poll that waits on a dead connection
-/// would miss an eviction's half minute.
+/// TCP keepalive: a long poll on a dead connection would miss the 30 seconds of a Preempt event.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_time(Duration::from_secs(5))
     .with_interval(Duration::from_secs(2))
     .with_retries(3);
-/// When it gives up on a peer that does not say that it has got something.
+/// TCP user timeout: limit for unacknowledged data.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What is sent, beside what every request has.
+/// A request without the common headers.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
     /// GET or POST.
     pub method: Method,
     /// Path and query.
     pub target: String,
-    /// Further headers.
+    /// Extra headers.
     pub headers: HeaderMap,
     /// The body; empty for a GET.
     pub body: Bytes,
 }
 
 impl HttpRequest {
-    /// A GET.
+    /// A GET request.
     pub fn get(target: String) -> Self {
         HttpRequest { method: Method::GET, target, headers: HeaderMap::new(), body: Bytes::new() }
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct HttpResponse {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
@@ -70,13 +68,13 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// A header's text, as far as it is text.
+    /// A header's value, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// An endpoint, and the connection to it that is idle, if one is.
+/// An endpoint with its idle connection, if any.
 #[derive(Debug)]
 pub struct Transport {
     endpoint: Endpoint,
@@ -86,7 +84,7 @@ pub struct Transport {
 
 impl Transport {
     pub fn new(endpoint: Endpoint) -> Self {
-        // A host is made of letters, digits, dots, colons and brackets, all of which a header may hold.
+        // A valid host contains only characters allowed in headers.
         let host =
             HeaderValue::from_str(&endpoint.authority()).unwrap_or(HeaderValue::from_static("invalid"));
         Transport { endpoint, host, idle: Mutex::new(None) }
@@ -96,7 +94,7 @@ impl Transport {
         &self.endpoint
     }
 
-    /// Sends a request and reads the answer, all of it within a time; connecting has a limit of its own.
+    /// Sends a request and reads the response within a timeout; connecting has its own.
     pub async fn exchange(
         &self,
         sent: HttpRequest,
@@ -123,7 +121,7 @@ impl Transport {
     }
 
     fn idle(&self) -> MutexGuard<'_, Option<SendRequest<Full<Bytes>>>> {
-        // Nothing can panic while it is held but an allocation.
+        // Only an allocation failure could panic while the lock is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +136,7 @@ impl Transport {
         let headers = request.headers_mut();
         *headers = sent.headers;
         headers.insert(hyper::header::HOST, self.host.clone());
-        // Azure refuses any other spelling of it.
+        // Azure accepts only this spelling.
         headers.insert("metadata", HeaderValue::from_static("true"));
         headers.insert(
             hyper::header::USER_AGENT,
@@ -154,7 +152,7 @@ impl Transport {
             .await
             .map_err(|_| unreachable(format!("no connection within {CONNECT_TIME_MAX:?}")))?
             .map_err(|error| unreachable(format!("cannot connect: {error}")))?;
-        // Without these it works as well, only slower or slower to notice.
+        // Optional: without them, delays and failure detection are slower.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
         #[cfg(target_os = "linux")]
@@ -165,7 +163,7 @@ impl Transport {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.failure(FailureKind::Broken, error))?;
-        // It ends with the sender. What goes wrong on it is told to whoever waits for an answer.
+        // Ends with the sender. Errors reach the task that waits for the response.
         tokio::spawn(connection);
         Ok(sender)
     }
@@ -202,7 +200,7 @@ impl Transport {
     }
 }
 
-/// An error with what is behind it: hyper's own words say little without.
+/// An error with its causes; hyper's own message says little.
 fn reason(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
@@ -210,11 +208,11 @@ fn reason(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 enum SendError {
-    /// The connection was closed before the request was on it.
+    /// The connection closed before the request was sent.
     Closed(Box<Request<Full<Bytes>>>),
-    /// Anything else.
+    /// Any other failure.
     Failed(Failure),
 }
 

@@ -1,15 +1,13 @@
-//! Who this VM is, among the names that stand in an event's resources.
+//! Identity of this VM among the names in an event's resources.
 //!
-//! `compute.name` of the instance metadata is what stands there, so that is asked for. No answer is the last word: a
-//! platform says 404 of a VM that it does not know yet, and 500 while it looks. Whoever goes on for longer than a
-//! command asks with [`Identity::from_metadata`], beside what else there is to do, and with the head start of [`Name::start_lookup`];
-//! meanwhile the host name has to do, and [`Identity::by`] says that it is no more than that. In a uniform scale set these
-//! differ: instance 36 of `web` is called `web_36` by the platform and `web000010` by its own system, six digits to the base
-//! of 36.
+//! Events use `compute.name` of the instance metadata, so that is requested. A failure is never final: a platform
+//! answers 404 for a VM that it does not know yet, and 500 during a lookup. Long-running programs call
+//! [`Identity::from_metadata`] in the background, with the short wait of [`Name::start_lookup`]. Until then the host
+//! name is a guess; [`Identity::source`] says so. In a uniform scale set the two differ: instance 36 of `web` is
+//! `web_36` for the platform and `web000010` for its own system, with six digits in base 36.
 //!
-//! A name that the VM's owner has set, in either form, does until the platform says it, and for good where it never does. If the
-//! metadata says otherwise, that holds, since it is what events name, and it is said aloud: who goes by another VM's name
-//! approves another VM's events.
+//! A configured name, in either form, is used until the metadata answers, and stays if it never does. If the metadata
+//! disagrees, it wins, and the difference is logged: a VM with another VM's name approves that VM's events.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -20,53 +18,53 @@ use crate::client::Client;
 use crate::document::excerpt;
 use crate::failure::{Failure, FailureKind};
 
-/// How many digits a scale set's host names end in.
+/// Number of digits at the end of a scale set's host names.
 const DIGITS: usize = 6;
-/// What the digits are to the base of.
+/// Base of these digits.
 const BASE: u32 = 36;
-/// The longest name that is believed; Azure's have 64 characters at most.
+/// Longest accepted name; Azure's have up to 64 characters.
 const NAME_BYTES_MAX: usize = 256;
-/// How long a command waits for the metadata before the host name has to do. It answers within milliseconds, or is being
-/// updated.
+/// How long a command waits for the metadata before it uses the host name. It answers within milliseconds, or is
+/// being updated.
 const FIND_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long whoever follows events waits for the name to come first. Metadata that is well answers within milliseconds, and
-/// an event that is looked at with the wrong name may be taken for another VM's; an eviction gives half a minute.
+/// How long a watcher waits for the name first. With a wrong name, an event may be attributed to another VM; but a
+/// Preempt event gives only 30 seconds.
 const HEAD_START: Duration = Duration::from_millis(500);
-/// How long to rest after the metadata was asked in vain. It doubles, up to [`REST_MAX`].
+/// First delay after a failed metadata request; doubles up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(1);
-/// An eviction gives half a minute. Where there is no metadata at all, this is a tenth of what polls ask for.
+/// Longest delay, because a Preempt event gives 30 seconds. Without metadata, this is a tenth of the polling rate.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// An api-version of the instance metadata that every platform with scheduled events knows by now.
+/// An api-version of the instance metadata that all platforms with scheduled events support.
 const METADATA_VERSION: &str = "2021-02-01";
 
-/// This VM's name, and the ways in which the platform may spell it.
+/// This VM's name and its possible spellings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     name: String,
-    /// What the same VM may be called in a scale set.
+    /// Alternative names in a scale set.
     also: Vec<String>,
     source: NameSource,
 }
 
-/// How much a name is worth.
+/// Source of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameSource {
-    /// The platform says so.
+    /// The platform.
     Platform,
-    /// The VM's owner says so.
+    /// The VM's owner.
     Setting,
-    /// It is what the VM's own system is called, for want of anything better: the platform need not call it so, and may
-    /// call another VM so.
+    /// The system's host name, as a last resort: the platform may use another name for this VM, or this name for
+    /// another VM.
     HostName,
 }
 
 impl Identity {
-    /// A VM that the platform calls exactly this, without regard to case.
+    /// A VM with exactly this name on the platform, compared case-insensitively.
     pub fn named(name: impl Into<String>) -> Self {
         Identity { name: name.into(), also: Vec::new(), source: NameSource::Platform }
     }
 
-    /// A VM whose owner calls it this: as the platform does, or as its own system does, which may be the scale set's form.
+    /// A VM with a configured name: the platform's, or the system's, which may be the scale set's form.
     pub fn set(name: &str) -> Self {
         let Identity { name: label, also, .. } = Identity::of_host(name);
         Identity {
@@ -76,7 +74,7 @@ impl Identity {
         }
     }
 
-    /// A VM whose own system is called this: by its first label, or as a scale set would call it.
+    /// A VM with this host name: its first label, or the scale set's form of it.
     pub fn of_host(host_name: &str) -> Self {
         let name = host_name.split('.').next().unwrap_or(host_name);
         Identity {
@@ -86,8 +84,8 @@ impl Identity {
         }
     }
 
-    /// Finds out within seconds: `compute.name` of the instance metadata, else what the caller goes by otherwise, which is
-    /// what was set, or the host name.
+    /// Requests the name for a few seconds: `compute.name` of the instance metadata, else `otherwise`, which is the
+    /// configured name or the host name.
     pub async fn find(client: &Client, otherwise: Identity) -> Self {
         let mut last = Failure::new(FailureKind::TimedOut, format!("no answer within {FIND_TIME_MAX:?}"));
         match timeout(FIND_TIME_MAX, Identity::from_metadata_with(client, |failure| last = failure)).await {
@@ -102,17 +100,17 @@ impl Identity {
         }
     }
 
-    /// The name that the instance metadata gives, asked for once.
+    /// Requests the name from the instance metadata once.
     pub async fn from_metadata_once(client: &Client) -> Result<Self, Failure> {
         metadata_name(client).await.map(Identity::named)
     }
 
-    /// The name that the instance metadata gives, asked for until it does, however long that takes.
+    /// Requests the name from the instance metadata until it answers.
     pub async fn from_metadata(client: &Client) -> Self {
         Identity::from_metadata_with(client, |_| {}).await
     }
 
-    /// The same, and every failure on the way is handed out. All of them may pass.
+    /// Like [`Identity::from_metadata`], and reports every failure. All of them may be temporary.
     pub async fn from_metadata_with(client: &Client, mut on_failure: impl FnMut(Failure)) -> Self {
         let mut rest = REST;
         loop {
@@ -125,7 +123,7 @@ impl Identity {
         }
     }
 
-    /// What the platform says, after this was gone by. That a setting says otherwise is something for its owner to know.
+    /// Replaces a preliminary name by the platform's. Logs a warning if a configured name differs.
     pub fn corrected_by(self, platform: Identity) -> Self {
         if self.source == NameSource::Setting && !self.is(&platform.name) {
             tracing::warn!(
@@ -144,30 +142,30 @@ impl Identity {
         same(&self.name) || self.also.iter().any(|name| same(name))
     }
 
-    /// The name, as a person would say it.
+    /// The name in its main form.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How much it is worth.
+    /// Where the name comes from.
     pub fn source(&self) -> NameSource {
         self.source
     }
 }
 
-/// What a VM is called, for whoever follows its events and does not wait for the answer.
+/// A VM's name, known or still being requested.
 pub enum Name {
-    /// This.
+    /// Known already.
     Known(Identity),
-    /// The platform has not said so yet; it comes out of this.
+    /// Not answered yet; the future yields it.
     Awaited(NameFuture),
 }
 
-/// A name that is being asked for.
+/// A pending name request.
 pub type NameFuture = Pin<Box<dyn Future<Output = Identity> + Send>>;
 
 impl Name {
-    /// Gives a question, as [`Identity::from_metadata`], half a second to be answered. After that nothing should wait for it.
+    /// Waits up to half a second for a request such as [`Identity::from_metadata`]; then returns it as pending.
     pub async fn start_lookup(asked: impl Future<Output = Identity> + Send + 'static) -> Self {
         let mut future: NameFuture = Box::pin(asked);
         match timeout(HEAD_START, &mut future).await {
@@ -177,7 +175,7 @@ impl Name {
     }
 }
 
-/// This machine's host name; empty where the system does not say.
+/// This machine's host name; empty if unknown.
 pub fn host_name() -> String {
     #[cfg(unix)]
     return rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -1,14 +1,14 @@
-//! A client of Scheduled Events: what a VM asks of its platform, on Azure and on notbefore alike.
+//! Client for Scheduled Events: the protocol between a VM and its platform, on Azure and on notbefore.
 //!
-//! - [`document`]: what the endpoint answers, read tolerantly and never taken for less than it is;
-//! - [`client`]: one question, one answer: the document, an approval;
-//! - [`watch`]: following the document, and [`changes`]: what changes from one to the next;
-//! - [`poll`]: what to ask next and when, without IO;
-//! - [`endpoint`]: where the platform answers, and [`discovery`]: finding it;
+//! - [`document`]: tolerant parser of the endpoint's document;
+//! - [`client`]: single requests: read the document, approve an event;
+//! - [`watch`]: follows the document by polling; [`changes`]: differences between documents;
+//! - [`poll`]: the polling schedule as a pure state machine;
+//! - [`endpoint`]: the endpoint's address; [`discovery`]: how to find it;
 //! - [`identity`]: which of an event's resources is this VM;
-//! - [`clock`]: the one place that reads the clocks.
+//! - [`clock`]: the only module that reads clocks.
 //!
-//! From here to a handler that approves what happens to this VM, once it is ready for it:
+//! A handler that approves events of this VM once it is ready:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -36,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! The page `docs/guide/rust-client.md` of the repository says what is tolerated, when it asks and where.
+//! `docs/guide/rust-client.md` in the repository describes tolerance, polling and discovery in detail.
 
 pub mod changes;
 pub mod client;
@@ -54,7 +54,7 @@ mod registry;
 mod versions;
 pub mod watch;
 
-/// The page's own example.
+/// Compiles the examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/rust-client.md")]
 struct Page;

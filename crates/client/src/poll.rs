@@ -1,20 +1,18 @@
-//! What to ask next, and when: a pure machine, `(answer, now) → next`, without IO, clock or randomness.
+//! Polling schedule: a pure state machine, `(response, now) → next request`, without IO, clock or randomness.
 //!
-//! The rules it keeps, each for a reason:
-//!
-//! - **At most one poll a second**, counted from one poll's beginning to the next's, whatever the answer. Only a server
-//!   that has said `Preference-Applied: wait` holds polls, and is asked again when it has answered one; even then there
-//!   are no more than [`AHEAD_OF_PACE_MAX`] polls ahead of that pace.
-//! - **Every poll that has a tag asks to wait** (`Prefer: wait`). A server that does not know that passes over it, and
-//!   nothing about the pace changes. It costs nothing to ask, and there is no other way to learn that it can be had.
-//! - **The first answer may take two minutes**, because a platform may only now begin to look for events. Later ones may
-//!   not: whoever was too slow gets twice the time for the next, and no more. A question that got lost keeps the next
-//!   from being asked, and a platform that is well again should be heard of before an eviction's half minute is over.
-//! - **Failures back off**, with jitter, to some ten seconds: an eviction gives half a minute, and a poller that rests
-//!   longer than that may as well not be there. `Retry-After` is honoured up to a minute.
-//! - **An older api-version only where a refusal speaks of the version**, and newer ones again: see [`Versions`].
-//! - **A document is the same if all of it is.** The incarnation alone does not tell: a platform that forgets a scope
-//!   counts anew. For the same reason the document is asked for without its tag once a minute, and after a failure.
+//! - **Rate limit**: at most one poll a second, from start to start. Only for a server that applies long polls
+//!   (`Preference-Applied: wait`) the next poll follows at once, at most [`AHEAD_OF_PACE_MAX`] polls ahead of that
+//!   rate.
+//! - **Long poll**: every poll with a tag sends `Prefer: wait`. Servers without long polls ignore it.
+//! - **Timeouts**: the first response may take two minutes, because a platform may start to look for events only
+//!   then. After a timeout, the next request gets twice the usual time. Longer timeouts would delay the detection of
+//!   a Preempt event beyond its 30 seconds.
+//! - **Exponential backoff with jitter** after failures, up to about ten seconds. `Retry-After` is honoured up to a
+//!   minute.
+//! - **Version fallback**: an older api-version only if a refusal names the version, and newer ones again later; see
+//!   [`Versions`].
+//! - **Change detection by content**: equal incarnations are no proof, because a platform may reset its counter. For
+//!   the same reason the document is requested without its tag once a minute, and after a failure.
 
 use std::time::Duration;
 
@@ -26,98 +24,98 @@ use crate::failure::{Failure, FailureKind};
 use crate::versions::is_refused;
 pub use crate::versions::{RAISE_INTERVAL, RETRY_INTERVAL, Versions};
 
-/// From the beginning of a poll to the beginning of the next.
+/// Minimum interval between the starts of two polls.
 pub const PACE: Duration = Duration::from_secs(1);
-/// How many polls may be ahead of [`PACE`] where the server lets polls wait: so many changes in a row are heard of at
-/// once. Azure grants a VM five requests a second.
+/// How many polls may be ahead of [`PACE`] on a server with long polls, so that several changes in a row arrive at
+/// once. Azure allows a VM five requests a second.
 pub const AHEAD_OF_PACE_MAX: u32 = 4;
-/// How long the first answer may take: the platform's documents say two minutes.
+/// Timeout of the first response; the platform's documentation says two minutes.
 pub const FIRST_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long any later answer may take, beside the time that it was asked to wait.
+/// Timeout of later responses, in addition to the requested wait.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer may take after one that took longer than that.
+/// Timeout of a response after one that timed out.
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a poll asks to wait where waiting was granted before. A broken connection is noticed after this, at the latest.
+/// Requested wait if the server applied it before. A broken connection is detected after this time at the latest.
 pub const WAIT: Duration = Duration::from_secs(30);
-/// How long it asks to wait where it was not: short, for a server that waits without saying so.
+/// Requested wait before that: short, for a server that waits without reporting it.
 pub const INITIAL_WAIT: Duration = Duration::from_secs(5);
-/// How often the document is asked for without its tag, so that a tag that means something else by now does no harm.
+/// Interval of requests without the tag, in case the tag has become ambiguous.
 pub const REFRESH: Duration = Duration::from_secs(60);
-/// The rest after a failure doubles up to this, and has up to half of it as jitter on top.
+/// Limit of the exponential backoff; jitter adds up to half of it.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(8);
-/// The longest `Retry-After` that is believed.
+/// Longest `Retry-After` that is honoured.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// What to ask.
+/// A poll request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PollRequest {
-    /// At which version.
+    /// Requested api-version.
     pub version: EventsVersion,
-    /// The tag of the document that is held, as it came.
+    /// `If-None-Match`: the tag of the current document, verbatim.
     pub if_none_match: Option<String>,
-    /// How long the server is asked to wait for news.
+    /// Requested long-poll time.
     pub wait: Option<Duration>,
-    /// How long the answer may take.
+    /// Timeout of the response.
     pub timeout: Duration,
 }
 
-/// What was answered.
+/// A poll response.
 #[derive(Clone, Debug)]
 pub struct PollResponse {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
     /// `ETag`, verbatim.
     pub etag: Option<String>,
-    /// Whether `Preference-Applied` says that it waited, or would have.
+    /// Whether `Preference-Applied` confirms the wait.
     pub waited: bool,
-    /// `Retry-After`, if it can be read.
+    /// `Retry-After`, if valid.
     pub retry_after: Option<Duration>,
-    /// `Date`, if it can be read.
+    /// `Date`, if valid.
     pub served_at: Option<Timestamp>,
     /// The body.
     pub body: Bytes,
 }
 
-/// What an answer means.
+/// Meaning of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PollOutcome {
-    /// Another document than before.
+    /// A new document.
     Changed {
-        /// It.
+        /// The document.
         document: Document,
-        /// At which version it was read.
+        /// The api-version of the document.
         version: EventsVersion,
-        /// What was odd about it.
+        /// Deviations that the parser tolerated.
         warnings: Vec<ReadWarning>,
     },
-    /// The same as before.
+    /// No change.
     Unchanged,
-    /// The version was refused, and another will be asked for.
+    /// The api-version was refused; the next poll uses another.
     OtherVersion {
-        /// What was refused.
+        /// The refused version.
         refused: EventsVersion,
-        /// What comes next.
+        /// The next version.
         next: EventsVersion,
     },
     /// No document.
     Failed(Failure),
 }
 
-/// What is remembered from poll to poll. Ticks count from any fixed point.
+/// State between polls. Ticks count from any fixed point.
 #[derive(Clone, Debug, Default)]
 pub struct Poller {
-    /// What comes after the version that was refused last, until one is answered.
+    /// Version to request after a refusal, until one is answered.
     next_version: Option<EventsVersion>,
     cached: Option<CachedDocument>,
-    /// The next poll may begin then.
+    /// Earliest start of the next poll.
     due: Duration,
-    /// Where the pace is: a poll at every second since the first would begin the next then.
+    /// Rate limiter: start of the next poll if all polls had kept [`PACE`].
     paced: Duration,
-    /// Whether the server lets polls wait.
+    /// Whether the server applies long polls.
     waits: bool,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
-    /// Whether the last poll took too long; none does before the first answer.
+    /// Whether the last poll timed out; false before the first response.
     slow: bool,
     has_answer: bool,
     refresh_at: Duration,
@@ -130,21 +128,21 @@ struct CachedDocument {
     document: Document,
 }
 
-/// A poll that was begun.
+/// A poll in progress.
 #[derive(Clone, Debug)]
 pub struct StartedPoll {
-    /// What is asked.
+    /// The request to send.
     pub ask: PollRequest,
     at: Duration,
 }
 
 impl Poller {
-    /// The first poll may begin at this tick.
+    /// A poller whose first poll may start at this tick.
     pub fn from(due: Duration) -> Self {
         Poller { due, ..Poller::default() }
     }
 
-    /// Takes a document for the last that was read, as of this tick: the next poll is for what comes after it.
+    /// Uses a document read at this tick as the current one.
     pub fn has_read(
         &mut self,
         document: Document,
@@ -157,20 +155,20 @@ impl Poller {
         self.cached = Some(CachedDocument { version, etag, document });
     }
 
-    /// At which tick the next poll may begin.
+    /// Earliest tick of the next poll.
     pub fn due(&self) -> Duration {
         self.due
     }
 
-    /// Begins a poll.
+    /// Starts a poll.
     pub fn begin(&mut self, versions: &mut Versions, now: Duration) -> StartedPoll {
         let version = match self.next_version {
             Some(next) => next,
-            // While nothing is answered, what worked last is as good as anything.
+            // During an outage, keep the version that worked last.
             None if self.failures > 0 => versions.used(),
             None => versions.first_version(now),
         };
-        // After a failure the answer is wanted now, and not when something happens.
+        // After a failure, request an immediate response.
         let plain = self.failures > 0 || now >= self.refresh_at;
         let held = self.cached.as_ref().filter(|held| held.version == version && !plain);
         let if_none_match = held.and_then(|held| held.etag.clone());
@@ -185,7 +183,7 @@ impl Poller {
         StartedPoll { ask, at: now }
     }
 
-    /// Takes in what was answered. `random` is any number, and decides how long a failed poller rests.
+    /// Processes a response. `random` is any number, used for jitter.
     pub fn answered(
         &mut self,
         versions: &mut Versions,
@@ -205,7 +203,7 @@ impl Poller {
             200 => self.read(versions, ask, answer, now, random),
             304 => match &mut self.cached {
                 Some(held) if held.version == ask.version && ask.if_none_match.is_some() => {
-                    // Some servers send the tag anew, in another spelling.
+                    // Some servers resend the tag in another spelling.
                     if answer.etag.is_some() {
                         held.etag = answer.etag;
                     }
@@ -245,7 +243,7 @@ impl Poller {
                 return self.failed(Failure { retry_after: answer.retry_after, ..failure }, now, random);
             }
         };
-        // What was asked for without its tag is answered at once by everybody, so it says nothing about waiting.
+        // Requests without a tag are answered at once by every server, so they say nothing about long polls.
         let waited = ask.wait.map(|_| answer.waited);
         self.record_success(waited.unwrap_or(self.waits), waited, now);
         versions.uses(ask.version, now);
@@ -260,7 +258,7 @@ impl Poller {
         }
     }
 
-    /// A poll was answered as it should be; `at_once` where the next may begin ahead of the pace.
+    /// Records a valid response. `at_once`: the next poll may start ahead of the rate.
     fn record_success(&mut self, at_once: bool, waited: Option<bool>, now: Duration) {
         self.failures = 0;
         self.next_version = None;
@@ -273,7 +271,7 @@ impl Poller {
 
     fn failed(&mut self, failure: Failure, now: Duration, random: u32) -> PollOutcome {
         let late = failure.kind == FailureKind::TimedOut && self.has_answer;
-        // One that was late was waited for already.
+        // After a timeout the delay has already passed.
         let rest = backoff_after(&failure, if late { 0 } else { self.failures }, random);
         self.failures = self.failures.saturating_add(1);
         self.slow |= late;
@@ -281,7 +279,7 @@ impl Poller {
         PollOutcome::Failed(failure)
     }
 
-    /// The version was refused: another comes next, or all were, and it begins anew after a rest.
+    /// The version was refused: continue with the next one, or start over after a delay if all were.
     fn refused(
         &mut self,
         versions: &mut Versions,
@@ -301,7 +299,7 @@ impl Poller {
     }
 }
 
-/// How long to rest after a failure, and so many before it in a row. `random` is any number.
+/// Backoff delay after a failure and `failures_before` consecutive ones. `random` is any number.
 pub(crate) fn backoff_after(failure: &Failure, failures_before: u32, random: u32) -> Duration {
     let rest = (PACE * 2_u32.saturating_pow(failures_before.min(8))).min(BACKOFF_MAX);
     let rest = rest.max(failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
@@ -309,7 +307,7 @@ pub(crate) fn backoff_after(failure: &Failure, failures_before: u32, random: u32
     rest + jitter
 }
 
-/// A refusal in a line: the status, and how the body begins.
+/// One line for messages: the status and the start of the body.
 pub(crate) fn describe_response(status: u16, body: &[u8]) -> String {
     let reason = hyper::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     let head = format!("{status} {}", reason.unwrap_or_default());

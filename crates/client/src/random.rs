@@ -1,6 +1,6 @@
-//! Randomness for jitter and for the ids of requests.
+//! Random numbers for jitter and request ids.
 
-/// Any number, another one every time. It is 0 where the system has no randomness: retries are then not spread.
+/// A random number; 0 if the system has no randomness, so retries are not spread.
 pub fn number() -> u32 {
     getrandom::u32().unwrap_or_default()
 }

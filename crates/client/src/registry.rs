@@ -1,15 +1,15 @@
-//! What the registry of Windows says of this machine.
+//! Values of the Windows registry.
 
 use windows_registry::LOCAL_MACHINE;
 
-/// The value `ScheduledEventsIp` of `HKLM\Software\ScheduledEvents`, where the platform's own sample publishes the endpoint
-/// that it has found.
+/// The value `ScheduledEventsIp` of `HKLM\Software\ScheduledEvents`, where the platform's own sample publishes the
+/// endpoint.
 pub fn published_endpoint() -> Option<String> {
     text("Software\\ScheduledEvents", "ScheduledEventsIp")
 }
 
-/// The host name, as DNS knows it. The variable `COMPUTERNAME` is the name of an older protocol, which ends after fifteen
-/// characters: two VMs of a scale set may have the same.
+/// The DNS host name. `COMPUTERNAME` is the NetBIOS name, cut to fifteen characters: two VMs of a scale set may share
+/// it.
 pub fn host_name() -> Option<String> {
     text("SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters", "Hostname")
 }

@@ -1,50 +1,51 @@
-//! Which api-version to ask for, as the clones of one client have learnt it. Pure: times are ticks, and come in.
+//! Api-version negotiation, shared by the clones of a client. Pure: times are ticks passed in.
 //!
-//! An older version is used only because newer ones were refused, one after the other: the versions that a refusal names
-//! are those of the instance metadata, and a version too old does not speak of evictions at all. One that has answered
-//! before is tried again after [`RETRY_INTERVAL`], and then twice that, up to an hour: a platform that was being updated does not
-//! leave this VM with an older one for longer than need be. The newest of all is tried every hour, because a platform may
-//! have learnt it. If that is refused, what worked before comes next, and not every version in between.
+//! - After a refusal, the next older version is requested. The version list in a refusal is ignored: it is that of
+//!   the instance metadata, and a version too old does not list Preempt events.
+//! - A version that worked before is retried after [`RETRY_INTERVAL`], with exponential backoff up to an hour, so
+//!   that an update of the platform has no lasting effect.
+//! - The newest version is tried every hour, because the platform may support it by now. If it is refused, the
+//!   version that worked is next, without the ones in between.
 
 use std::time::Duration;
 
 use crate::document::EventsVersion;
 
-/// How often a newer api-version is tried where an older one is in use.
+/// Interval for trying a newer api-version while an older one is in use.
 pub const RAISE_INTERVAL: Duration = Duration::from_secs(3_600);
-/// When a version that has answered before is tried again for the first time.
+/// First delay before a version that worked is retried.
 pub const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Which api-version to ask for.
+/// Negotiation state.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions {
     newest: EventsVersion,
-    /// The one that was answered last; before that, the newest.
+    /// Last version answered; at first, the newest.
     used: EventsVersion,
-    /// The newest that was ever answered.
+    /// Newest version ever answered.
     best: Option<EventsVersion>,
     raise_at: Duration,
     again_at: Duration,
-    /// From one try of the best to the next.
+    /// Current interval between retries of `best`.
     again: Duration,
 }
 
 impl Versions {
-    /// Nothing was refused yet.
+    /// Initial state: nothing refused.
     pub fn new(newest: EventsVersion) -> Self {
         let (raise_at, again_at) = (Duration::ZERO, Duration::ZERO);
         Versions { newest, used: newest, best: None, raise_at, again_at, again: RETRY_INTERVAL }
     }
 
-    /// The one that was answered last, or the newest.
+    /// Last version answered, or the newest.
     pub fn used(&self) -> EventsVersion {
         self.used
     }
 
-    /// The one to begin with now.
+    /// The version for the next request.
     pub fn first_version(&mut self, now: Duration) -> EventsVersion {
         if self.used < self.newest && now >= self.raise_at {
-            // Whatever comes of it, once an hour is enough.
+            // Once an hour, whatever the outcome.
             self.raise_at = now.saturating_add(RAISE_INTERVAL);
             return self.newest;
         }
@@ -58,7 +59,7 @@ impl Versions {
         }
     }
 
-    /// The one to ask for after this one was refused; none where there is no older one, and then it begins anew.
+    /// The version after a refused one; None if there is no older one, and the negotiation starts over.
     pub fn after(&mut self, refused: EventsVersion) -> Option<EventsVersion> {
         if self.used < refused {
             return Some(self.used);
@@ -70,7 +71,7 @@ impl Versions {
         older
     }
 
-    /// The platform has answered at this one.
+    /// Records a version that the platform answered.
     pub fn uses(&mut self, version: EventsVersion, now: Duration) {
         if version < self.used {
             self.raise_at = now.saturating_add(RAISE_INTERVAL);
@@ -82,17 +83,17 @@ impl Versions {
     }
 }
 
-/// The newest version that Microsoft's documentation lists. A platform that has events serves it, so its 404 may mean
-/// that there are none here; a 404 of a newer one only says that the platform does not have that version yet.
+/// Newest version in Microsoft's documentation. Platforms with events serve it, so its 404 may mean that there are
+/// none; a 404 of a newer one only means an unsupported version.
 const DOCUMENTED: EventsVersion = EventsVersion::V2020_07_01;
 
-/// Whether an answer refuses the api-version it was asked at.
+/// Whether a response refuses the requested api-version.
 pub fn is_refused(version: EventsVersion, status: u16, body: &[u8]) -> bool {
     refuses(version > DOCUMENTED, status, body)
 }
 
-/// Pages of servers in between hold the word version, too, so that at a documented version more is looked for, in the
-/// words that were seen of each status.
+/// Error pages of intermediate servers may contain "version" too, so at documented versions only known messages
+/// count.
 fn refuses(is_undocumented: bool, status: u16, body: &[u8]) -> bool {
     let words: &[&str] = match status {
         404 if is_undocumented => return true,
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(versions.first_version(hour - seconds(1)), OLD);
         assert_eq!(versions.first_version(hour), NEWEST);
         assert_eq!(versions.after(NEWEST), Some(OLD), "no walk through those that were refused before");
-        // Refused, or not answered at all: not again before the next hour.
+        // Refused or not answered: not again within the hour.
         assert_eq!(versions.first_version(hour + RAISE_INTERVAL - seconds(1)), OLD);
         assert_eq!(versions.first_version(hour + RAISE_INTERVAL), NEWEST);
         versions.uses(NEWEST, hour + RAISE_INTERVAL);
@@ -165,7 +166,7 @@ mod tests {
             tried.retain(|tried| tried % 3_600 != 0);
             assert_eq!(tried[..6], [5, 15, 35, 75, 155, 315], "{best}");
             assert!(tried.windows(2).all(|pair| pair[1] - pair[0] <= 3_600), "{tried:?}");
-            // It answers again, and the next time begins anew.
+            // It answers again; the backoff restarts.
             versions.uses(best, seconds(20_000));
             versions.uses(EventsVersion::ALL[0], seconds(20_010));
             assert_eq!(versions.first_version(seconds(20_014)), EventsVersion::ALL[0]);

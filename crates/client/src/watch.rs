@@ -1,8 +1,8 @@
-//! Following the document: [`Watch`] asks when it is time to, and says what has come of it.
+//! Follows the document: [`Watch`] sends the polls that [`Poller`] schedules and yields updates.
 //!
-//! What to ask and when is [`Poller`]'s; this sends it. The poll that is under way belongs to the watch and not to the
-//! call that waits for it: a [`Watch::next`] that is dropped loses nothing and sends nothing twice. It is a task of its own,
-//! so that an answer is heard when it comes, and whoever is late to ask for it is told what the platform's clock says by then.
+//! A poll in progress belongs to the watch, not to the call of [`Watch::next`]: dropping that future loses nothing
+//! and repeats nothing (cancel-safe). Each poll runs in its own task, so its arrival time is exact; a late caller
+//! gets the platform's time adjusted to the current instant.
 
 use std::time::Duration;
 
@@ -17,44 +17,44 @@ use crate::failure::{Failure, FailureKind};
 use crate::poll::{PACE, PollOutcome, PollResponse, Poller, StartedPoll};
 use crate::random;
 
-/// How many of the things that are odd about a document are logged, each in a line.
+/// Most warnings logged per document.
 const WARNINGS_LOGGED_MAX: usize = 10;
 
-/// What a poll has brought.
+/// Result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Another document than before.
+    /// A new document.
     Document {
-        /// It.
+        /// The document.
         document: Document,
-        /// What the platform's own clock says, if it said anything: as it came, and gone on since then as ours has.
+        /// The platform's current time, if reported: `Date` of the response plus the time since.
         served_at: Option<Timestamp>,
-        /// At which version it was read.
+        /// The api-version of the document.
         version: EventsVersion,
     },
-    /// The platform has answered, and nothing has changed but the time.
+    /// A response without changes; only the time is new.
     Unchanged {
-        /// What the platform's own clock says.
+        /// The platform's current time.
         served_at: Option<Timestamp>,
     },
-    /// No document. What was last read still holds, as far as anybody knows.
+    /// No document. The last one stays valid.
     Outage(Outage),
 }
 
-/// The platform was asked in vain.
+/// Consecutive failed polls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// What sort of failure the last one was.
+    /// Class of the last failure.
     pub kind: FailureKind,
-    /// In a line for a person.
+    /// One line for people.
     pub text: String,
-    /// When the first of these failures was.
+    /// Time of the first failure.
     pub since: Moment,
-    /// How many there were in a row.
+    /// Number of consecutive failures.
     pub tries: u32,
 }
 
-/// What was heard, and when.
+/// A response and its arrival tick.
 type TimedResponse = (Result<PollResponse, Failure>, Duration);
 
 /// Follows the document of one endpoint.
@@ -62,9 +62,9 @@ pub struct Watch {
     client: Client,
     clock: Clock,
     poller: Poller,
-    /// A document that was read before the first poll, and is news.
+    /// A document read before the first poll, not yet delivered.
     first: Option<Reading>,
-    /// A poll that was begun; what comes of it is one task's, or none's any more.
+    /// A poll in progress, run by a task.
     begun: Option<StartedPoll>,
     under_way: JoinSet<TimedResponse>,
     outage: Option<Outage>,
@@ -72,8 +72,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Follows the document that this client sees. What the client has learnt is not asked for again, and if it has just
-    /// read the document, the first poll waits for its turn.
+    /// Follows the document. Uses the api-version that the client negotiated, and keeps the rate limit if the client
+    /// has just read the document.
     pub fn new(client: Client) -> Self {
         let poller = Poller::from(client.due());
         let clock = client.clock();
@@ -81,8 +81,8 @@ impl Watch {
         Watch { client, clock, poller, first: None, begun, under_way, outage: None, version: None }
     }
 
-    /// The same, and what the client has just read comes first. If that was longer ago than a poll is from the next, it
-    /// is left to the first poll: nobody should act on what may be over.
+    /// Like [`Watch::new`], and delivers `reading` first. If that is older than one poll interval, the first poll
+    /// replaces it.
     pub fn after(client: Client, reading: Reading) -> Self {
         let mut watch = Watch::new(client);
         if watch.clock.now().tick.saturating_sub(reading.read_at) < PACE {
@@ -93,7 +93,7 @@ impl Watch {
         watch
     }
 
-    /// What the next poll brings. It may be dropped at any time, and called again.
+    /// The result of the next poll. Cancel-safe.
     pub async fn next(&mut self) -> Update {
         if let Some(Reading { document, warnings, served_at, version, read_at, .. }) = self.first.take() {
             let served_at = self.platform_time_now(served_at, read_at);
@@ -114,7 +114,7 @@ impl Watch {
                 PollOutcome::OtherVersion { refused, next } => {
                     tracing::warn!(
                         endpoint = %self.client.endpoint(),
-                        "the platform does not know api-version {refused}: asking for {next}"
+                        "the platform refuses api-version {refused}: requesting {next}"
                     );
                 }
                 PollOutcome::Failed(failure) => return Update::Outage(self.record_failure(failure)),
@@ -133,18 +133,18 @@ impl Watch {
             tracing::warn!(endpoint = %self.client.endpoint(), "{warning}");
         }
         if let Some(more) = warnings.len().checked_sub(WARNINGS_LOGGED_MAX).filter(|more| *more > 0) {
-            tracing::warn!(endpoint = %self.client.endpoint(), "at least {more} more things are odd about the answer");
+            tracing::warn!(endpoint = %self.client.endpoint(), "at least {more} more warnings about the document");
         }
         self.uses(version);
         Update::Document { document, served_at, version }
     }
 
-    /// A stream of what changes, instead of documents.
+    /// Converts into a stream of changes.
     pub fn changes(self) -> Changes {
         Changes::of(self)
     }
 
-    /// What a poll has brought, and what the platform's clock says.
+    /// The outcome of a poll and the platform's time.
     async fn poll(&mut self) -> (PollOutcome, Option<Timestamp>) {
         let begun = match self.begun.take() {
             Some(begun) => begun,
@@ -160,7 +160,7 @@ impl Watch {
                 begun
             }
         };
-        // Put back while it is waited for: whoever drops this call comes again.
+        // Kept in `self` while waiting, so that a dropped call can resume.
         let begun = self.begun.insert(begun).clone();
         let (heard, heard_at) = match self.under_way.join_next().await {
             Some(Ok(heard)) => heard,
@@ -178,13 +178,13 @@ impl Watch {
         (outcome, served_at)
     }
 
-    /// What the platform's clock says now, which said this at a tick. It is not asked; it has gone on as ours has.
+    /// The platform's time now, extrapolated from its value at a tick.
     fn platform_time_now(&self, served_at: Option<Timestamp>, at: Duration) -> Option<Timestamp> {
         let age = self.clock.now().tick.saturating_sub(at);
         served_at.map(|served_at| served_at.saturating_add(age).unwrap_or(served_at))
     }
 
-    /// Says so where another version is in use than before, and what it keeps from us.
+    /// Logs a change of the api-version, and which types it hides.
     fn uses(&mut self, version: EventsVersion) {
         let before = self.version.replace(version).unwrap_or(self.client.options().newest);
         if before == version {
@@ -197,14 +197,14 @@ impl Watch {
             true => tracing::info!(%endpoint, "the platform answers at api-version {version}"),
             false => tracing::warn!(
                 %endpoint,
-                "the platform answers at api-version {version}, which does not speak of {}: such events cannot be seen",
+                "the platform answers at api-version {version}, which does not list {}: such events are not visible",
                 hidden.join(" and ")
             ),
         }
     }
 
     fn record_failure(&mut self, Failure { kind, text, .. }: Failure) -> Outage {
-        // The poller does not know whom it asks.
+        // The poller does not know the endpoint.
         let endpoint = self.client.endpoint().to_string();
         let text = if text.starts_with(&endpoint) { text } else { format!("{endpoint}: {text}") };
         let (since, tries) = match &self.outage {
@@ -243,7 +243,7 @@ mod tests {
             update = watch.next() => panic!("{update:?} before it was asked for"),
             asked = has_asked => asked.unwrap(),
         }
-        // Whoever follows is busy with something else.
+        // The caller is busy.
         let late = Duration::from_secs(3);
         tokio::time::sleep(late).await;
         let Update::Document { served_at, .. } = watch.next().await else { panic!("no document") };

@@ -1,17 +1,17 @@
-//! When DHCP may be asked again. All VMs of a network look for their platform when it is down, and each question is a
-//! broadcast that all of them hear: so it is asked ever more rarely.
+//! Exponential backoff for DHCP requests. When a platform is down, all VMs of its network search for it, and each
+//! request is a broadcast to all of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// From the first question to the next; it doubles, up to [`REST_MAX`].
+/// First interval; doubles up to [`REST_MAX`].
 const REST: Duration = Duration::from_secs(30);
-/// As often as a network may get a platform that it did not have.
+/// Longest interval; a network may get a platform at any time.
 const REST_MAX: Duration = Duration::from_secs(300);
 
-/// Something that is to be done ever more rarely. Clones know of each other.
+/// Exponential backoff. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     clock: Clock,
@@ -30,7 +30,7 @@ impl Backoff {
         Backoff { clock: Clock::start(), next: Arc::new(Mutex::new(next)) }
     }
 
-    /// Whether it may be done now. If so, it counts as done.
+    /// Whether an attempt may start now. If so, it counts as started.
     pub fn try_start(&self) -> bool {
         let now = self.clock.now().tick;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! Asking DHCP ourselves: a DISCOVER out of every Ethernet interface that is up, and a wait for offers.
+//! DHCP client for option 245: sends a DISCOVER on every Ethernet interface that is up and waits for offers.
 //!
-//! It needs the right to use port 68, which root has. A DHCP client that runs beside it is not disturbed: the port
-//! is shared, answers are asked for as broadcasts, which all sockets get, and every answer is checked to be ours.
+//! Needs root for port 68. It does not disturb a DHCP client on the same machine: the port is shared, offers are
+//! requested as broadcasts, which all sockets receive, and each one is matched to our transaction.
 
 use std::fs;
 use std::io;
@@ -17,33 +17,31 @@ use tokio::time::timeout;
 use super::packet::{self, MESSAGE_BYTES_MAX, PacketError, Transaction};
 use crate::random;
 
-/// How long each try waits for an answer. A server may first look whether an address is in use, which takes one to
-/// three seconds.
+/// Timeout of each attempt. A server may probe first whether an address is in use, which takes one to three seconds.
 const TRIES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(4)];
-/// How many interfaces are asked, those with a device behind them first. A VM has a few of these; a host of containers has
-/// hundreds of others, and nobody behind them.
+/// Most interfaces used, physical devices first. A VM has few of them; a container host has hundreds of virtual ones.
 const INTERFACES_MAX: usize = 16;
-/// How many packets that do not help are read while one is waited for.
+/// Most unrelated packets read while waiting.
 const FOREIGN_PACKETS_MAX: usize = 1_000;
 
 const CLIENT_PORT: u16 = 68;
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::BROADCAST), 67);
-/// What the kernel calls Ethernet.
+/// Linux's interface type of Ethernet.
 const ETHERNET: &str = "1";
 
-/// An interface that can be asked on.
+/// An interface to send on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Interface {
     name: String,
     mac: [u8; 6],
-    /// Whether it is more than a bridge or the end of a virtual wire.
+    /// Whether it has a device, unlike bridges and virtual pairs.
     device: bool,
 }
 
-/// What came of it: an address, or why there is none, for each interface.
+/// Result per interface: an address, or why there is none.
 pub type InterfaceResults = Vec<(String, Result<Ipv4Addr, AskError>)>;
 
-/// Why no address came from an interface.
+/// Why an interface yielded no address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum AskError {
     #[error("asking DHCP needs root")]
@@ -52,14 +50,14 @@ pub enum AskError {
     Socket(String),
     #[error("no DHCP server answers within {0:?}")]
     Silence(Duration),
-    /// Servers answer, and not with the endpoint.
+    /// Servers answer, but without the endpoint.
     #[error("{0}")]
     Useless(String),
     #[error("{FOREIGN_PACKETS_MAX} DHCP packets that do not help")]
     Strangers,
 }
 
-/// Asks on all interfaces at once.
+/// Sends on all interfaces at once.
 pub async fn ask() -> InterfaceResults {
     let interfaces = interfaces(Path::new("/sys/class/net"));
     let mut asking = JoinSet::new();
@@ -87,7 +85,7 @@ async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, AskError> {
         socket.send_to(&question, SERVER).await.map_err(|error| AskError::Socket(error.to_string()))?;
         match timeout(patience, answer(&socket, transaction, &mut useless)).await {
             Ok(answered) => return answered,
-            // Servers answer, and none of them knows.
+            // Servers answer, and none has the option.
             Err(_) if useless.is_some() => break,
             Err(_) => {}
         }
@@ -96,7 +94,7 @@ async fn ask_on(interface: &Interface) -> Result<Ipv4Addr, AskError> {
     Err(useless.map_or_else(silence, |error| AskError::Useless(error.to_string())))
 }
 
-/// The first answer to us that says where the endpoint is. One that does not is noted, and another server waited for.
+/// The first offer for us with option 245. Offers without it are noted while waiting for other servers.
 async fn answer(
     socket: &UdpSocket,
     transaction: Transaction,
@@ -128,7 +126,7 @@ fn open(interface: &str) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-/// The Ethernet interfaces that are up: devices first, because a network of the platform's is behind one of those.
+/// Ethernet interfaces that are up, physical devices first, because the platform's network is behind one of them.
 fn interfaces(class: &Path) -> Vec<Interface> {
     let Ok(entries) = fs::read_dir(class) else {
         return Vec::new();
@@ -179,7 +177,7 @@ mod tests {
         assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["eth0", "eth1"]);
         assert_eq!(found[0].mac, [2, 0, 0, 0, 0, 9]);
         assert!(interfaces(Path::new("/nowhere")).is_empty());
-        // A host of containers: what is asked on is what it is itself connected by, whatever that is called.
+        // A container host: its own device is used, whatever its name.
         for number in 10..40 {
             put(&format!("cali{number}"), "1", "1", &format!("02:00:00:00:01:{number}"));
         }

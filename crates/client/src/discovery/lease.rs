@@ -1,18 +1,18 @@
-//! DHCP option 245 in the lease files of other people's DHCP clients: text only.
+//! Parser of DHCP option 245 in lease files of other DHCP clients.
 //!
-//! None of these formats is promised to anybody, so they are read loosely, and what is found is only a hint: it is
-//! tried with a real request before anything is believed.
+//! These formats are not stable, so they are parsed loosely. A result is only a hint: it is verified by a real
+//! request.
 
 use std::net::Ipv4Addr;
 
-/// The names that clients have for the option: dhclient's for one it does not know and for one that its
-/// configuration declares, systemd-networkd's, and NetworkManager's, old and new.
+/// Names of the option: dhclient's for an unknown and for a declared option, systemd-networkd's, and
+/// NetworkManager's, old and new.
 const NAMES: [&str; 6] =
     ["unknown-245", "option-245", "option_245", "dhcp4.private_245", "private_245", "unknown_245"];
 
-/// The addresses in a lease file, newest first: clients append.
+/// The addresses in a lease file, newest first, because clients append.
 ///
-/// Both sorts of file are lines: dhclient's `option unknown-245 a8:3f:81:10;`, the others' `OPTION_245=a83f8110`.
+/// Both formats are lines: dhclient's `option unknown-245 a8:3f:81:10;`, the others' `OPTION_245=a83f8110`.
 pub fn addresses(text: &str) -> Vec<Ipv4Addr> {
     let mut found: Vec<Ipv4Addr> = text.lines().rev().filter_map(address_in).collect();
     let mut seen = Vec::new();
@@ -42,7 +42,7 @@ fn dotted(value: &str) -> Option<Vec<u8>> {
     value.parse::<Ipv4Addr>().ok().map(|address| address.octets().to_vec())
 }
 
-/// `a8:3f:81:10`, where dhclient leaves out leading zeros, or `a83f8110`.
+/// `a8:3f:81:10`, where dhclient omits leading zeros, or `a83f8110`.
 fn hexadecimal(value: &str) -> Option<Vec<u8>> {
     let byte = |text: &str| u8::from_str_radix(text, 16).ok().filter(|_| !text.starts_with('+'));
     match value.contains(':') {
@@ -52,7 +52,7 @@ fn hexadecimal(value: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// dhclient writes bytes that happen to be printable as a text, and escapes some of them.
+/// dhclient writes printable bytes as a string with escapes.
 fn quoted(value: &str) -> Option<Vec<u8>> {
     let inside = value.strip_prefix('"')?.strip_suffix('"')?;
     let mut bytes = Vec::new();
@@ -102,8 +102,8 @@ lease {
         assert_eq!(addresses(text), [AZURE, Ipv4Addr::new(10, 0, 0, 1)]);
     }
 
-    /// As systemd-networkd 252 keeps it, and NetworkManager 1.42 in what it remembers of a device: its lease file has
-    /// the address and nothing else.
+    /// As systemd-networkd 252 writes it, and NetworkManager 1.42 in its device state; its lease file has only the
+    /// address.
     #[test]
     fn newer_lease_formats_are_read() {
         let networkd = "# This is private data. Do not parse.\nADDRESS=10.0.0.4\nROUTER=10.0.0.1\nLIFETIME=3600\n\

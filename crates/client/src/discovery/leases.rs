@@ -1,4 +1,4 @@
-//! Where DHCP clients keep their leases.
+//! Locations of DHCP lease files.
 
 use std::fs;
 use std::io::Read;
@@ -7,32 +7,32 @@ use std::path::{Path, PathBuf};
 
 use super::lease;
 
-/// A directory, and how its lease files are named.
+/// A directory with the name pattern of its lease files.
 struct LeaseLocation {
     directory: &'static str,
     begins: &'static str,
     ends: &'static [&'static str],
 }
 
-/// In this order: what runs now before what may be left over from before.
+/// Current state before possible leftovers.
 const LEASE_LOCATIONS: [LeaseLocation; 6] = [
-    // systemd-networkd: a file for each interface, by its number.
+    // systemd-networkd: one file per interface, by index.
     LeaseLocation { directory: "run/systemd/netif/leases", begins: "", ends: &[""] },
-    // NetworkManager: what it remembers of a device, and the leases of older ones and of its dhclient.
+    // NetworkManager: device state, and leases of older versions and of its dhclient.
     LeaseLocation { directory: "run/NetworkManager/devices", begins: "", ends: &[""] },
     LeaseLocation { directory: "var/lib/NetworkManager", begins: "", ends: &[".lease", ".leases"] },
-    // dhclient by itself or by ifupdown: Debian's place, and that of the others.
+    // dhclient, alone or by ifupdown: on Debian and on other distributions.
     LeaseLocation { directory: "var/lib/dhcp", begins: "dhclient", ends: &[".lease", ".leases"] },
     LeaseLocation { directory: "run", begins: "dhclient", ends: &[".lease", ".leases"] },
     LeaseLocation { directory: "var/lib/dhclient", begins: "", ends: &[".lease", ".leases"] },
 ];
 
-/// How many files of a place are read. A VM has a few interfaces; a place with more is for something else.
+/// Most files read per directory. A VM has few interfaces.
 const FILES_MAX: usize = 64;
-/// How much of the end of a file is read: the newest leases of years.
+/// Bytes read from the end of a file: years of leases.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The addresses in all lease files below a root, each once, with the file it was found in.
+/// The addresses in all lease files below a root, without duplicates, each with its file.
 pub fn find_leases(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
     let mut found: Vec<(PathBuf, Ipv4Addr)> = Vec::new();
     for file in LEASE_LOCATIONS.iter().flat_map(|place| files(root, place)) {
@@ -45,7 +45,7 @@ pub fn find_leases(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
     found
 }
 
-/// The files of a place, the one that was written last first.
+/// The files of a location, newest first.
 fn files(root: &Path, place: &LeaseLocation) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root.join(place.directory)) else {
         return Vec::new();

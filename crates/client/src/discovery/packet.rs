@@ -1,21 +1,20 @@
-//! A DHCP DISCOVER of our own, and what is answered to it: bytes only.
+//! Encoder of a DHCP DISCOVER and parser of the OFFER: bytes only.
 //!
-//! Platforms without a virtual network tell their VMs in DHCP option 245 where the endpoint is. The DHCP client that
-//! configured the VM may have thrown that away; asking again costs one packet and takes no lease, because nobody requests
-//! what is offered.
+//! Platforms without a virtual network announce the endpoint in DHCP option 245. The VM's DHCP client may have
+//! dropped it; a new DISCOVER costs one packet and takes no lease, because no REQUEST follows.
 //!
-//! The crate dhcproto reads such packets too, and is not used: it would add some forty crates to a client that has fifty, a
-//! DNS library and Unicode tables among them. It also stops at the first option that it cannot read and does not say so, so
-//! that a host name before option 245 which is not UTF-8 hides the endpoint. Here no other option's content is looked at.
+//! The crate dhcproto is not used: it would add about forty crates to a client that has fifty. It also stops silently
+//! at the first invalid option, so a host name that is not UTF-8 would hide the endpoint. This parser ignores the
+//! content of other options.
 
 use std::net::Ipv4Addr;
 
-/// The option that holds the endpoint's address.
+/// The option with the endpoint's address.
 pub const ENDPOINT_OPTION: u8 = 245;
-/// No DHCP message that fits a network's usual packet is longer; what is longer is not read on.
+/// Longest message read: an Ethernet packet.
 pub const MESSAGE_BYTES_MAX: usize = 1_500;
 
-/// Some relays drop what is shorter than the messages of BOOTP were.
+/// Some relays drop messages shorter than BOOTP's.
 const MESSAGE_BYTES_MIN: usize = 300;
 const OP: usize = 0;
 const XID: usize = 4;
@@ -28,7 +27,7 @@ const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const ETHERNET: [u8; 2] = [1, 6];
 const MAGIC: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
-/// The answer is to go to everybody: we have no address for it, or another client has it.
+/// Request a broadcast reply: we have no address for a unicast one.
 const BROADCAST: u8 = 0x80;
 
 const PAD: u8 = 0;
@@ -37,42 +36,42 @@ const DISCOVER: u8 = 1;
 const WANTED: u8 = 55;
 const END: u8 = 255;
 
-/// Whose question it is: an answer has to have both.
+/// Identifies our request; a reply must match both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// Any number.
+    /// Random transaction id.
     pub xid: [u8; 4],
-    /// The interface's hardware address.
+    /// Hardware address of the interface.
     pub mac: [u8; 6],
 }
 
-/// Why a packet answers nothing.
+/// Why a packet is not a usable reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
     /// It ends before its options do.
     #[error("a DHCP answer of {bytes} bytes is cut short")]
     Short {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// It is no DHCP message, or no answer.
+    /// Not a DHCP message, or not a reply.
     #[error("a packet that is no DHCP answer")]
     NoAnswer,
-    /// It is the answer to somebody else.
+    /// A reply to another client.
     #[error("a DHCP answer to somebody else")]
     NotOurs,
-    /// The answer has no option 245.
+    /// No option 245.
     #[error("a DHCP answer without option 245")]
     NoOption,
-    /// The option is no address.
+    /// Option 245 is not an address.
     #[error("a DHCP answer whose option 245 has {bytes} bytes, where an address has 4")]
     OptionLength {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
 }
 
-/// A DISCOVER that wants option 245.
+/// Builds a DISCOVER that requests option 245.
 pub fn discover(transaction: Transaction) -> Vec<u8> {
     let mut packet = vec![0; OPTIONS];
     packet[OP] = REQUEST;
@@ -86,7 +85,7 @@ pub fn discover(transaction: Transaction) -> Vec<u8> {
     packet
 }
 
-/// The address in an answer to us.
+/// The address in a reply to us.
 pub fn endpoint_in(packet: &[u8], transaction: Transaction) -> Result<Ipv4Addr, PacketError> {
     let short = PacketError::Short { bytes: packet.len() };
     if packet.len() <= OPTIONS {
@@ -127,7 +126,7 @@ mod tests {
 
     const ASKER: Transaction = Transaction { xid: [1, 2, 3, 4], mac: [2, 0, 0, 0, 0, 9] };
 
-    /// An answer with these options.
+    /// A reply with these options.
     fn answer(options: &[u8]) -> Vec<u8> {
         let mut packet = discover(ASKER);
         packet[OP] = REPLY;
@@ -188,7 +187,7 @@ mod tests {
             let expected = PacketError::OptionLength { bytes: bytes.into() };
             assert_eq!(endpoint_in(&answer(&options), ASKER), Err(expected));
         }
-        // What stands after the end does not count.
+        // Bytes after the end option are ignored.
         assert_eq!(endpoint_in(&answer(&[255, 245, 4, 168, 63, 129, 16]), ASKER), Err(PacketError::NoOption));
     }
 

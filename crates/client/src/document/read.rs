@@ -1,9 +1,11 @@
-//! From the bytes of an answer to a [`Document`].
+//! Parser: response body to [`Document`].
 //!
-//! Two rules. What is not a document is an error that says what came instead, and never "no events": handlers have
-//! slept through reboots because an empty answer looked like an empty document to them. And what can be kept of an
-//! event is kept: an event with a time that nobody can read is an event without a time, and an [`ReadWarning`] for the log.
-//! The content type is not looked at.
+//! Two rules:
+//! - Anything that is not a document is an error, never "no events". Handlers have missed reboots because an empty
+//!   response looked like an empty document.
+//! - An event is never dropped: an invalid field is left out and reported as a [`ReadWarning`].
+//!
+//! The content type is ignored.
 
 use std::collections::HashSet;
 
@@ -13,110 +15,110 @@ use serde_json::{Map, Value};
 
 use super::{Document, Event, EventId, EventKind, EventSource, EventStatus, repair, time};
 
-/// How many events a document may have: one for each VM of the largest scope there is. Each costs its reader memory, and
-/// may cost it a step, so more are an error; to leave some out would be to say that they are over.
+/// Most events in a document: one per VM of the largest scope. More are an error; leaving some out would report them
+/// as over.
 pub const EVENTS_MAX: usize = 1_000;
-/// How large an answer may be: [`EVENTS_MAX`] events of a kilobyte each.
+/// Largest body: [`EVENTS_MAX`] events of a kilobyte each.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// How much of an answer a message shows: enough to tell a proxy's page from a platform's error.
+/// Characters of a body shown in a message: enough to tell a proxy's page from a platform's error.
 const SHOWN_CHARACTERS_MAX: usize = 80;
 
-/// How many warnings of an answer are kept: a platform may send a million of them in one, and each is a line of the log.
+/// Most warnings kept per response; a hostile platform could cause a million.
 const WARNINGS_MAX: usize = 100;
 
-/// Why an answer is no document.
+/// Why a response is not a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It has no body, or a blank one.
+    /// No body, or a blank one.
     #[error("the answer is empty, which does not mean that there are no events")]
     Empty,
-    /// It is larger than any document.
+    /// Larger than [`BODY_BYTES_MAX`].
     #[error("the answer has {bytes} bytes, more than the limit of {BODY_BYTES_MAX}")]
     TooLarge {
-        /// How large it is.
+        /// Its size.
         bytes: usize,
     },
-    /// It is something else than JSON.
+    /// Not JSON.
     #[error("the answer is not JSON ({error}): {start}")]
     NotJson {
-        /// What the parser says.
+        /// Message of the parser.
         error: String,
-        /// How it begins.
+        /// Start of the body.
         start: String,
     },
-    /// It is JSON of another kind.
+    /// JSON, but not an object.
     #[error("the answer is no JSON object: {start}")]
     NotAnObject {
-        /// How it begins.
+        /// Start of the body.
         start: String,
     },
-    /// It has no list of events.
+    /// No list of events.
     #[error("the answer has no Events: {start}")]
     NoEvents {
-        /// How it begins.
+        /// Start of the body.
         start: String,
     },
-    /// What should be the list of events is something else.
+    /// `Events` is not a list.
     #[error("Events is not a list: {start}")]
     EventsNotAList {
-        /// How it begins.
+        /// Start of the value.
         start: String,
     },
-    /// It has more events than any document.
+    /// More than [`EVENTS_MAX`] events.
     #[error("the answer has {events} events, more than the limit of {EVENTS_MAX}: {start}")]
     TooManyEvents {
-        /// How many it has.
+        /// Number of events.
         events: usize,
-        /// How it begins.
+        /// Start of the body.
         start: String,
     },
-    /// One of the events is something else than an object.
+    /// An event is not an object.
     #[error("Events[{index}] is not an object: {start}")]
     EventNotAnObject {
-        /// Which, from 0.
+        /// Index of the event, from 0.
         index: usize,
-        /// How it begins.
+        /// Start of the value.
         start: String,
     },
 }
 
-/// Something about an answer that is not as it should be, and was read all the same. `index` counts events from 0.
+/// A deviation that was tolerated. `index` counts events from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadWarning {
-    /// It was not quite JSON.
+    /// Invalid JSON that could be repaired.
     #[error("the answer has raw control characters, or bytes that are no UTF-8, in its strings")]
     NotQuiteJson,
-    /// It has no incarnation.
+    /// No incarnation.
     #[error("the answer has no DocumentIncarnation")]
     NoIncarnation,
-    /// An event has no id, so that nobody can approve it.
+    /// An event without id; it cannot be approved.
     #[error("Events[{index}] has no EventId: it cannot be approved")]
     NoId {
-        /// Which.
+        /// Index of the event.
         index: usize,
     },
-    /// An id is there twice.
+    /// A duplicate id.
     #[error("Events[{index}] has the id {} of an event before it, and is passed over", printable(id.as_str()))]
     Repeated {
-        /// Which.
+        /// Index of the event.
         index: usize,
         /// The id.
         id: EventId,
     },
-    /// A field cannot be read. The event is kept without it.
+    /// An invalid field. The event is kept without it.
     #[error("Events[{index}] has a {field} that cannot be read: {start}")]
     Unreadable {
-        /// Which.
+        /// Index of the event.
         index: usize,
-        /// The field's name.
+        /// Name of the field.
         field: &'static str,
-        /// What is there.
+        /// Start of the value.
         start: String,
     },
 }
 
 impl Document {
-    /// Reads the body of an answer at an api-version.
+    /// Parses a response body of an api-version.
     ///
     /// ```
     /// use notbefore_client::document::{Document, EventKind, EventsVersion};
@@ -134,7 +136,7 @@ impl Document {
         Document::read_with_warnings(body, version).map(|(document, _)| document)
     }
 
-    /// The same, with what was odd about it.
+    /// Like [`Document::read`], with the tolerated deviations.
     pub fn read_with_warnings(
         body: &[u8],
         version: EventsVersion,
@@ -185,7 +187,7 @@ impl Document {
     }
 }
 
-/// Reads the fields of one event.
+/// Parses the fields of one event.
 struct Reader<'a> {
     index: usize,
     version: EventsVersion,
@@ -227,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text, empty where there is none.
+    /// A string; empty if missing.
     fn text(&mut self, fields: &Map<String, Value>, field: &'static str) -> String {
         match fields.get(field) {
             None | Some(Value::Null) => String::new(),
@@ -257,7 +259,7 @@ impl Reader<'_> {
         read
     }
 
-    /// A name without the `_` that the preview put before it. One only: a second one is the name's own.
+    /// Strips the single `_` that the preview version adds. A second one belongs to the name.
     fn plain<'n>(&self, name: &'n str) -> &'n str {
         match self.version.has_underscore_names() {
             true => name.strip_prefix('_').unwrap_or(name),
@@ -295,7 +297,7 @@ impl Reader<'_> {
     }
 }
 
-/// A text or a number, as text.
+/// A string or a number, as text.
 fn text_of(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::String(text) => Some(text.clone()),
@@ -308,7 +310,7 @@ fn shown(value: &Value) -> String {
     excerpt(value.to_string().as_bytes())
 }
 
-/// How an answer begins, in one line that a terminal can show.
+/// Start of a body in one printable line.
 pub(crate) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN_CHARACTERS_MAX)]);
     shorten(&printable(text.trim()), SHOWN_CHARACTERS_MAX)
@@ -487,7 +489,7 @@ mod tests {
         );
     }
 
-    /// Anything that JSON can say.
+    /// Any JSON value.
     fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -517,7 +519,7 @@ mod tests {
     ];
 
     proptest! {
-        /// Whatever its fields hold, an event is not lost, and what came is kept.
+        /// No event is lost, whatever its fields hold, and its raw form is kept.
         #[test]
         fn no_event_is_lost(
             events in prop::collection::vec(prop::collection::vec(any_value(), FIELDS.len()), 0..4),
@@ -534,7 +536,7 @@ mod tests {
             }
         }
 
-        /// Whatever comes, it is a document only if it is an object with a list of events in it.
+        /// Only an object with a list of events is a document.
         #[test]
         fn nothing_else_is_a_document(value in any_value(), garbage in prop::collection::vec(any::<u8>(), 0..40)) {
             prop_assert!(Document::read(value.to_string().as_bytes(), NEWEST).is_err());
@@ -548,7 +550,7 @@ mod tests {
         assert_eq!(told, "Events[1] has the id a\\u{1b}[2Jb of an event before it, and is passed over");
     }
 
-    /// The service's own bytes at every version, which other clients' tests hold to be Azure's.
+    /// The service's own bytes at every version, which tests of other clients compare with Azure's.
     #[test]
     fn golden_documents_read_without_warnings() {
         let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/golden");

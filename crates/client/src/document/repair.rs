@@ -1,28 +1,28 @@
-//! Bodies that are nearly JSON.
+//! Repair of almost valid JSON.
 //!
-//! Platforms have been seen to send raw line ends inside of strings, which JSON forbids. Nothing is lost by reading
-//! them as what they are, and an event may be if they are refused; so where a body does not parse, it is tried once more
-//! with these escaped. Bytes that are no UTF-8 become U+FFFD, and a byte order mark is passed over.
+//! Platforms have sent raw newlines inside strings, which JSON forbids. Rejecting them could lose an event, so a body
+//! that does not parse is parsed again with control characters escaped. Invalid UTF-8 becomes U+FFFD, and a byte
+//! order mark is skipped.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The byte order mark that some servers begin with.
+/// UTF-8 byte order mark; some servers send it.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Reads a body as JSON; the answer says whether it had to be mended for that.
+/// Parses a body as JSON; returns whether it was repaired.
 pub fn parse(body: &[u8]) -> Result<(Value, bool), serde_json::Error> {
     let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     serde_json::from_slice(body).map(|value| (value, false)).or_else(|error| {
         let text = String::from_utf8_lossy(body);
         let mended = escape_controls(&text);
-        // What a person is told is what was wrong with the body as it came.
+        // Report the error of the original body.
         serde_json::from_str(&mended).map(|value| (value, true)).map_err(|_| error)
     })
 }
 
-/// The text with control characters inside of strings escaped.
+/// Escapes control characters inside strings.
 fn escape_controls(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte < 0x20) {
         return text.into();
@@ -33,7 +33,7 @@ fn escape_controls(text: &str) -> Cow<'_, str> {
         match c {
             '"' if !escaped => inside = !inside,
             control if inside && control < ' ' => {
-                // A backslash before it has been written already; with it this would be no escape at all.
+                // The preceding backslash is already written; together they would be no valid escape.
                 if escaped {
                     out.push('\\');
                 }

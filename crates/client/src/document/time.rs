@@ -1,12 +1,12 @@
-//! Times as platforms write them: RFC 1123, with whatever weekday, and ISO 8601.
+//! Parser of times: RFC 1123 with any weekday, and ISO 8601.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::tz::TimeZone;
 
-/// Reads a time. The weekday is not looked at: published samples have wrong ones, and it says nothing that the date
-/// does not. Without an offset it is UTC. None where it is in no form that anybody has seen.
+/// Parses a time. The weekday is ignored, because published samples have wrong ones. Without an offset it is UTC.
+/// None for unknown formats.
 pub fn read(text: &str) -> Option<Timestamp> {
     const RFC: DateTimeParser = DateTimeParser::new();
     let text = text.trim();

@@ -1,4 +1,4 @@
-//! The poller's rules, one by one and under any sequence of answers.
+//! Tests of the polling schedule: rule by rule, and with random responses.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn failure(kind: FailureKind) -> Result<PollResponse, Failure> {
     Err(Failure::new(kind, "it failed"))
 }
 
-/// A poller with versions that nobody else uses.
+/// A poller with its own version state.
 #[derive(Clone)]
 struct PollerWithVersions {
     poller: Poller,
@@ -63,7 +63,8 @@ impl PollerWithVersions {
     }
 }
 
-/// Polls when it is due; the answer takes so long. Gives the question, the outcome, and the rest until the next one.
+/// Polls when due, with a response after some time. Returns the request, the outcome, and the delay until the next
+/// poll.
 fn round(
     poller: &mut PollerWithVersions,
     response: Result<PollResponse, Failure>,
@@ -90,7 +91,7 @@ fn polls_once_a_second_with_etag() {
     assert_eq!(ask.if_none_match.as_deref(), Some("7"));
     assert_eq!((ask.wait, ask.timeout), (Some(INITIAL_WAIT), TIMEOUT + INITIAL_WAIT));
     assert_eq!((outcome, rest), (PollOutcome::Unchanged, Duration::from_millis(700)));
-    // An answer that took longer than the pace is followed at once by the next question.
+    // A response slower than the rate limit is followed by the next poll at once.
     let (_, outcome, rest) = round(&mut poller, answer(200, EVENT), seconds(3));
     assert!(is_changed(&outcome));
     assert_eq!(rest, seconds(0));
@@ -105,7 +106,7 @@ fn long_poll_requires_preference_applied() {
     assert_eq!((ask.wait, ask.timeout), (Some(WAIT), TIMEOUT + WAIT));
     assert!(is_changed(&outcome));
     assert_eq!(rest, seconds(0), "the next change is delivered at once, too");
-    // 304 at once: the server has too many that wait. No reason to ask faster.
+    // An immediate 304: the server has too many waiters. The rate stays.
     let (_, _, rest) = round(&mut poller, waited(304, ""), Duration::from_millis(10));
     assert_eq!(rest, PACE - Duration::from_millis(10));
     let (_, _, rest) = round(&mut poller, answer(304, ""), Duration::from_millis(10));
@@ -131,10 +132,10 @@ fn document_change_is_detected_by_content() {
     let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EVENT), seconds(0));
     assert_eq!(round(&mut poller, answer(200, EVENT), seconds(0)).1, PollOutcome::Unchanged);
-    // The platform forgot the scope, counts anew, and has come to the same number.
+    // The platform reset its counter and reached the same number.
     let other = EVENT.replace("\"a\"", "\"b\"");
     assert!(is_changed(&round(&mut poller, answer(200, &other), seconds(0)).1));
-    // It falls, it skips.
+    // It decreases and skips.
     assert!(is_changed(&round(&mut poller, answer(200, EMPTY), seconds(0)).1));
     assert!(is_changed(&round(&mut poller, answer(200, &EMPTY.replace('1', "9")), seconds(0)).1));
 }
@@ -146,7 +147,7 @@ fn etag_is_omitted_once_a_minute() {
     let asked = (0..120).map(|_| round(&mut poller, answer(304, ""), seconds(0)).0);
     let without: Vec<usize> =
         asked.enumerate().filter(|(_, ask)| ask.if_none_match.is_none()).map(|(index, _)| index).collect();
-    // The one without a tag was answered 304, which is a failure and forgets the document.
+    // The request without a tag got 304, which is a failure and drops the document.
     assert_eq!(without.first(), Some(&59));
     let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
     round(&mut poller, answer(200, EMPTY), seconds(0));
@@ -191,7 +192,7 @@ fn not_modified_without_a_document_is_an_error() {
         matches!(outcome, PollOutcome::Failed(Failure { kind: FailureKind::Status(304), .. })),
         "{outcome:?}"
     );
-    // A document without a tag is asked for without one.
+    // A document without a tag is requested without one.
     let no_tag = answer(200, EMPTY).map(|answer| PollResponse { etag: None, ..answer });
     round(&mut poller, no_tag, seconds(0));
     let (ask, outcome, _) = round(&mut poller, answer(304, ""), seconds(0));
@@ -256,7 +257,7 @@ fn timeout_extends_next_timeout_without_backoff() {
 
 #[test]
 fn version_refusal_falls_back_stepwise() {
-    // The list is the instance metadata's, and says nothing of this document's versions.
+    // The list is that of the instance metadata, not of this document.
     let general = r#"{"error":"api-version","newest-versions":["2018-02-01","2017-12-01","2017-08-01"]}"#;
     let not_found = "{ \"error\": \"Not found. Invalid version requested\" }";
     let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
@@ -277,12 +278,12 @@ fn version_refusal_falls_back_stepwise() {
         assert_eq!((outcome, rest), (PollOutcome::OtherVersion { refused, next }, PACE), "{body}");
         refused = next;
     }
-    // What fails in between does not begin it anew.
+    // Failures in between do not restart the negotiation.
     round(&mut poller, answer(503, ""), seconds(0));
     assert_eq!(round(&mut poller, answer(200, EMPTY), seconds(0)).0.version, refused);
 }
 
-/// Some seconds in which the platform refuses what it knew before and will know again: it is being updated.
+/// The platform is being updated and temporarily refuses versions that it supports.
 #[test]
 fn transient_version_refusal_recovers_quickly() {
     let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
@@ -339,13 +340,13 @@ fn hourly_version_probe_keeps_old_etag() {
         };
         let outcome = poller.answered(&begun, response, at, 0);
         if ask.version != works {
-            // Not step by step: straight back to what worked, and its document is still held.
+            // Straight back to the version that worked; its document is still current.
             assert_eq!(outcome, PollOutcome::OtherVersion { refused: EventsVersion::NEWEST, next: works });
         }
     }
     assert!(raised[1] >= RAISE_INTERVAL && raised[1] < RAISE_INTERVAL + seconds(3), "{raised:?}");
     assert!(raised[2] - raised[1] >= RAISE_INTERVAL, "{raised:?}");
-    // The platform has learnt it.
+    // The platform supports it now.
     loop {
         polls += 1;
         assert!(polls < 5 * 3_600, "once more within another hour");
@@ -398,8 +399,8 @@ fn any_answer() -> impl Strategy<Value = Result<PollResponse, Failure>> {
 }
 
 proptest! {
-    /// Whatever is answered, and however fast: the pace is kept, no rest is longer than it may be, an error is never
-    /// taken for a document, and every 200 that is one is believed.
+    /// For any responses and delays: the rate limit holds, no delay exceeds its limit, no error counts as a document,
+    /// and every valid 200 counts.
     #[test]
     fn invariants_hold_for_random_responses(answers in prop::collection::vec((any_answer(), 0_u64..40_000, any::<u32>()), 1..80)) {
         let mut poller = PollerWithVersions::new(EventsVersion::NEWEST);
@@ -407,7 +408,7 @@ proptest! {
         let (mut granted, mut read) = (false, false);
         for (response, takes, random) in answers {
             let at = poller.due();
-            // Without a server that waits, never two within a second; with one, never more than a few ahead.
+            // Without long polls never two within a second; with them at most a few ahead.
             if let Some(last) = began.last() {
                 prop_assert!(granted || at - *last >= PACE);
             }

@@ -1,6 +1,5 @@
-//! The client against a replay of every quirk that somebody has reported of a real platform, and of some that nobody
-//! has yet. The platform is a script on loopback in the same thread. Time passes by itself, as soon as both wait for it: no
-//! test depends on how busy the machine is.
+//! Client tests against a scripted platform that replays reported quirks of real platforms, and some more. The
+//! platform runs on loopback in the same thread with paused time, so no test depends on the machine's load.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,7 +24,7 @@ const BAD_VERSION: &str =
     "{\"error\":\"Bad request. api-version is invalid or was not specified in the request.\"}";
 const NOT_SERVED: &str = "{ \"error\": \"Not found. Invalid version requested\" }";
 
-/// The next document; what came before it must be troubles of these kinds.
+/// The next document; before it, outages of these kinds are expected.
 async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document {
     for kind in troubles {
         match watch.next().await {
@@ -43,7 +42,7 @@ async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document
     }
 }
 
-/// What a first poll says, in words.
+/// The failure of a first poll.
 async fn trouble_of(reply: Reply) -> (FailureKind, String) {
     let platform = Platform::start([reply]).await;
     match Watch::new(platform.client()).next().await {
@@ -74,7 +73,7 @@ async fn requests_have_required_headers_and_reuse_connection() {
     assert_eq!((asked[1].header("if-none-match"), asked[1].header("prefer")), (Some("1"), Some("wait=5")));
 }
 
-/// Longer than any later answer may take.
+/// Longer than the timeout of later responses.
 #[tokio::test(start_paused = true)]
 async fn first_poll_has_longer_timeout() {
     let slow = Reply::After(Duration::from_secs(11), Box::new(document(1, &[])));
@@ -212,8 +211,8 @@ async fn tags_are_echoed_verbatim() {
     }
 }
 
-/// A platform forgets a scope that nobody has asked for in a day, and counts anew: the number falls, or is the same for
-/// something else.
+/// A platform drops a scope after a day without polls and resets its counter: the number falls, or repeats for
+/// another document.
 #[tokio::test(start_paused = true)]
 async fn incarnation_order_is_ignored() {
     let (a, b) = (event("a", "Scheduled"), event("b", "Scheduled"));
@@ -286,7 +285,7 @@ async fn retry_after_is_honoured() {
     assert!(rest >= Duration::from_secs(3) && rest < Duration::from_secs(5), "{rest:?}");
 }
 
-/// Whatever comes, and however fast: never two within a second.
+/// For any responses: never two polls within a second.
 #[tokio::test(start_paused = true)]
 async fn one_poll_a_second_for_a_server_that_does_not_wait() {
     for preference in ["", "Preference-Applied: respond-async\r\n", "Preference-Applied: wait=0\r\n"] {
@@ -301,13 +300,13 @@ async fn one_poll_a_second_for_a_server_that_does_not_wait() {
         let at: Vec<Duration> = platform.asked().iter().map(|asked| asked.at).collect();
         let rests: Vec<Duration> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let pace = Duration::from_secs(1);
-        // So an event is heard of within 1.1 s of its being on the wire.
+        // So an event is seen within 1.1 s.
         let paced = |rest: &Duration| (pace..pace + Duration::from_millis(100)).contains(rest);
         assert!(rests.iter().all(paced), "{rests:?}");
     }
 }
 
-/// The number that hangs on this: an event is heard of within 100 ms of its being on the wire.
+/// Service goal: an event is seen within 100 ms.
 #[tokio::test(start_paused = true)]
 async fn long_poll_server_is_polled_again_immediately() {
     let waits = "Preference-Applied: wait=30\r\n";
@@ -332,7 +331,7 @@ async fn long_poll_server_is_polled_again_immediately() {
     }
     let asked = platform.asked();
     assert_eq!(asked[2].header("prefer"), Some("wait=30"));
-    // Asked as soon as the last was answered, and answered as soon as there was news.
+    // Polled right after the last response, and answered right after the change.
     let late = |turn: usize| {
         let asked_after = asked[turn].at.abs_diff(heard[turn - 1]);
         let heard_after = heard[turn] - heard[turn - 1] - Duration::from_millis(1_200);
@@ -360,7 +359,7 @@ async fn next_is_cancel_safe() {
 
 #[tokio::test(start_paused = true)]
 async fn version_fallback_applies_to_approvals() {
-    // The list is of other documents' versions: who believes it skips one that would have been answered.
+    // The list is for other documents: following it would skip a version that works.
     let named =
         BAD_VERSION.replace('}', ",\"newest-versions\":[\"2018-02-01\",\"2017-12-01\",\"2017-08-01\"]}");
     let script = [
@@ -383,7 +382,7 @@ async fn version_fallback_applies_to_approvals() {
     assert_eq!(versions(&platform.asked()), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
 }
 
-/// The versions that were asked for, in their order.
+/// The requested versions, in order.
 fn versions(asked: &[Asked]) -> Vec<&str> {
     asked.iter().map(|asked| asked.head.split(['=', ' ']).nth(2).unwrap()).collect()
 }
@@ -417,7 +416,7 @@ async fn approval_falls_back_at_poll_pace() {
     assert!(paced(&asked[..3]), "{asked:?}");
 }
 
-/// What was refused once is not asked for again by whoever comes next, and what was read is not read again.
+/// A new watch uses the negotiated version and the document read before.
 #[tokio::test(start_paused = true)]
 async fn watch_continues_from_discovery_reading() {
     let script = [answer(400, "", BAD_VERSION), document(1, &[]), answer(304, "", "")];
@@ -439,11 +438,11 @@ async fn watch_without_reading_keeps_pace_and_version() {
     let platform = Platform::start(script).await;
     let client = platform.client();
     let reading = client.get().await.unwrap();
-    // At the pace of polls: after two of them, what was read is more than a second old.
+    // At the rate of polls; after two of them the reading is more than a second old.
     for _ in 0..2 {
         assert_eq!(document_after(&mut Watch::new(client.clone()), &[]).await.incarnation, "1");
     }
-    // What was read long ago is no news, and is left to the first poll.
+    // An old reading is left to the first poll.
     let mut late = Watch::after(client, reading);
     assert_eq!(document_after(&mut late, &[]).await.incarnation, "1");
     let asked = platform.asked();
@@ -486,7 +485,7 @@ async fn refused_approval_of_gone_event_is_moot() {
     }
 }
 
-/// 2017-11-01 has no word for a Terminate, so what it does not list may still wait.
+/// 2017-11-01 does not list Terminate, so an unlisted event may still wait.
 #[tokio::test(start_paused = true)]
 async fn refusal_is_not_moot_if_version_hides_event() {
     let refusal = || answer(400, "", "{\"error\":\"Bad request. Unknown event\"}");
@@ -505,7 +504,7 @@ async fn refusal_is_not_moot_if_version_hides_event() {
     assert_eq!(versions(&platform.asked()), ["2019-01-01", "2017-11-01", "2019-01-01", "2017-11-01"]);
     let platform = Platform::start(fallen_back(&[&event("a", "Started")])).await;
     assert_eq!(Client::new(platform.endpoint.clone(), options).approve(&id).await, Ok(Approval::Moot));
-    // Who asks for nothing newer has seen nothing that it hides.
+    // A client limited to this version has never seen hidden types.
     let platform = Platform::start([refusal(), document(3, &[])]).await;
     let older = Options::from(EventsVersion::V2017_11_01);
     assert_eq!(Client::new(platform.endpoint.clone(), older).approve(&id).await, Ok(Approval::Moot));
@@ -521,7 +520,7 @@ async fn transient_approval_failure_is_not_refusal() {
         vec![answer(503, "", "")],
         vec![answer(302, "", "")],
         vec![Reply::SendAndClose(vec![])],
-        // Refused, and nobody says whether the event is still there.
+        // Refused, and it is unknown whether the event still exists.
         vec![refusal(), answer(200, "", "")],
         vec![refusal(), answer(503, "", "")],
     ] {
@@ -566,7 +565,7 @@ async fn event_without_id_cannot_be_approved() {
     assert_eq!(platform.asked().len(), 1, "no approval was sent");
 }
 
-/// While a poll waits for news, an approval goes its own way.
+/// An approval does not wait for a long poll.
 #[tokio::test(start_paused = true)]
 async fn an_approval_does_not_wait_for_a_poll() {
     let held = Reply::After(Duration::from_secs(3), Box::new(document(2, &[])));
@@ -602,16 +601,16 @@ async fn identity_comes_from_metadata() {
             .head
             .starts_with("GET /metadata/instance/compute/name?api-version=2021-02-01&format=text ")
     );
-    // What somebody has set does where the platform does not say, and only there.
+    // A configured name is used only if the platform reports none.
     assert_eq!(Identity::find(&platform.client(), Identity::set("web-9")).await, Identity::named("web_36"));
     // It may be busy for a while.
     let platform = Platform::start([answer(503, "", ""), name()]).await;
     assert_eq!(Identity::find(&platform.client(), Identity::of_host("web000010")).await.name(), "web_36");
-    // What is no name is shown without what a terminal would obey.
+    // Terminal control characters are escaped.
     let odd = Platform::start([answer(200, "", "web\u{1b}[2J")]).await;
     let told = Identity::from_metadata_once(&odd.client()).await.unwrap_err().text;
     assert!(told.ends_with("compute.name is no name: web\\u{1b}[2J"), "{told}");
-    // It may not know the VM yet, or have something else in its place.
+    // The VM may be unknown yet, or the response something else.
     let script = [answer(404, "", ""), answer(200, "", "<html>"), name()];
     let platform = Platform::start(script).await;
     assert_eq!(
@@ -642,7 +641,7 @@ async fn configured_endpoint_is_final_then_environment() {
     assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &DiscoverySource::Environment));
     assert!(!memory.exists(), "the environment will say so again");
 
-    // Where somebody has named one, no other is tried.
+    // With a configured endpoint, no other is tried.
     let asked = good.asked().len();
     let elsewhere = Platform::start([answer(404, "", "")]).await;
     discovery.setting = Some(elsewhere.endpoint.clone());
@@ -650,7 +649,7 @@ async fn configured_endpoint_is_final_then_environment() {
     assert!(error.contains(&format!("{} (as set): 404 Not Found", elsewhere.endpoint)), "{error}");
     assert_eq!((good.asked().len(), elsewhere.asked().len()), (asked, 1));
 
-    // One that somebody follows is not asked by somebody else.
+    // An endpoint that is already polled is skipped.
     discovery.setting = Some(good.endpoint.clone());
     discovery.besides = Some(good.endpoint.clone());
     let error = discovery.find().await.unwrap_err().to_string();

@@ -1,5 +1,4 @@
-//! A platform that does as it is told: it answers each request with the next line of a script, and notes what it was
-//! asked and when.
+//! Scripted platform: answers each request with the next entry of a script, and records requests with their time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,18 +10,18 @@ use notbefore_client::endpoint::Endpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What it does with a request.
+/// Reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Sends these bytes and keeps the connection.
     Send(Vec<u8>),
-    /// Sends these bytes, which may be none, and closes the connection.
+    /// Sends these bytes, possibly none, and closes the connection.
     SendAndClose(Vec<u8>),
-    /// Waits so long, then goes on as the next says.
+    /// Waits, then does the next.
     After(Duration, Box<Reply>),
 }
 
-/// An answer of this status with these further headers.
+/// A response with this status and extra headers.
 pub fn answer(status: u16, headers: &str, body: &str) -> Reply {
     Reply::Send(bytes(status, headers, body))
 }
@@ -32,7 +31,7 @@ fn bytes(status: u16, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status} x\r\n{headers}{length}\r\n{body}").into_bytes()
 }
 
-/// A document of these events, with a tag that is the incarnation.
+/// A document with these events; its tag is the incarnation.
 pub fn document(incarnation: u64, events: &[&str]) -> Reply {
     answer(200, &format!("ETag: {incarnation}\r\n"), &body(incarnation, events))
 }
@@ -41,23 +40,23 @@ pub fn body(incarnation: u64, events: &[&str]) -> String {
     format!("{{\"DocumentIncarnation\":{incarnation},\"Events\":[{}]}}", events.join(","))
 }
 
-/// An event of this id and status.
+/// An event with this id and status.
 pub fn event(id: &str, status: &str) -> String {
     format!(
         "{{\"EventId\":\"{id}\",\"EventStatus\":\"{status}\",\"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web-0\"],\"NotBefore\":\"\"}}"
     )
 }
 
-/// What it was asked.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// When.
+    /// Time of arrival.
     pub at: Duration,
-    /// The request's first line and headers, in lower case but for the first.
+    /// Request line and headers; headers in lower case.
     pub head: String,
     /// The body.
     pub body: String,
-    /// Which connection it came on, from 0.
+    /// Index of the connection.
     pub connection: usize,
 }
 
@@ -83,7 +82,7 @@ struct State {
 }
 
 impl Platform {
-    /// Starts one. When the script is over, what comes last is repeated.
+    /// Starts a platform. The last entry of the script repeats.
     pub async fn start(script: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = listener.local_addr().unwrap().to_string().parse().unwrap();
@@ -95,7 +94,7 @@ impl Platform {
                 let (stream, _) = listener.accept().await.unwrap();
                 let state = shared.clone();
                 tokio::spawn(async move {
-                    // A client that goes away is no concern of ours.
+                    // A disconnected client is ignored.
                     let _ = serve(stream, connection, &state).await;
                 });
             }
@@ -107,7 +106,7 @@ impl Platform {
         Client::new(self.endpoint.clone(), Options::default())
     }
 
-    /// All that it was asked so far.
+    /// All requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.state.lock().unwrap().asked.clone()
     }

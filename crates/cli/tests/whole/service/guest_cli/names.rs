@@ -40,9 +40,7 @@ fn an_approval_is_sent_until_it_gets_through_and_warnings_are_said() {
     let output = run(&endpoint, &["approve", "--all-mine"]);
     let warned = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        warned.starts_with(
-            "notbefore: the platform does not know api-version 2020-07-01: asking for 2019-08-01"
-        ),
+        warned.starts_with("notbefore: the platform refuses api-version 2020-07-01: requesting 2019-08-01"),
         "{warned}"
     );
     assert_eq!(said(output), APPROVED);
