@@ -1,19 +1,19 @@
-//! Two binaries compared: scenarios run by turns with the one and the other, within one run, so that what else happens on
-//! the machine happens to both. A number has not changed, as far as this can tell, if the 90 % intervals overlap.
+//! A/B comparison of two binaries: scenarios alternate between them within one run, so that noise of the machine
+//! affects both. A number counts as unchanged if the 90 % intervals overlap.
 
 use std::collections::BTreeMap;
 
 use crate::report::{Report, digits, markdown};
 use crate::stats::Estimate;
 
-/// Which of the two binaries a turn is for.
+/// The binary of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Old,
     New,
 }
 
-/// The turns, each of which changes the order: what runs second may find a warmer machine.
+/// The turns, in alternating order: the second may find a warmer machine.
 pub fn turns(count: usize) -> impl Iterator<Item = Side> {
     (0..count).flat_map(|turn| match turn % 2 {
         0 => [Side::Old, Side::New],
@@ -21,12 +21,12 @@ pub fn turns(count: usize) -> impl Iterator<Item = Side> {
     })
 }
 
-/// What the turns have measured, by scenario and number.
+/// Measured values by scenario and number.
 #[derive(Debug, Default)]
 pub struct Comparison(BTreeMap<(&'static str, String), [Vec<f64>; 2]>);
 
 impl Comparison {
-    /// Takes over what one turn has measured.
+    /// Adds the values of one turn.
     pub fn take(&mut self, side: Side, report: &mut Report) {
         for measure in report.measures.drain(..) {
             let name = if measure.unit.is_empty() {
@@ -39,7 +39,7 @@ impl Comparison {
         }
     }
 
-    /// The numbers side by side, and whether the intervals of each overlap.
+    /// The numbers side by side, and whether their intervals overlap.
     pub fn summary(&self) -> (String, bool) {
         let mut all_overlap = true;
         let mut rows = Vec::new();

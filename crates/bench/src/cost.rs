@@ -1,11 +1,11 @@
-//! The cost of one poll in things that can be counted, held to what it is: system calls and instructions.
+//! Regression limits of one poll in countable units: system calls and instructions.
 //!
-//! Times vary with the machine and its mood; these do not, so the test command can hold them (`./dev test cost`). The
-//! service runs under strace or callgrind, answers so many polls and then twice as many, and the difference is
-//! what they cost without what starting took.
+//! Unlike times, these do not vary with the machine, so `./dev test cost` enforces them. The service runs under
+//! strace or callgrind and answers n polls, then 2n; the difference is the cost without startup.
 //!
-//! If a change makes it more, look first: `valgrind --tool=callgrind target/release/notbefore serve …` and
-//! `callgrind_annotate` name the functions, `strace -f` the calls. If it has to be more, say why where the limit is.
+//! If a change exceeds a limit, look first: `valgrind --tool=callgrind target/release/notbefore serve …` and
+//! `callgrind_annotate` name the functions, `strace -f` the calls. If the limit must rise, give the reason next to
+//! it.
 
 mod instructions;
 mod system_calls;
@@ -22,12 +22,12 @@ use crate::process::Cores;
 use crate::scenario::fleet_of_one;
 use crate::service::{Binary, POLL, Rate, Service};
 
-/// How polls are made.
+/// Use of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One after the other on one connection.
+    /// Sequential polls on one connection.
     KeepAlive,
-    /// Each on a connection of its own.
+    /// A new connection per poll.
     ConnectionEach,
 }
 
@@ -42,7 +42,7 @@ impl Mode {
     }
 }
 
-/// Counts everything and compares; false if something is more than it may be.
+/// Counts and compares; false if a limit is exceeded.
 pub fn run(root: &Path) -> anyhow::Result<bool> {
     let path = root.join("target/release/notbefore");
     let missing = "there is no release build; 'cargo build --release -p notbefore' makes one";
@@ -60,7 +60,7 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(good)
 }
 
-/// Starts the service under a tool, makes polls, and ends it so that the tool can write down what it has seen.
+/// Starts the service under a tool, polls, and stops it so that the tool writes its result.
 fn polled(binary: &Binary, under: &[&str], place: &Path, mode: Mode, polls: u32) -> anyhow::Result<()> {
     let data = place.join("data");
     if data.exists() {
@@ -86,7 +86,7 @@ fn polled(binary: &Binary, under: &[&str], place: &Path, mode: Mode, polls: u32)
                 let mut guest = Client::connect(Ipv4Addr::LOCALHOST, service.guest, headers)?;
                 let answer = guest.ask("GET", POLL, "")?;
                 anyhow::ensure!(answer.status == 200, "a poll was answered {}", answer.status);
-                // The service closes it, as it was asked to.
+                // The service closes the connection, as requested.
                 let more = guest.stream().read(&mut [0])?;
                 anyhow::ensure!(more == 0, "a connection that was to be closed goes on");
             }

@@ -1,4 +1,4 @@
-//! What the disk can do by itself: appending and syncing, one after the other, as fast as it goes.
+//! Baseline of the disk: sequential append and fsync, as fast as possible.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::clock;
 
-/// How many bytes are appended before each sync: a page, about what a small change writes.
+/// Bytes appended before each sync: a page, about the size of a small change.
 const APPENDED: [u8; 4096] = [0x5A; 4096];
 
 /// Syncs a second of a new file in this directory.

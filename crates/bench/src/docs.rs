@@ -1,4 +1,4 @@
-//! The tables of docs/internals/benchmarks.md: what a whole run has measured, between two marks of the page.
+//! Writes the tables of docs/internals/benchmarks.md between two marks.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::scenario::ALL;
 const BEGIN: &str = "<!-- results -->\n";
 const END: &str = "<!-- end of results -->";
 
-/// Puts a run's tables into the page, in place of those of an earlier one.
+/// Replaces the tables of the page by those of a run.
 pub fn write(page: &Path, report: &Report) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(page).with_context(|| format!("reading {}", page.display()))?;
     let text = replaced(&text, &tables(report)).context("the page has no place for results")?;

@@ -1,5 +1,5 @@
-//! An endpoint as Azure's is: it answers polls at once and whole, grants no waiting, and takes approvals. What it shows is
-//! the benchmark's to say, so it is known to the microsecond when an event came onto the wire.
+//! A mock of Azure's endpoint: immediate full responses, no long polls, accepts approvals. The benchmark controls its
+//! document, so the time of each change is known to the microsecond.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::clock;
 
-/// The longest request that is read: an agent's are a tenth of that.
+/// Longest request read; an agent's are a tenth of it.
 const REQUEST_MAX: usize = 16 << 10;
 
-/// What the endpoint shows, and what it has heard.
+/// The document, and the recorded requests.
 #[derive(Debug, Default)]
 struct Shown {
     incarnation: u64,
@@ -25,13 +25,13 @@ struct Shown {
 
 /// A running endpoint. It ends with the process.
 pub struct Endpoint {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     shown: Arc<Mutex<Shown>>,
 }
 
 impl Endpoint {
-    /// Starts one that shows nothing yet.
+    /// Starts an endpoint with an empty document.
     pub fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("listening for the agent")?;
         let address = listener.local_addr()?;
@@ -40,14 +40,14 @@ impl Endpoint {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let shown = theirs.clone();
-                // A client that goes away is no news.
+                // A disconnected client is ignored.
                 std::thread::spawn(move || drop(serve(connection, &shown)));
             }
         });
         Ok(Self { address, shown })
     }
 
-    /// Shows these events from now on, and gives the time.
+    /// Publishes these events and returns the time.
     pub fn show(&self, events: Vec<Value>) -> Timestamp {
         let mut shown = lock(&self.shown);
         shown.incarnation += 1;
@@ -55,12 +55,12 @@ impl Endpoint {
         clock::wall()
     }
 
-    /// How often it was polled.
+    /// Number of polls so far.
     pub fn polls(&self) -> usize {
         lock(&self.shown).polls
     }
 
-    /// When an event was first approved, if it was.
+    /// When an event was first approved.
     pub fn approved(&self, event: &str) -> Option<Timestamp> {
         let shown = lock(&self.shown);
         shown.approvals.iter().find(|(id, _)| id.eq_ignore_ascii_case(event)).map(|(_, at)| *at)
@@ -71,7 +71,7 @@ fn lock(shown: &Mutex<Shown>) -> std::sync::MutexGuard<'_, Shown> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers one connection's requests, one after the other.
+/// Serves one connection's requests in order.
 fn serve(mut connection: TcpStream, shown: &Mutex<Shown>) -> anyhow::Result<()> {
     let mut received = Vec::new();
     loop {
@@ -93,7 +93,7 @@ fn serve(mut connection: TcpStream, shown: &Mutex<Shown>) -> anyhow::Result<()> 
     }
 }
 
-/// The first request of what was received: method, target, the length of its head and of its body.
+/// The first request in a buffer: method, target, length of head and body.
 fn whole_request(received: &[u8]) -> anyhow::Result<Option<(String, String, usize, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut request = httparse::Request::new(&mut headers);

@@ -1,5 +1,5 @@
-//! Large fleets, made in seconds: an export as the service writes it, with the records of VMs that never were, which
-//! `notbefore import` then turns into a data directory.
+//! Generator of large fleets: writes an export with synthetic VMs, which `notbefore import` turns into a data
+//! directory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,40 +20,39 @@ use crate::process::output;
 use crate::random::Random;
 use crate::service::Binary;
 
-/// The format level of fleets: the oldest that is read, so that an older binary can be measured with them too. They hold
-/// nothing that came later.
+/// Format level of the export: the oldest that is read, so that older binaries can be measured too.
 const FLEET_LEVEL: u32 = records::FORMAT_LEVELS_READ[0];
 
-/// How much is written at a time.
+/// Write buffer size.
 const PIECE: usize = 1024 * 1024;
 
-/// A fleet: scopes of equal size. Some VMs have addresses of loopback, so that they can call.
+/// A fleet of scopes of equal size. Some VMs have loopback addresses, so that they can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fleet {
-    /// How many scopes.
+    /// Number of scopes.
     pub scopes: usize,
-    /// How many VMs in each.
+    /// VMs per scope.
     pub per_scope: usize,
-    /// Who can call.
+    /// Which VMs can call.
     pub callers: Callers,
 }
 
 /// Which VMs can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callers {
-    /// All of them, in order.
+    /// All, in order.
     All,
-    /// The first VM of each scope, of every so many scopes.
+    /// The first VM of every n-th scope.
     FirstOfEvery(usize),
 }
 
 impl Fleet {
-    /// How many VMs there are.
+    /// Total number of VMs.
     pub fn vms(&self) -> usize {
         self.scopes * self.per_scope
     }
 
-    /// The scope of the n-th caller, by number.
+    /// Scope index of the n-th caller.
     pub fn scope_of_caller(&self, n: usize) -> usize {
         match self.callers {
             Callers::All => n / self.per_scope,
@@ -61,17 +60,17 @@ impl Fleet {
         }
     }
 
-    /// The id of the first VM of a scope.
+    /// Id of the first VM of a scope.
     pub fn first_vm(&self, scope: usize) -> Uuid {
         self.vm_of(scope, 0)
     }
 
-    /// The id of a VM of a scope.
+    /// Id of a VM of a scope.
     pub fn vm_of(&self, scope: usize, member: usize) -> Uuid {
         vm_id(scope * self.per_scope + member)
     }
 
-    /// Makes a data directory of it.
+    /// Creates a data directory with the fleet.
     pub fn import(&self, binary: &Binary, data: &Path) -> anyhow::Result<()> {
         let file = data.with_extension("jsonl");
         self.write(&file).context("writing a fleet")?;
@@ -81,7 +80,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Writes it as an export. Records come in the order of their keys.
+    /// Writes the fleet as an export, with records in key order.
     fn write(&self, file: &PathBuf) -> anyhow::Result<()> {
         let mut out = BufWriter::new(File::create(file)?);
         let epoch = jiff::Timestamp::UNIX_EPOCH;
@@ -132,14 +131,14 @@ impl Fleet {
         self.path(scope).id()
     }
 
-    /// A scope by its number.
+    /// A scope by index.
     pub fn scope(&self, scope: usize) -> Scope {
         let member = |member: usize| Member {
             update_domain: member as u32 % 5,
             origin: Origin::Fleet,
             ..Member::with_defaults(
                 VmId(vm_id(scope * self.per_scope + member)),
-                // Fifteen characters, as in a cloud that has many.
+                // Fifteen characters, as in a large cloud.
                 name(&format!("web-{scope:06}-{member:04}")),
             )
         };
@@ -166,7 +165,7 @@ impl Fleet {
     }
 }
 
-/// The id of the n-th VM: random to look at, and the same every time.
+/// Id of the n-th VM: pseudo-random and reproducible.
 fn vm_id(n: usize) -> Uuid {
     let mut random = Random::new(n as u64 + 1);
     uuid::Builder::from_random_bytes(
@@ -180,7 +179,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// Writes the records of one kind in the order of their keys.
+/// Writes the records of one kind in key order.
 fn sorted<T: Serialize>(
     lines: &mut LineWriter,
     out: &mut impl Write,

@@ -1,7 +1,7 @@
-//! A guest that misbehaves, for measuring what the others notice of it.
+//! A misbehaving guest, to measure its effect on others.
 //!
-//! It works a little between the quiet guests' requests, on the same thread: two threads on one core would make
-//! the quiet ones wait for each other, and that is not the server's doing.
+//! It runs in short slices between the requests of quiet guests, on the same thread: a second thread on the core
+//! would itself delay the quiet guests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,28 +13,28 @@ use crate::load::guests;
 use crate::service::POLL;
 use crate::{clock, http};
 
-/// As many connections as the service gives to one source.
+/// As many connections as the service allows one source.
 const CONNECTIONS: usize = 64;
 
-/// How long the slow one waits before it sends the next byte on whichever connection: a tenth of a second on each.
+/// Delay between bytes of the slow guest over all connections: a tenth of a second on each.
 const BETWEEN_BYTES: Duration = Duration::from_micros(1_500);
 
-/// How it misbehaves.
+/// Kind of misbehaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It does not.
+    /// None.
     None,
-    /// Sixteen polls in a row on every connection, again and again.
+    /// Sixteen pipelined polls on every connection, repeatedly.
     Pipelining,
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
-    /// A request that never ends, a byte at a time.
+    /// A request that never ends, byte by byte (slowloris).
     SlowSender,
-    /// A new connection for every poll, as fast as it goes.
+    /// A new connection for every poll, as fast as possible.
     Reconnecting,
 }
 
-/// The guest.
+/// The misbehaving guest.
 pub struct Flood {
     manner: Manner,
     to: SocketAddr,
@@ -47,7 +47,7 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// The guest of this number, ready to begin.
+    /// The guest with this index, ready to start.
     pub fn new(manner: Manner, to: SocketAddr, guest: usize) -> Self {
         let poll = http::request("GET", POLL, "Metadata: true\r\n", "");
         let requests = match manner {
@@ -69,7 +69,7 @@ impl Flood {
         }
     }
 
-    /// Does a little of it, on one connection at a time. Whatever goes wrong is what the server may well do to such a guest.
+    /// Runs one slice, on one connection at a time. Errors are ignored: the server may reject such a guest.
     pub fn work(&mut self) {
         let pause = match self.manner {
             Manner::None => return,

@@ -1,5 +1,4 @@
-//! As much HTTP as a client of the service needs: finding the end of an answer, and a connection that asks and
-//! waits.
+//! Minimal HTTP client: finds the end of a response, and a blocking connection.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -8,13 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// How long any single answer may take before the benchmark gives up.
+/// Timeout of a single response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A whole answer within a buffer.
+/// A complete response within a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
     /// The head with the empty line.
     pub head: &'a [u8],
@@ -23,7 +22,7 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The answer at the beginning of a buffer, if all of it is there.
+    /// The response at the start of a buffer, if complete.
     pub fn parse(bytes: &'a [u8]) -> anyhow::Result<Option<Self>> {
         let mut headers = [httparse::EMPTY_HEADER; 32];
         let mut response = httparse::Response::new(&mut headers);
@@ -43,12 +42,12 @@ impl<'a> Answer<'a> {
         Ok(whole.then(|| Self { status, head: &bytes[..head], body: &bytes[head..head + length] }))
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub fn length(&self) -> usize {
         self.head.len() + self.body.len()
     }
 
-    /// A header of it.
+    /// A header's value.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         let head = std::str::from_utf8(self.head).ok()?;
         let lines = head.lines().filter_map(|line| line.split_once(':'));
@@ -56,30 +55,30 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// An answer that one may keep.
+/// An owned response.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// The `ETag`, if there was one.
+    /// The `ETag`, if any.
     pub etag: Option<String>,
     /// The body.
     pub body: String,
 }
 
 impl Kept {
-    /// The body as JSON, of an answer that is one of success.
+    /// The body as JSON; fails unless the status is a success.
     pub fn json(&self) -> anyhow::Result<serde_json::Value> {
         anyhow::ensure!(self.status < 300, "answered {}: {}", self.status, self.body);
         serde_json::from_str(&self.body).with_context(|| format!("no JSON: {}", self.body))
     }
 }
 
-/// A connection that is kept open and asks one thing at a time.
+/// A kept connection with one request at a time.
 pub struct Client {
     stream: TcpStream,
     input: Vec<u8>,
-    /// What every request carries, each with its line end.
+    /// Headers of every request, each with its line end.
     headers: String,
 }
 
@@ -105,7 +104,7 @@ impl Client {
         &mut self.stream
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the response.
     pub fn ask(&mut self, method: &str, target: &str, body: &str) -> anyhow::Result<Kept> {
         let request = request(method, target, &self.headers, body);
         self.stream.write_all(request.as_bytes())?;
@@ -127,7 +126,7 @@ impl Client {
     }
 }
 
-/// A request as it goes over the wire; `headers` each with its line end.
+/// A request as bytes; `headers` each with its line end.
 pub fn request(method: &str, target: &str, headers: &str, body: &str) -> String {
     let length = match method {
         "GET" => String::new(),

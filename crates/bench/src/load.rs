@@ -1,16 +1,16 @@
-//! A load generator of our own: many guests, each from an address of its own, on one thread.
+//! Load generator: many guests, each with its own source address, on one thread.
 //!
-//! wrk calls from one address and asks again only when it is answered, so a server that stalls is asked less and
-//! looks better than it is. Here arrivals may come at a fixed rate whatever the answers do (*open loop*), and
-//! latency counts from the moment at which a request should have gone out. A fixed number of requests in flight
-//! (*closed loop*) is there as well, for measuring what one costs.
+//! wrk uses one address and sends the next request only after a response (closed loop), so a server that stalls gets
+//! less load and looks better (coordinated omission). Here arrivals have a fixed rate (*open loop*), and latency
+//! counts from the intended send time. A *closed loop* with a fixed number of requests in flight is available too, to
+//! measure the cost of one request.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`guests`] | the addresses that they call from |
-//! | [`connection`] | one connection: what it has still to send, what it has read |
-//! | [`generator`] | all of them, and who asks next |
-//! | [`command`] | the generator by itself: `./dev bench load` |
+//! | [`guests`] | source addresses of guests |
+//! | [`connection`] | one connection: pending output, received input |
+//! | [`generator`] | all connections, and which sends next |
+//! | [`command`] | the generator as a command: `./dev bench load` |
 
 pub mod command;
 pub mod connection;
@@ -25,33 +25,33 @@ use hdrhistogram::Histogram;
 use crate::http::Answer;
 use crate::random::Random;
 
-/// When requests go out.
+/// Arrival of requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrivals {
-    /// So many a second, whatever the answers do.
+    /// Open loop: a fixed rate, independent of responses.
     Open {
         /// Requests a second.
         rate: f64,
     },
-    /// So many at a time; the next goes out when one is answered.
+    /// Closed loop: the next request follows a response.
     Closed {
         /// Requests in flight.
         in_flight: usize,
     },
 }
 
-/// How connections are used.
+/// Use of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Kept open.
     KeepAlive,
-    /// One for each request.
+    /// One per request.
     ConnectionEach,
 }
 
-/// What is asked, and what becomes of the answers.
+/// The requests to send, and the handler of responses.
 pub trait Traffic {
-    /// Who asks next, of so many connections; none if nobody has anything to ask for now.
+    /// The connection that sends next; None if there is nothing to send now.
     fn pick(&mut self, random: &mut Random, connections: usize) -> Option<usize> {
         Some(random.below(connections))
     }
@@ -59,16 +59,16 @@ pub trait Traffic {
     /// Writes the next request of a connection.
     fn request(&mut self, connection: usize, out: &mut Vec<u8>);
 
-    /// Sees an answer whose last byte has come just now.
+    /// Handles a response whose last byte has just arrived.
     fn answered(&mut self, _connection: usize, _answer: &Answer<'_>, _at: Instant) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Does something else between requests; it must be short.
+    /// Runs other work between requests; must be short.
     fn meanwhile(&mut self) {}
 }
 
-/// The same request from everybody.
+/// The same request on all connections.
 pub struct Same(pub Vec<u8>);
 
 impl Traffic for Same {
@@ -77,26 +77,26 @@ impl Traffic for Same {
     }
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests that were not answered: the connection ended, or time was up.
+    /// Requests without a response: connection closed, or timeout.
     pub unanswered: u64,
-    /// How long answers took, in nanoseconds from when the request should have gone out.
+    /// Latency in nanoseconds from the intended send time.
     pub latency: Histogram<u64>,
-    /// How long it took, in seconds, at most as long as was asked for.
+    /// Duration in seconds, at most the requested one.
     pub seconds: f64,
 }
 
 impl Outcome {
-    /// How many answers there were.
+    /// Number of responses.
     pub fn answers(&self) -> u64 {
         self.statuses.values().sum()
     }
 
-    /// Complains of every answer but those of one status.
+    /// Fails unless all responses have this status.
     pub fn only(&self, status: u16) -> anyhow::Result<()> {
         let good = self.statuses.get(&status).copied().unwrap_or_default();
         anyhow::ensure!(

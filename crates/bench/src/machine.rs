@@ -1,4 +1,4 @@
-//! The machine that a run was made on, without which its numbers mean little.
+//! Description of the machine of a run.
 
 use std::fmt;
 use std::path::Path;
@@ -9,29 +9,29 @@ use serde::Serialize;
 use crate::process::{Cores, output};
 use crate::{clock, nginx};
 
-/// What is worth knowing of it.
+/// The recorded properties.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The processor.
     pub cpu: String,
-    /// How many cores it shows.
+    /// Number of visible cores.
     pub cores: usize,
-    /// The core that serves.
+    /// The server's core.
     pub server_core: usize,
-    /// The core that makes the load.
+    /// The load generator's core.
     pub load_core: usize,
     /// The kernel.
     pub kernel: String,
-    /// The nginx that the service is compared with.
+    /// Version of nginx.
     pub nginx: String,
-    /// The commit that was measured, with a mark if the tree had changes.
+    /// The measured commit, marked if the tree had changes.
     pub commit: String,
-    /// When.
+    /// Start of the run.
     pub date: String,
 }
 
 impl Machine {
-    /// Looks at this one. `root` is the source tree.
+    /// Describes this machine. `root` is the source tree.
     pub fn look(root: &Path, cores: Cores) -> anyhow::Result<Self> {
         let info = std::fs::read_to_string("/proc/cpuinfo")?;
         let model = info.lines().find(|line| line.starts_with("model name"));

@@ -1,20 +1,19 @@
-//! `./dev bench`: what the service costs, side by side with nginx where that makes sense, in one run.
+//! `./dev bench`: measures the cost of the service, compared with nginx where useful, in one run.
 //!
-//! Everything is real: the release binary, nginx, wrk, sockets of loopback, files on the disk. The server has one
-//! core and the load another. What belongs together is measured by turns within one run, so that a ratio means
-//! something also on a machine that others use; absolute numbers are the machine's. docs/internals/benchmarks.md says how to
-//! read them.
+//! Everything is real: the release binary, nginx, wrk, loopback sockets, files on disk. The server has one core and
+//! the load generator another. Related measurements alternate within one run, so ratios are meaningful even on a
+//! shared machine; absolute numbers depend on the machine. docs/internals/benchmarks.md explains them.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `scenario` | what is measured, one a file |
-//! | `service`, `nginx`, `wrk` | the programs |
-//! | `load`, `schedules` | a load generator of our own; events announced in great number |
-//! | `fleet`, `flood` | fleets of any size, as exports; a guest that misbehaves |
-//! | `process`, `usage`, `price`, `disk` | cores, ends, CPU time, memory, syncs |
-//! | `compare` | an older binary and this one, by turns |
-//! | `cost` | what a poll costs in things that can be counted, for the test command |
-//! | `stats`, `report`, `machine`, `docs` | numbers and how they are shown |
+//! | `scenario` | the scenarios, one per file |
+//! | `service`, `nginx`, `wrk` | the programs under test and load |
+//! | `load`, `schedules` | load generator; bulk scheduling of events |
+//! | `fleet`, `flood` | synthetic fleets as exports; a misbehaving guest |
+//! | `process`, `usage`, `price`, `disk` | processes, CPU time, memory, fsync |
+//! | `compare` | A/B comparison of two binaries |
+//! | `cost` | countable cost of a poll, for the tests |
+//! | `stats`, `report`, `machine`, `docs` | statistics and output |
 
 mod clock;
 mod compare;
@@ -55,40 +54,40 @@ use crate::report::Report;
 use crate::scenario::{ALL, Bench, Scenario};
 use crate::service::Binary;
 
-/// Measures the service: all scenarios, or those named
+/// Measure the service: all scenarios, or those named
 #[derive(Parser, Debug)]
 #[command(name = "./dev bench", args_conflicts_with_subcommands = true, after_help = scenarios())]
 struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Which to run; all unless said
+    /// Scenarios to run [default: all]
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Fewer rounds and smaller crowds: minutes instead of a quarter of an hour
+    /// Fewer rounds and smaller fleets: minutes instead of a quarter of an hour
     #[arg(long)]
     quick: bool,
-    /// Where the numbers go as JSON
+    /// Write the numbers to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Put the tables into docs/internals/benchmarks.md
+    /// Write the tables to docs/internals/benchmarks.md
     #[arg(long, conflicts_with_all = ["scenarios", "quick"])]
     docs: bool,
-    /// The service's binary
+    /// Binary of the service
     #[arg(long, value_name = "FILE", hide = true)]
     binary: Option<PathBuf>,
-    /// An older binary of the service: both are measured by turns, and it is said whether the 90 % intervals overlap
+    /// Compare with an older binary: measure both in turns and report whether the 90 % intervals overlap
     #[arg(long, value_name = "FILE", conflicts_with = "docs")]
     against: Option<PathBuf>,
-    /// How many turns each binary has with --against
+    /// Number of turns per binary with --against
     #[arg(long, value_name = "N", default_value_t = 5, requires = "against")]
     turns: usize,
 }
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// The load generator by itself
+    /// Run the load generator
     Load(LoadArgs),
-    /// System calls and instructions of one poll, held to what they are
+    /// Count system calls and instructions of one poll and enforce the limits
     Cost,
 }
 
@@ -109,7 +108,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked; false if a number is not what it has to be.
+/// Runs the command; false if a number misses its goal.
 fn work(args: Args) -> anyhow::Result<bool> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     match &args.command {
@@ -176,7 +175,7 @@ fn measure(bench: &mut Bench, chosen: &[&'static Scenario]) {
     }
 }
 
-/// Measures an older binary and this one by turns; false if a number differs.
+/// Compares an older binary with this one; false if a number differs.
 fn compared(
     bench: &mut Bench,
     chosen: &[&'static Scenario],
@@ -199,8 +198,8 @@ fn compared(
     Ok(overlap && bench.report.failures.is_empty())
 }
 
-/// A directory for this run, beside the build, since what is measured writes to a disk, and a directory for temporary
-/// files may be none. What a run left behind that was killed is removed; two at once would measure each other.
+/// Creates a directory for this run next to the build, because the temporary directory may not be on a disk. Removes
+/// leftovers of killed runs. A lock prevents concurrent runs.
 fn own_place(target: &Path) -> anyhow::Result<(File, TempDir)> {
     std::fs::create_dir_all(target)?;
     let lock = File::create(target.join("lock"))?;

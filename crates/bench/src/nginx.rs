@@ -1,7 +1,6 @@
-//! nginx, the yardstick: one worker that checks the header and returns the same document.
+//! nginx as the baseline: one worker that checks the header and returns the same document.
 //!
-//! Its configuration is as short as the task allows. It has no ETag and no request id to write, which the
-//! service has; nothing is done to make it slower.
+//! Its configuration is minimal. Unlike the service it writes no ETag and no request id; nothing slows it down.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,19 +14,19 @@ use anyhow::Context;
 use crate::clock;
 use crate::process::{End, Owned, Place, pinned, tail};
 
-/// A running nginx, with one listener for each way of asking so that none pays for another's checks.
+/// A running nginx, with one listener per request type, so that none pays for another's checks.
 pub struct Nginx {
     process: Owned,
-    /// Answers a poll with the document.
+    /// Returns the document.
     pub poll: SocketAddr,
-    /// Answers 304 where `If-None-Match` is the document's.
+    /// Returns 304 if `If-None-Match` has the document's tag.
     pub not_modified: SocketAddr,
-    /// Answers 200 without a body.
+    /// Returns 200 without a body.
     pub approval: SocketAddr,
 }
 
 impl Nginx {
-    /// Starts it in a directory, serving a document.
+    /// Starts nginx in a directory, serving a document.
     pub fn start(core: usize, place: &Path, document: &str, etag: &str) -> anyhow::Result<Self> {
         anyhow::ensure!(!document.contains(['\'', '$', '\\']), "nginx would read more into {document}");
         let [poll, not_modified, approval] = free_ports()?;
@@ -50,13 +49,13 @@ impl Nginx {
         anyhow::bail!("nginx did not start:\n{}", tail(&log))
     }
 
-    /// The process id of its master; the worker is its child.
+    /// Process id of the master; the worker is its child.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 }
 
-/// What nginx calls itself.
+/// Version of nginx.
 pub fn version() -> anyhow::Result<String> {
     let output = Command::new("nginx").arg("-v").output().context("running nginx -v; is it installed?")?;
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -92,7 +91,7 @@ fn config_text(
     Ok(text)
 }
 
-/// Ports that nobody had a moment ago; nginx cannot choose its own.
+/// Ports that were free a moment ago; nginx cannot choose its own.
 fn free_ports() -> anyhow::Result<[SocketAddr; 3]> {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let held = [bind()?, bind()?, bind()?];

@@ -1,4 +1,4 @@
-//! What a poll costs a server, in CPU time, from guests drawn at random.
+//! CPU time of one poll on a server, from randomly chosen guests.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use crate::load::{Arrivals, Same, Use};
 use crate::service::{POLL, Service};
 use crate::usage;
 
-/// How many polls are in flight.
+/// Polls in flight.
 const IN_FLIGHT: usize = 64;
 
-/// A server: its process, and where guests call.
+/// A server's process and address.
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
-    /// The process, whose children count as well.
+    /// The process; children count as well.
     pub pid: u32,
-    /// Where guests call.
+    /// Address of the guest listener.
     pub guest: SocketAddr,
 }
 
@@ -28,7 +28,7 @@ impl From<&Service> for Server {
     }
 }
 
-/// Microseconds of CPU time for each poll; these guests are connected all the while.
+/// Microseconds of CPU time per poll; these guests stay connected.
 pub fn of_a_poll(server: Server, guests: Range<usize>, span: Duration) -> anyhow::Result<f64> {
     let request = http::request("GET", POLL, "Metadata: true\r\n", "").into_bytes();
     let in_flight = IN_FLIGHT.min(guests.len());

@@ -1,7 +1,7 @@
-//! Processes that end with the benchmark, whatever happens, and stay on the core they are given.
+//! Child processes pinned to a core that end with the benchmark.
 //!
-//! The wrappers `setpriv` and `taskset` become the process they start, so its id is the child's. The kernel ends
-//! it when the benchmark dies, even by `kill -9`; dropping it ends it in the ordinary course.
+//! The wrappers `setpriv` and `taskset` exec the program, so its pid is the child's. The kernel kills it when the
+//! benchmark dies, even by `kill -9` (parent-death signal); dropping it kills it too.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,17 +11,17 @@ use anyhow::Context;
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 
-/// Which core serves and which makes the load.
+/// Cores of server and load.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
-    /// The server's.
+    /// Core of the server.
     pub server: usize,
-    /// The load's, and the benchmark's own.
+    /// Core of the load generator and the benchmark itself.
     pub load: usize,
 }
 
 impl Cores {
-    /// The first two that this process may use; one for both where there is only one.
+    /// The first two usable cores; the same one twice if there is only one.
     pub fn choose() -> anyhow::Result<Self> {
         let allowed = rustix::thread::sched_getaffinity(None).context("asking for the cores")?;
         let mut usable = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
@@ -29,7 +29,7 @@ impl Cores {
         Ok(Self { server, load: usable.next().unwrap_or(server) })
     }
 
-    /// Keeps the benchmark, and what it starts without a core of its own, on the load's core.
+    /// Pins the benchmark, and children without a core of their own, to the load's core.
     pub fn stay_on_load(self) -> anyhow::Result<()> {
         let mut set = CpuSet::new();
         set.set(self.load);
@@ -37,21 +37,21 @@ impl Cores {
     }
 }
 
-/// How a process is ended.
+/// How to end a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// As a power cut would.
+    /// SIGKILL, like a power failure.
     Kill,
-    /// Politely: it has processes of its own to end.
+    /// SIGTERM: it has to stop its own children.
     Terminate,
 }
 
-/// Where a process may run.
+/// Cores of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On this core alone.
+    /// This core only.
     Core(usize),
-    /// On whichever is free, the load's included.
+    /// Any core, including the load's.
     Anywhere,
 }
 
@@ -64,27 +64,27 @@ pub fn pinned(place: Place, end: End, program: impl AsRef<OsStr>) -> Command {
     };
     let cores = match place {
         Place::Core(core) => core.to_string(),
-        // Those that do not exist are passed over.
+        // Missing ones are ignored.
         Place::Anywhere => format!("0-{}", CpuSet::MAX_CPU - 1),
     };
     command.args(["--pdeathsig", signal, "--", "taskset", "--cpu-list", &cores]).arg(program);
     command
 }
 
-/// A child that is ended when it is dropped.
+/// A child that is killed when dropped.
 pub struct Owned {
     child: Child,
     end: End,
 }
 
 impl Owned {
-    /// Starts it.
+    /// Starts the child.
     pub fn spawn(command: &mut Command, end: End) -> anyhow::Result<Self> {
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         Ok(Self { child, end })
     }
 
-    /// Its process id.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -94,9 +94,9 @@ impl Owned {
         &mut self.child
     }
 
-    /// Ends it and waits until it has.
+    /// Ends the process and waits for it.
     pub fn end(&mut self) {
-        // A process that has been waited for already may have given its number to another.
+        // A reaped pid may be reused.
         if matches!(self.child.try_wait(), Ok(None)) {
             let signal = match self.end {
                 End::Kill => Signal::KILL,
@@ -114,7 +114,7 @@ impl Drop for Owned {
     }
 }
 
-/// Runs a command to its end and gives what it printed; it must succeed.
+/// Runs a command that must succeed; returns its output.
 pub fn output(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("running {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -124,7 +124,7 @@ pub fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(said)
 }
 
-/// The last lines of a log, for telling why something did not start.
+/// The last lines of a log, for error messages.
 pub fn tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

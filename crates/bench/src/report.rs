@@ -1,4 +1,4 @@
-//! What was measured, as a person reads it and as JSON.
+//! Results of a run, for people and as JSON.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::machine::Machine;
 use crate::stats::Estimate;
 
-/// What a number should be.
+/// Goal of a number.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Goal {
-    /// What has to hold, if anything has to.
+    /// Required limit, if any.
     pub reach: Option<f64>,
-    /// What is hoped for.
+    /// Desired value.
     pub aim: f64,
-    /// Which side of them is good.
+    /// Which side is good.
     pub better: Better,
 }
 
@@ -29,17 +29,17 @@ pub enum Better {
 }
 
 impl Goal {
-    /// A number that should be at most so much.
+    /// Required to be at most this.
     pub fn at_most(reach: f64, aim: f64) -> Option<Self> {
         Some(Self { reach: Some(reach), aim, better: Better::Lower })
     }
 
-    /// A number that is hoped to be at most so much, and may be more.
+    /// Desired to be at most this; not required.
     pub fn hoped_at_most(aim: f64) -> Option<Self> {
         Some(Self { reach: None, aim, better: Better::Lower })
     }
 
-    /// A number that should be at least so much.
+    /// Required to be at least this.
     pub fn at_least(reach: f64, aim: f64) -> Option<Self> {
         Some(Self { reach: Some(reach), aim, better: Better::Higher })
     }
@@ -52,27 +52,27 @@ impl Goal {
     }
 }
 
-/// One number.
+/// One measured number.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measure {
-    /// The scenario that measured it.
+    /// Its scenario.
     pub scenario: &'static str,
-    /// What it is.
+    /// Name of the number.
     pub what: String,
-    /// Its unit; empty for a ratio.
+    /// Unit; empty for a ratio.
     pub unit: &'static str,
-    /// The number.
+    /// Value.
     #[serde(flatten)]
     pub value: Estimate,
-    /// How many rounds it comes from.
+    /// Number of rounds.
     pub rounds: usize,
-    /// What it should be, if anybody has said.
+    /// Goal, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
 }
 
 impl Measure {
-    /// Whether what has to hold does.
+    /// Whether the required limit holds.
     pub fn reached(&self) -> bool {
         let Some(Goal { reach: Some(reach), .. }) = self.goal else { return true };
         self.goal.is_none_or(|goal| goal.holds(reach, self.value.median))
@@ -89,43 +89,43 @@ impl Measure {
     }
 }
 
-/// A table of a scenario that measures how something grows.
+/// Table of a scenario that measures growth.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
     /// The scenario.
     pub scenario: &'static str,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// The first line.
+    /// Header row.
     pub columns: Vec<String>,
-    /// The others.
+    /// Other rows.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Everything that one run has measured.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// Whether it was the short way.
+    /// Whether it was a short run.
     pub quick: bool,
     /// The numbers.
     pub measures: Vec<Measure>,
     /// The tables.
     pub tables: Vec<Table>,
-    /// Remarks that belong to the numbers.
+    /// Notes on the numbers.
     pub notes: Vec<String>,
-    /// Scenarios that could not be measured, and why.
+    /// Scenarios that failed, and why.
     pub failures: Vec<String>,
 }
 
 impl Report {
-    /// Whether all that has to hold does.
+    /// Whether all required limits hold.
     pub fn reached(&self) -> bool {
         self.failures.is_empty() && self.measures.iter().all(Measure::reached)
     }
 
-    /// What a scenario has measured, for people.
+    /// Results of a scenario, as text.
     pub fn of_scenario(&self, scenario: &str) -> String {
         let mut text =
             measures(&self.measures.iter().filter(|it| it.scenario == scenario).collect::<Vec<_>>());
@@ -135,12 +135,12 @@ impl Report {
         text
     }
 
-    /// The numbers that should be something, for people.
+    /// Numbers with goals, as text.
     pub fn goals(&self) -> String {
         measures(&self.measures.iter().filter(|it| it.goal.is_some()).collect::<Vec<_>>())
     }
 
-    /// What a run comes to, for people.
+    /// Summary of the run, as text.
     pub fn summary(&self) -> String {
         let mut text = format!("{}\n\n{}", self.machine, self.goals());
         for note in self.notes.iter().chain(&self.failures) {
@@ -176,7 +176,7 @@ fn measures(measures: &[&Measure]) -> String {
     markdown(&columns, &rows)
 }
 
-/// A number with as many digits as it deserves.
+/// A number with a suitable precision.
 pub fn digits(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),
@@ -186,7 +186,7 @@ pub fn digits(number: f64) -> String {
     }
 }
 
-/// A table that reads well in a terminal and in a page.
+/// A table that is readable in a terminal and as Markdown.
 pub fn markdown(columns: &[String], rows: &[Vec<String>]) -> String {
     let wide = |at: usize| {
         let cells = rows.iter().map(|row| &row[at]).chain([&columns[at]]);

@@ -1,4 +1,4 @@
-//! The scenarios, one a file. Each measures one thing and leaves its numbers in the report.
+//! The scenarios, one per file. Each measures one thing and adds its numbers to the report.
 
 mod agent;
 mod fairness;
@@ -20,17 +20,17 @@ use crate::report::{Goal, Measure, Report, Table};
 use crate::service::Binary;
 use crate::stats::Estimate;
 
-/// Something that can be measured.
+/// A scenario.
 pub struct Scenario {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it measures.
+    /// One-line description.
     pub about: &'static str,
-    /// Measures it.
+    /// Runs it.
     pub run: fn(&mut Bench) -> anyhow::Result<()>,
 }
 
-/// All of them, in the order in which they run.
+/// All scenarios, in the order in which they run.
 pub const ALL: &[Scenario] = &[
     Scenario {
         name: "poll",
@@ -89,29 +89,29 @@ pub const ALL: &[Scenario] = &[
     Scenario { name: "micro", about: "apply and render by themselves", run: micro::run },
 ];
 
-/// What scenarios work with.
+/// Context of scenarios.
 pub struct Bench {
-    /// The service's binary.
+    /// Binary of the service.
     pub binary: Binary,
-    /// Which core serves and which makes the load.
+    /// Cores of server and load.
     pub cores: Cores,
-    /// Whether it is to be short.
+    /// Whether to run the short form.
     pub quick: bool,
-    /// What has been measured.
+    /// The results so far.
     pub report: Report,
-    /// The scenario that runs.
+    /// The current scenario.
     pub scenario: &'static str,
-    /// Where it may write; gone when the benchmark ends.
+    /// Temporary directory; removed at the end.
     pub place: PathBuf,
 }
 
 impl Bench {
-    /// How many rounds make a number.
+    /// Number of rounds per number.
     pub fn rounds(&self) -> usize {
         if self.quick { 3 } else { 10 }
     }
 
-    /// A new directory.
+    /// Creates a new directory.
     pub fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.place.join(name);
         if path.exists() {
@@ -121,12 +121,12 @@ impl Bench {
         Ok(path)
     }
 
-    /// Says how far it is.
+    /// Prints progress.
     pub fn say(&self, what: &str) {
         eprintln!("{}: {what}", self.scenario);
     }
 
-    /// Keeps a number that comes from several rounds.
+    /// Records a number from several rounds.
     pub fn measured(&mut self, what: &str, unit: &'static str, rounds: &[f64], goal: Option<Goal>) {
         self.report.measures.push(Measure {
             scenario: self.scenario,
@@ -138,13 +138,13 @@ impl Bench {
         });
     }
 
-    /// Keeps a table.
+    /// Records a table.
     pub fn table(&mut self, title: &str, columns: &[&str], rows: Vec<Vec<String>>) {
         let columns = columns.iter().map(|&column| column.to_owned()).collect();
         self.report.tables.push(Table { scenario: self.scenario, title: title.to_owned(), columns, rows });
     }
 
-    /// Keeps a remark; the same one only once.
+    /// Records a note, without duplicates.
     pub fn note(&mut self, note: &str) {
         if !self.report.notes.iter().any(|known| known == note) {
             self.report.notes.push(note.to_owned());

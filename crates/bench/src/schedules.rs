@@ -1,4 +1,4 @@
-//! Events announced in great number through the operator listener, 64 requests in flight.
+//! Bulk scheduling of events through the operator listener, with 64 requests in flight.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -14,32 +14,32 @@ use crate::load::{Arrivals, Outcome, Traffic, Use};
 use crate::random::Random;
 use crate::service::Service;
 
-/// How many requests are in flight.
+/// Requests in flight.
 pub const IN_FLIGHT: usize = 64;
 
-/// How long all of them may take.
+/// Timeout of the whole run.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// An event that is to be announced.
+/// An event to schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Announcement {
-    /// The VM that is to reboot.
+    /// The VM to reboot.
     pub vm: Uuid,
-    /// Where it calls from.
+    /// Its address.
     pub address: Ipv4Addr,
-    /// Not before when.
+    /// Its NotBefore.
     pub not_before: Timestamp,
 }
 
-/// Announcements on their way.
+/// Requests in progress.
 struct Schedules<'a> {
     service: &'a Service,
     headers: String,
     announcements: &'a [Announcement],
     next: usize,
-    /// What each connection has asked for last.
+    /// The last request of each connection.
     asked: Vec<usize>,
-    /// Whether every so many acknowledgements a poll looks for the event.
+    /// Interval of acknowledgements after which a poll verifies the event.
     look_every: Option<usize>,
     acknowledged: usize,
     looked: usize,
@@ -82,7 +82,7 @@ impl Traffic for Schedules<'_> {
     }
 }
 
-/// Announces all of them, and gives what came of it and how many polls looked and found.
+/// Schedules all events; returns the result and the number of successful verifications.
 pub fn announce(
     service: &Service,
     announcements: &[Announcement],

@@ -1,4 +1,4 @@
-//! The service under test: the release binary, on free ports of loopback, with a data directory of its own.
+//! The service under test: the release binary on free loopback ports, with its own data directory.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,49 +14,49 @@ use serde_json::Value;
 use crate::http::{Client, Kept};
 use crate::process::{End, Owned, Place, pinned, tail};
 
-/// The target of a poll at the newest version.
+/// Target of a poll at the newest api-version.
 pub const POLL: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
-/// A limit so high that nobody meets it. The check is made all the same, and its cost is measured.
+/// A rate limit that is never reached. The check still runs and is measured.
 const RATE_NEVER_MET: &str = "4000000000";
 
-/// The binary, and the core it runs on.
+/// The binary and its core.
 #[derive(Clone, Debug)]
 pub struct Binary {
     /// The release binary.
     pub path: PathBuf,
     /// The server's core.
     pub core: usize,
-    /// A tool that it runs under, with its flags.
+    /// A tool that wraps it, with its flags.
     pub under: Vec<String>,
 }
 
-/// How many requests a VM may make a second.
+/// Rate limit per VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// As many as it likes; it is still counted.
+    /// Unlimited, but still counted.
     NeverMet,
-    /// What the service allows unless told otherwise.
+    /// The service's default.
     Usual,
 }
 
 /// A running service.
 pub struct Service {
     process: Owned,
-    /// Where guests call.
+    /// Address of the guest listener.
     pub guest: SocketAddr,
-    /// Where operators call.
+    /// Address of the operator listener.
     pub operator: SocketAddr,
     token: String,
 }
 
 impl Service {
-    /// Starts it on its core, over a data directory, and waits until it takes calls.
+    /// Starts it on its core with a data directory, and waits until it accepts requests.
     pub fn start(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
         Self::start_at(Place::Core(binary.core), binary, data, rate, flags)
     }
 
-    /// The same on all cores, where what counts is not the CPU of each request but how soon all is done.
+    /// Starts it on all cores, for scenarios that measure completion time rather than CPU time per request.
     pub fn start_anywhere(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
         Self::start_at(Place::Anywhere, binary, data, rate, flags)
     }
@@ -94,7 +94,7 @@ impl Service {
                 Some(_) | None => {}
             }
         }
-        // What it prints later must not fill the pipe and stop it.
+        // Later output must not fill the pipe and block the service.
         std::thread::spawn(move || for _ in lines.by_ref() {});
         let token = std::fs::read_to_string(data.join("operator.token")).context("reading the token")?;
         Ok(Self {
@@ -105,17 +105,17 @@ impl Service {
         })
     }
 
-    /// Its process id.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it (SIGKILL), like a power failure.
     pub fn kill(&mut self) {
         self.process.end();
     }
 
-    /// Ends it in good order.
+    /// Stops it gracefully.
     pub fn terminate(&mut self) -> anyhow::Result<()> {
         let child = self.process.child();
         rustix::process::kill_process(Pid::from_child(child), Signal::TERM)?;
@@ -124,36 +124,36 @@ impl Service {
         Ok(())
     }
 
-    /// What every request of an operator carries.
+    /// Headers of an operator request.
     pub fn authorization(&self) -> String {
         format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.token)
     }
 
-    /// A connection of an operator.
+    /// An operator's connection.
     pub fn operator(&self) -> anyhow::Result<Client> {
         Client::connect(Ipv4Addr::LOCALHOST, self.operator, self.authorization())
     }
 
-    /// A connection of the guest that has this address.
+    /// Connection of the guest with this address.
     pub fn guest(&self, source: Ipv4Addr) -> anyhow::Result<Client> {
         Client::guest(source, self.guest)
     }
 
-    /// One call of an operator, which must succeed.
+    /// One operator request, which must succeed.
     pub fn operate(&self, method: &str, target: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let answer = self.operator()?.ask(method, target, &body)?;
         answer.json().with_context(|| format!("{method} {target}"))
     }
 
-    /// One poll from an address, which must be answered 200.
+    /// One poll from an address, which must return 200.
     pub fn poll(&self, source: Ipv4Addr) -> anyhow::Result<Kept> {
         let answer = self.guest(source)?.ask("GET", POLL, "")?;
         anyhow::ensure!(answer.status == 200, "a poll was answered {}: {}", answer.status, answer.body);
         Ok(answer)
     }
 
-    /// Waits until it says that it can write.
+    /// Waits until the service reports that it is writable.
     pub fn wait_until_ready(&self) -> anyhow::Result<()> {
         let mut client = self.operator()?;
         while client.ask("GET", "/readyz", "")?.status != 200 {

@@ -1,26 +1,25 @@
-//! From rounds to numbers: medians with their 90 % intervals, and lines through points.
+//! Statistics: medians with 90 % bootstrap intervals, and least-squares slopes.
 
 use serde::Serialize;
 
 use crate::random::Random;
 
-/// How often the rounds are drawn anew for an interval.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 2_000;
 
-/// A median, and where it would lie nine times in ten if the rounds were run again.
+/// A median with its 90 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The median of the rounds.
+    /// Median of the rounds.
     pub median: f64,
-    /// The interval's lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The interval's upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// The estimate from rounds, by drawing as many of them again and again (the bootstrap): it assumes nothing
-    /// of how they scatter.
+    /// Estimates by the bootstrap: resamples the rounds with replacement. Assumes no distribution.
     pub fn of(rounds: &[f64]) -> Self {
         let mut random = Random::new(1);
         let mut medians: Vec<f64> = (0..RESAMPLES)
@@ -35,7 +34,7 @@ impl Estimate {
     }
 }
 
-/// The middle of some numbers, or of the two in the middle; 0 of none.
+/// Median; the mean of the middle two for an even number, 0 for none.
 pub fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -47,7 +46,7 @@ pub fn median(numbers: &[f64]) -> f64 {
     }
 }
 
-/// How steeply points rise: the slope of the line with the least squares.
+/// Slope of the least-squares line through the points.
 pub fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let (sum_x, sum_y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));

@@ -1,4 +1,4 @@
-//! What a process has used: CPU time and memory, as the kernel counts them.
+//! CPU time and memory of a process, as counted by the kernel.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use anyhow::Context;
 
 use crate::clock;
 
-/// How many looks in a row must find the same, a quarter of a second apart.
+/// Number of equal samples in a row, a quarter of a second apart.
 const STEADY: usize = 8;
 
-/// How often it is looked at, at most.
+/// Most samples.
 const SETTLING_MAX: usize = 80;
 
-/// The CPU time of a process and its children so far.
+/// CPU time of a process and its children so far.
 ///
-/// Each thread's `schedstat` counts nanoseconds, where `stat` counts hundredths of a second. A thread that ends
-/// takes its count along, which matters little: servers under load keep theirs.
+/// `schedstat` of each thread counts nanoseconds, `stat` only hundredths of a second. The count of an ended thread is
+/// lost, which matters little: servers under load keep their threads.
 pub fn cpu(pid: u32) -> anyhow::Result<Duration> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task")).context("reading the threads of a server")? {
         let thread = thread.context("reading the threads of a server")?.path();
-        // A thread may have ended since it was listed.
+        // The thread may have ended since it was listed.
         let Ok(line) = std::fs::read_to_string(thread.join("schedstat")) else { continue };
         let first = line.split(' ').next().and_then(|number| number.parse::<u64>().ok());
         nanoseconds += first.context("a schedstat without a number")?;
@@ -33,7 +33,7 @@ pub fn cpu(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// The memory of a process and its children in bytes: what is theirs alone, and their share of what is not.
+/// Proportional set size (PSS) of a process and its children, in bytes.
 pub fn memory(pid: u32) -> anyhow::Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
         .with_context(|| format!("reading the memory of process {pid}"))?;
@@ -48,8 +48,8 @@ pub fn memory(pid: u32) -> anyhow::Result<u64> {
     Ok(bytes)
 }
 
-/// The memory of a process once it stays as it is: an allocator gives back by and by what loading or a crowd took,
-/// and only while there is something to do, so the process is nudged meanwhile.
+/// Memory of a process once it is stable. Allocators release memory gradually and only while they work, so the
+/// process gets requests meanwhile.
 pub fn settled_memory(pid: u32, mut nudge: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<u64> {
     let mut seen = VecDeque::new();
     for _ in 0..SETTLING_MAX {
@@ -71,7 +71,7 @@ pub fn settled_memory(pid: u32, mut nudge: impl FnMut() -> anyhow::Result<()>) -
     seen.back().copied().context("a process whose memory was never seen")
 }
 
-/// Raises this process's limit of open files as far as it may go, and says how far that is.
+/// Raises the limit of open files to its maximum and returns it.
 pub fn raise_open_files() -> anyhow::Result<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

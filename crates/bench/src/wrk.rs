@@ -1,4 +1,4 @@
-//! wrk, other people's load generator: one thread, 64 connections, each asking again as soon as it is answered.
+//! wrk, an independent load generator: one thread, 64 connections, closed loop.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use anyhow::Context;
 use crate::process::output;
 use crate::service::POLL;
 
-/// What wrk asks for.
+/// A request for wrk.
 #[derive(Clone, Debug, Default)]
 pub struct Asking {
     /// Headers besides `Metadata`.
     pub headers: Vec<String>,
-    /// A script in Lua that makes another request of it.
+    /// A Lua script that modifies the request.
     pub script: Option<PathBuf>,
 }
 
-/// Asks for so long, and gives how many answers came. All of them must be good ones.
+/// Runs wrk for a time; returns the number of responses. All must be successful.
 pub fn run(to: SocketAddr, asking: &Asking, span: Duration) -> anyhow::Result<u64> {
     let mut command = Command::new("wrk");
     command.args(["--threads", "1", "--connections", "64", "--timeout", "10s"]);

@@ -1,4 +1,4 @@
-//! Instructions of one poll in the service's own code, counted by callgrind; the kernel's are not among them.
+//! Instructions of one poll in user space, counted by callgrind.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use anyhow::Context;
 use super::{Mode, polled};
 use crate::service::Binary;
 
-/// No poll takes fewer: one that does was not counted.
+/// Lower limit: fewer means that the poll was not counted.
 const LEAST: f64 = 500.0;
-/// How many polls the shorter run makes.
+/// Number of polls in the shorter run.
 const POLLS: u32 = 2_000;
 
-/// The function that each thread of the guest listener runs, and no other.
+/// The function that only the guest listener's threads run.
 const WORKER: &str = "notbefore_service::guest::worker::Worker<P>::run";
 
-/// What a poll may take: some ten per cent above what it takes as this is written.
+/// Limits: about ten per cent above the current values.
 fn limit(mode: Mode) -> f64 {
     match mode {
         Mode::KeepAlive => 3_100.0,
@@ -23,7 +23,7 @@ fn limit(mode: Mode) -> f64 {
     }
 }
 
-/// Counts them and says whether they are within the limit.
+/// Counts and compares with the limit.
 pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     let some = counted(binary, place, mode, POLLS)?;
     let more = counted(binary, place, mode, 2 * POLLS)?;
@@ -37,8 +37,8 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     Ok(each <= limit)
 }
 
-/// The instructions of the guest listener's own threads in a run. What the others do meanwhile (the store writes, the clock
-/// ticks) is not the poll's, and is more in one run than in the next.
+/// Instructions of the guest listener's threads in a run. Other threads (store, clock) vary between runs and are
+/// excluded.
 fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Result<f64> {
     let place = tempfile::tempdir_in(place)?;
     let out = format!("--callgrind-out-file={}", place.path().join("callgrind").display());
@@ -57,7 +57,7 @@ fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Res
     sum.context("callgrind has seen no thread of the guest listener; is it installed?")
 }
 
-/// All instructions of a thread, from the file that callgrind has written of it.
+/// All instructions of a thread, from callgrind's output file.
 fn total(text: &str) -> anyhow::Result<f64> {
     let sum = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));
     let sum = sum.and_then(|rest| rest.split(' ').next()).and_then(|number| number.parse().ok());

@@ -10,22 +10,22 @@ use super::{Mode, polled};
 use crate::clock;
 use crate::service::Binary;
 
-/// How many polls the shorter run makes.
+/// Number of polls in the shorter run.
 const POLLS: u32 = 500;
 
-/// What a poll may call, and how often at most. Several names of one thing are one thing.
+/// Allowed calls of a poll with their limits. Variants of a call count as one.
 fn allowed(mode: Mode) -> &'static [(&'static str, u32)] {
     match mode {
         Mode::KeepAlive => &[("wait", 1), ("read", 1), ("write", 1)],
-        // The listener is asked until it has no more, and wakes once more than there is to accept. A request that is
-        // not there yet when its connection is accepted costs a further read and the registration.
+        // `accept` runs until it would block, and wakes once more than needed. A request that arrives after its
+        // connection is accepted costs another read and a registration.
         Mode::ConnectionEach => {
             &[("wait", 2), ("accept", 3), ("read", 2), ("write", 1), ("close", 1), ("epoll_ctl", 1)]
         }
     }
 }
 
-/// The thing that a call is one of.
+/// The group that a call belongs to.
 fn kind(call: &str) -> &str {
     match call {
         "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => "wait",
@@ -36,7 +36,7 @@ fn kind(call: &str) -> &str {
     }
 }
 
-/// Counts them and says whether there are none too many.
+/// Counts and compares with the limits.
 pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     let some = counted(binary, place, mode, POLLS)?;
     let more = counted(binary, place, mode, 2 * POLLS)?;
@@ -47,9 +47,9 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
         let before = some.get(call).copied().unwrap_or_default();
         *each.entry(kind(call)).or_default() += (count - before) / f64::from(POLLS);
     }
-    // What timers do meanwhile is a few calls in hundreds of polls.
+    // Timers add a few calls in hundreds of polls.
     each.retain(|_, count| *count > 0.1);
-    // A poll that was neither read nor answered was not seen.
+    // A poll without a read or a write was not traced.
     let seen = ["read", "write"].iter().all(|kind| each.get(kind).is_some_and(|count| *count > 0.9));
     anyhow::ensure!(seen, "strace has not seen the polls of a {}: {each:?}", mode.name());
     let good = each.iter().all(|(kind, count)| allowed.get(kind).is_some_and(|most| *count < most + 0.1));
@@ -64,13 +64,13 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
     Ok(good)
 }
 
-/// The calls of a run, by name.
+/// Calls of a run, by name.
 fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Result<BTreeMap<String, f64>> {
     let file = place.join("strace");
     let _ = std::fs::remove_file(&file);
     let out = file.to_str().context("a path that is no text")?;
     polled(binary, &["strace", "-D", "-f", "-c", "-o", out], place, mode, polls)?;
-    // strace ends a moment after what it has watched.
+    // strace exits a moment after the traced process.
     for _ in 0..500 {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if text.trim_end().ends_with("total") {
@@ -81,7 +81,7 @@ fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Res
     anyhow::bail!("strace has written nothing; is it installed, and may it trace?")
 }
 
-/// A line of strace's summary: `% time, seconds, usecs/call, calls, errors, syscall`, errors only where there were.
+/// A line of strace's summary: `% time, seconds, usecs/call, calls, errors, syscall`; the errors column may be empty.
 fn line(line: &str) -> Option<(String, f64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let name = *words.last()?;

@@ -1,4 +1,4 @@
-//! The generator by itself: `./dev bench load`, against any server of loopback.
+//! The load generator as a command: `./dev bench load`, for servers on loopback.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,48 +10,48 @@ use crate::process::Cores;
 use crate::service::POLL;
 use crate::usage;
 
-/// Load at a fixed rate from many source addresses (127.1.0.1 and on), latency counted from when each request
-/// should have gone out
+/// Send load at a fixed rate from many source addresses (127.1.0.1 and up); latency counts from the intended send
+/// time
 #[derive(clap::Args, Debug)]
 pub struct LoadArgs {
-    /// The server, for example 127.0.0.1:9254
+    /// Server, for example 127.0.0.1:9254
     to: SocketAddr,
-    /// How many guests call, each from an address of its own
+    /// Number of guests, each with its own address
     #[arg(long, default_value_t = 1_000)]
     guests: usize,
-    /// The number of the first of them: 0 calls from 127.1.0.1, 254 from 127.1.1.1
+    /// Index of the first guest: 0 is 127.1.0.1, 254 is 127.1.1.1
     #[arg(long, default_value_t = 0)]
     first: usize,
-    /// Requests a second of all of them together
+    /// Requests a second, over all guests
     #[arg(long, default_value_t = 1_000.0)]
     rate: f64,
-    /// Instead of a rate: so many requests at a time, the next when one is answered
+    /// Closed loop instead of a rate: this many requests in flight
     #[arg(long, conflicts_with = "rate")]
     in_flight: Option<usize>,
-    /// For how long, in seconds
+    /// Duration in seconds
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
-    /// A connection for each request
+    /// Use a new connection for each request
     #[arg(long)]
     connection_each: bool,
-    /// What is asked for
+    /// Request target
     #[arg(long, default_value = POLL)]
     target: String,
-    /// GET, POST, …
+    /// HTTP method
     #[arg(long, default_value = "GET")]
     method: String,
-    /// A header besides `Metadata: true`; may be repeated
+    /// Extra header besides `Metadata: true`; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// What a POST carries
+    /// Request body
     #[arg(long, default_value = "")]
     body: String,
-    /// The server's process, to tell what CPU time an answer costs it
+    /// Process id of the server, to report its CPU time per response
     #[arg(long)]
     pid: Option<u32>,
 }
 
-/// Runs it and prints what came of it.
+/// Runs the load and prints the result.
 pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
     anyhow::ensure!(args.to.ip().is_loopback(), "this sends load to loopback only, not to {}", args.to);
     anyhow::ensure!(args.guests > 0 && args.rate > 0.0, "no guests, or none that ask");

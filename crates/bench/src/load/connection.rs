@@ -1,4 +1,4 @@
-//! One connection: it sends what it is given and gives back whole answers.
+//! One non-blocking connection: sends requests and returns complete responses.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -12,31 +12,31 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::http::Answer;
 
-/// A guest's connection, open or not.
+/// A guest's connection, open or closed.
 pub struct Connection {
     source: Ipv4Addr,
     stream: Option<TcpStream>,
     output: Vec<u8>,
     sent: usize,
     input: Vec<u8>,
-    /// When the request that is out should have gone out.
+    /// Intended send time of the request in flight.
     pub asked_at: Option<Instant>,
-    /// When those that wait for it should have.
+    /// Intended send times of queued requests.
     pub waiting: VecDeque<Instant>,
 }
 
-/// What became of a connection that could be read from.
+/// Result of a read.
 pub enum Progress {
-    /// There is nothing whole yet.
+    /// No complete response yet.
     Nothing,
-    /// An answer came.
+    /// A response.
     Answered,
-    /// It ended.
+    /// The connection closed.
     Ended,
 }
 
 impl Connection {
-    /// A guest that has not called yet.
+    /// A guest without a connection.
     pub fn new(source: Ipv4Addr) -> Self {
         Self {
             source,
@@ -49,14 +49,14 @@ impl Connection {
         }
     }
 
-    /// Whether it is connected, or on its way.
+    /// Whether it is connected or connecting.
     pub fn is_open(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// Connects; what is to be sent goes out when it has.
+    /// Connects; pending output is sent once connected.
     ///
-    /// Every guest has an address of its own, so the port that `bind` chooses is never scarce.
+    /// Every guest has its own address, so ephemeral ports do not run out.
     pub fn open(&mut self, to: SocketAddr, registry: &Registry, token: Token) -> anyhow::Result<()> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).context("a socket")?;
         socket.bind(&SocketAddr::from((self.source, 0)).into()).context("an address to call from")?;
@@ -74,21 +74,21 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives the place for the next request, which is empty.
+    /// The empty output buffer for the next request.
     pub fn output(&mut self) -> &mut Vec<u8> {
         self.output.clear();
         self.sent = 0;
         &mut self.output
     }
 
-    /// Sends as much as goes; false if the connection is broken.
+    /// Sends as much as possible; false if the connection is broken.
     pub fn send(&mut self) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         while self.sent < self.output.len() {
             match stream.write(&self.output[self.sent..]) {
                 Ok(0) => return false,
                 Ok(length) => self.sent += length,
-                // Not connected yet, or its buffers are full: it will be heard of again.
+                // Not connected yet, or buffers are full: a readiness event follows.
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {
                     return true;
                 }
@@ -99,7 +99,7 @@ impl Connection {
         true
     }
 
-    /// Reads what has come, through a buffer that all connections share, and shows a whole answer.
+    /// Reads through a buffer that all connections share; returns a complete response.
     pub fn receive(
         &mut self,
         shared: &mut [u8],
@@ -110,7 +110,7 @@ impl Connection {
             match stream.read(shared) {
                 Ok(0) => return Ok(Progress::Ended),
                 Ok(length) => {
-                    // Most answers come in one piece and need no buffer of their own.
+                    // Most responses arrive in one piece and need no buffer of their own.
                     if self.input.is_empty()
                         && let Some(answer) = Answer::parse(&shared[..length])?
                     {
@@ -134,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     pub fn close(&mut self, registry: &Registry) {
         if let Some(mut stream) = self.stream.take() {
             let _ = registry.deregister(&mut stream);

@@ -1,7 +1,7 @@
-//! All connections of a load, and who asks next.
+//! Event loop of the load generator: all connections, and which sends next.
 //!
-//! It has a core of its own, so it looks for answers without sleeping while it sends at a rate: a timer of the
-//! kernel would be up to a millisecond late, which is more than an answer takes.
+//! At a fixed rate it busy-polls on its own core: a kernel timer may be a millisecond late, which is more than a
+//! response takes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use super::{Arrivals, Outcome, Traffic, Use};
 use crate::clock;
 use crate::random::Random;
 
-/// How long answers are waited for when no more is sent.
+/// How long to wait for responses after the last request.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How many connections are made at once; more would overflow the server's queue of new ones.
+/// Concurrent connection attempts; more would overflow the server's accept queue.
 const CONNECTING_MAX: usize = 128;
 
-/// Guests that are connected, or connect for each request.
+/// Guests with kept connections, or one per request.
 pub struct Generator {
     to: SocketAddr,
     use_: Use,
@@ -33,7 +33,7 @@ pub struct Generator {
     random: Random,
 }
 
-/// One run's account.
+/// Counters of one run.
 struct Run {
     in_flight: usize,
     statuses: BTreeMap<u16, u64>,
@@ -42,7 +42,7 @@ struct Run {
 }
 
 impl Generator {
-    /// No guests yet.
+    /// A generator without guests.
     pub fn new(to: SocketAddr, use_: Use) -> anyhow::Result<Self> {
         Ok(Self {
             to,
@@ -54,18 +54,18 @@ impl Generator {
         })
     }
 
-    /// Adds the guests of these numbers. If they keep their connections, they make them now.
+    /// Adds guests by index. Guests with kept connections connect now.
     pub fn add(&mut self, numbers: impl IntoIterator<Item = usize>) -> anyhow::Result<()> {
         self.connections.extend(numbers.into_iter().map(|n| Connection::new(guests::address(n))));
         if self.use_ == Use::KeepAlive { self.connect() } else { Ok(()) }
     }
 
-    /// How many guests there are.
+    /// Number of guests.
     pub fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// Connects whoever is not, some at a time.
+    /// Connects all unconnected guests, in batches.
     fn connect(&mut self) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(1024);
         let all: Vec<usize> =
@@ -84,7 +84,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends until a time, or until nobody has anything to ask and all is answered.
+    /// Sends until a time, or until no request is left and all are answered.
     pub fn run(
         &mut self,
         arrivals: Arrivals,
@@ -105,7 +105,7 @@ impl Generator {
             let now = clock::now();
             let more = match arrivals {
                 Arrivals::Open { rate } => {
-                    // Whatever was due is sent, also if this thread had to wait for its turn meanwhile.
+                    // Send everything that is due, even if this thread was delayed.
                     let mut due = begin + Duration::from_secs_f64(arrived as f64 / rate);
                     while due <= now && due < end {
                         if let Some(at) = traffic.pick(&mut self.random, self.connections.len()) {
@@ -140,7 +140,7 @@ impl Generator {
         }
     }
 
-    /// Hangs up where an answer is still out, so that it cannot come into the next run.
+    /// Closes connections with a response outstanding, so that it cannot reach the next run.
     fn give_up(&mut self) {
         for connection in self.connections.iter_mut().filter(|connection| connection.asked_at.is_some()) {
             connection.close(self.poll.registry());
@@ -149,7 +149,7 @@ impl Generator {
         }
     }
 
-    /// Sends until so many are in flight; false if nobody has anything more to ask.
+    /// Sends until the number in flight is reached; false if no request is left.
     fn fill(
         &mut self,
         in_flight: usize,
@@ -161,7 +161,7 @@ impl Generator {
             let Some(mut at) = traffic.pick(&mut self.random, self.connections.len()) else {
                 return Ok(false);
             };
-            // Whoever is drawn and busy lets the next one go first.
+            // A busy guest is skipped.
             while self.connections[at].asked_at.is_some() {
                 at = (at + 1) % self.connections.len();
             }
@@ -170,7 +170,7 @@ impl Generator {
         Ok(true)
     }
 
-    /// A request is due at a connection.
+    /// A request is due on a connection.
     fn arrive(
         &mut self,
         at: usize,
@@ -228,7 +228,7 @@ impl Generator {
         }
     }
 
-    /// A connection has ended, with or without a request on it.
+    /// A connection closed, with or without a request in flight.
     fn ended(&mut self, at: usize, traffic: &mut dyn Traffic, run: &mut Run) -> anyhow::Result<()> {
         let connection = &mut self.connections[at];
         connection.close(self.poll.registry());
@@ -239,7 +239,7 @@ impl Generator {
         self.next_of(at, traffic, run)
     }
 
-    /// Sends what has waited for the connection to be free.
+    /// Sends a queued request on a free connection.
     fn next_of(&mut self, at: usize, traffic: &mut dyn Traffic, run: &mut Run) -> anyhow::Result<()> {
         let Some(due) = self.connections[at].waiting.pop_front() else { return Ok(()) };
         run.in_flight -= 1;
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::http::request;
 
-    /// A server that answers every request on every connection, the very first after a while.
+    /// A server that answers every request, the first one late.
     fn server(stall: Duration) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = listener.local_addr().unwrap();
@@ -301,7 +301,7 @@ mod tests {
         let outcome = asked(Use::KeepAlive, 1, Arrivals::Open { rate: 100.0 }, stall);
         outcome.only(200).unwrap();
         assert_eq!(outcome.answers(), 50);
-        // Twenty requests were due within the stall; half of them waited for half of it or longer.
+        // Twenty requests were due during the stall; half of them waited for half of it or longer.
         let slow = outcome.latency.count_between(90_000_000, 600_000_000_000);
         assert!(slow >= 10, "{slow} slow answers");
     }

@@ -1,11 +1,11 @@
-//! The addresses that guests call from: 127.1.0.1 and on, which loopback takes without any setting up.
+//! Source addresses of guests: 127.1.0.1 and up, which need no setup on loopback.
 
 use std::net::Ipv4Addr;
 
-/// The address of the n-th guest. The last byte is never 0 or 255, for those who think that such are no hosts.
+/// Address of the n-th guest. The last byte is never 0 or 255, which some software rejects.
 pub fn address(n: usize) -> Ipv4Addr {
     let (high, low) = (n / 254, n % 254 + 1);
-    // 127.1.0.0/16 has room for 65,024 of them; what follows goes on at 127.2.0.0/16.
+    // 127.1.0.0/16 holds 65,024 guests; more continue in 127.2.0.0/16.
     Ipv4Addr::new(127, 1 + (high >> 8) as u8, (high & 255) as u8, low as u8)
 }
 

@@ -1,6 +1,6 @@
-//! What quiet guests notice of one that floods the service: the p99 of their polls, with it and without.
+//! Fairness: p99 latency of quiet guests with and without a guest that floods the service.
 //!
-//! The service's limits are the usual ones here. Both are measured by turns, since p99 is at the mercy of the machine.
+//! The service runs with default limits. Both cases alternate, because p99 is sensitive to the machine.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::load::{Arrivals, Traffic, Use};
 use crate::report::{Goal, digits};
 use crate::service::{POLL, Rate, Service};
 
-/// How many guests are quiet: each polls about once a second.
+/// Number of quiet guests; each polls about once a second.
 const QUIET: usize = 2_000;
 
-/// Quiet guests, and what another does meanwhile.
+/// Quiet guests, with a misbehaving one.
 struct Neighbours {
     request: Vec<u8>,
     flood: Flood,
@@ -32,14 +32,14 @@ impl Traffic for Neighbours {
     }
 }
 
-/// Measures it.
+/// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("fairness")?.join("data");
     let fleet = Fleet { scopes: QUIET / 10 + 1, per_scope: 10, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
     let service = Service::start(&bench.binary, &data, Rate::Usual, &[])?;
     let span = Duration::from_secs(if bench.quick { 1 } else { 2 });
-    // The p99 of two seconds is at the mercy of forty polls: it takes many rounds until a median says something.
+    // The p99 of two seconds depends on forty polls: a stable median needs many rounds.
     let rounds = if bench.quick { 2 } else { 15 };
     let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
     generator.add(0..QUIET)?;

@@ -1,5 +1,5 @@
-//! How the cost of a poll grows: with the VMs of the fleet, the events of the caller's scope, the connections that are
-//! open. It should grow with the bytes of the answer, and with nothing else.
+//! Growth of the cost of a poll with the VMs of the fleet, the events of the scope, and open connections. It should
+//! depend only on the size of the response.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn by_vms(bench: &mut Bench) -> anyhow::Result<()> {
     let large = million::fleet(bench).vms();
     if large > 100_000 {
         let service = Service::start(&bench.binary, &million::data(bench)?, Rate::NeverMet, &[])?;
-        // Some callers' scopes may have an event of an earlier scenario; the last ones' do not.
+        // Scopes of some callers may have an event of an earlier scenario; the last ones do not.
         let quiet = million::CALLERS - 100..million::CALLERS;
         rows.push(row(bench, large, Server::from(&service), quiet)?);
     }
@@ -53,7 +53,7 @@ fn by_events(bench: &mut Bench) -> anyhow::Result<()> {
     for (scope, events) in [0, 1, 10, 100].into_iter().enumerate() {
         let vms: Vec<uuid::Uuid> = (0..events).map(|member| fleet.vm_of(scope, member)).collect();
         if events > 0 {
-            // Each VM of a redeployment has an event of its own.
+            // Each VM of a redeployment has its own event.
             let body = json!({ "type": "Redeploy", "vms": vms, "not_before": years_from_now() });
             service.operate("POST", "/v1/events", &body)?;
         }
@@ -75,7 +75,7 @@ fn by_connections(bench: &mut Bench) -> anyhow::Result<()> {
     let fleet = Fleet { scopes: 1_000, per_scope: 10, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
     let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
-    // What grows here is the kernel's part, as nginx shows, which looks nothing up.
+    // The growth here is the kernel's, as nginx shows, which has no lookups.
     let document = service.poll(guests::address(0))?;
     let nginx = Nginx::start(bench.cores.server, &bench.directory("growth-nginx")?, &document.body, "1")?;
     let mut rows = Vec::new();
@@ -90,7 +90,7 @@ fn by_connections(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One line of a table: what was varied, and the price of a poll.
+/// One row of a table: the varied value and the cost of a poll.
 fn row(
     bench: &Bench,
     varied: usize,

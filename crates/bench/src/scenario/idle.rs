@@ -1,8 +1,8 @@
-//! The memory of a guest that is connected and silent, as every guest is nearly all the time.
+//! Memory of an idle connected guest, the usual state of guests.
 //!
-//! Each guest first reads its instance metadata and approves an event, since a connection should not keep what
-//! those took. The slope over thousands of connections leaves out what the service needs anyway. Kernel memory
-//! is not in it; it is the same for every server.
+//! Each guest first reads its instance metadata and approves an event, because a connection should not keep memory
+//! for those. The slope over thousands of connections excludes the service's base memory. Kernel memory is not
+//! included; it is the same for every server.
 
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ use crate::schedules::{Announcement, announce};
 use crate::service::{POLL, Rate, Service};
 use crate::usage;
 
-/// How many guests are connected when memory is looked at.
+/// Numbers of connected guests at which memory is measured.
 const POINTS: [usize; 4] = [1_000, 5_000, 10_000, 15_000];
 
-/// How long the guests are silent before memory is looked at: threads that read the disk for them end after ten seconds
-/// without work, and what they held goes with them.
+/// Idle time before memory is measured: threads that read the disk end after ten seconds without work and free their
+/// memory.
 const REST: Duration = Duration::from_secs(12);
 
-/// How often every guest asks before anything counts.
+/// Warm-up requests per guest.
 const PASSES_BEFORE: usize = 4;
 
-/// How many VMs a scope has.
+/// VMs per scope.
 const PER_SCOPE: usize = 100;
 
-/// One request from each guest that is new.
+/// One request from each new guest.
 struct Once<'a> {
     next: usize,
     request: &'a dyn Fn(usize) -> String,
@@ -52,14 +52,14 @@ impl Traffic for Once<'_> {
     }
 }
 
-/// Measures it.
+/// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let place = bench.directory("idle")?;
     let data = place.join("data");
     let vms = POINTS[POINTS.len() - 1];
     let fleet = Fleet { scopes: vms / PER_SCOPE, per_scope: PER_SCOPE, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    // Nothing carries events out, so that approved ones stay.
+    // No executor is configured, so approved events stay.
     let service = Service::start(&bench.binary, &data, Rate::Usual, &["--driver", "manual"])?;
     let announcements: Vec<Announcement> = (0..fleet.scopes)
         .map(|scope| Announcement {
@@ -80,8 +80,8 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         let body = json!({ "StartRequests": [{ "EventId": events[guest / PER_SCOPE] }] });
         http::request("POST", POLL, metadata, &body.to_string())
     };
-    // Everybody does all of it some times before, on connections that are gone: what the fleet itself remembers of it,
-    // the commits of the approvals, and what the allocator still holds from the start are then no part of the slope.
+    // Warm up on connections that are then closed. This excludes per-VM state, commits of approvals and startup
+    // memory of the allocator from the slope.
     let mut before = Generator::new(service.guest, Use::ConnectionEach)?;
     before.add(0..vms)?;
     for _ in 0..PASSES_BEFORE {
@@ -104,7 +104,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bytes a guest, from the slope of memory over guests that have asked all of this and are silent.
+/// Bytes per guest: the slope of memory over idle guests that have made these requests.
 fn slope(
     bench: &mut Bench,
     name: &str,
@@ -131,7 +131,7 @@ fn slope(
     Ok(crate::stats::slope(&points))
 }
 
-/// Has every guest from this one on ask once.
+/// Sends one request from every guest from this index on.
 fn ask_once(generator: &mut Generator, from: usize, request: &dyn Fn(usize) -> String) -> anyhow::Result<()> {
     let arrivals = Arrivals::Closed { in_flight: 32 };
     let outcome = generator.run(arrivals, Duration::from_secs(60), &mut Once { next: from, request })?;

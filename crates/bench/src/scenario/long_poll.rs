@@ -1,7 +1,7 @@
-//! Guests that wait for a change: 100 scopes of 100 guests hold a poll each, and one operation tells all of them.
+//! Long polls: 100 scopes of 100 guests hold a poll each, and one operation notifies all of them.
 //!
-//! Time counts from the moment at which the operator asked, which bounds whatever one may mean by the commit, and again
-//! from the acknowledgement, which the operator gets when the operation has reached every scope.
+//! Latency counts from the operator's request, an upper bound for the commit, and also from the acknowledgement,
+//! which follows when the operation has reached every scope.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use crate::random::Random;
 use crate::report::{Goal, digits};
 use crate::service::{POLL, Rate, Service};
 
-/// How many scopes, and how many guests in each.
+/// Number of scopes, and guests per scope.
 const SCOPES: usize = 100;
 
-/// How long guests are held before the operation, so that all of them wait when it comes.
+/// How long guests wait before the operation, so that all are parked.
 const HELD: Duration = Duration::from_millis(1_500);
 
-/// Everybody waits for a change of what they have.
+/// Every guest waits for a change of its document.
 struct Waiting {
     etags: Vec<String>,
     next: usize,
@@ -54,7 +54,7 @@ impl Traffic for Waiting {
     }
 }
 
-/// Measures it.
+/// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("long-poll")?.join("data");
     let fleet = Fleet { scopes: SCOPES, per_scope: 100, callers: Callers::All };
@@ -78,7 +78,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         let early = waiting.answered.iter().filter(|at| **at < asked).count();
         anyhow::ensure!(early == 0, "{early} guests were answered before anything had changed: nobody waits");
         let p99 = |since: Instant| {
-            // An answer that overtakes the acknowledgement took no time at all.
+            // A response before the acknowledgement counts as zero.
             let mut spans: Vec<f64> = waiting
                 .answered
                 .iter()
@@ -102,7 +102,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for an operation over all scopes when everybody waits; gives when it was asked for and acknowledged.
+/// Starts an operation over all scopes; returns the times of request and acknowledgement.
 fn operation(
     to: SocketAddr,
     headers: String,

@@ -1,7 +1,7 @@
-//! The two pure functions that everything else is built around, by themselves: `apply`, which gives a scope's next
-//! value, and `render`, which gives a document's bytes.
+//! Micro-benchmarks of the two central pure functions: `apply`, which computes a scope's next value, and `render`,
+//! which writes a document.
 //!
-//! They run here in the benchmark's own process; nothing is sent or stored.
+//! They run in the benchmark's process, without network or store.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use super::schedule::years_from_now;
 use crate::clock;
 use crate::fleet::{Callers, Fleet};
 
-/// How long a round takes.
+/// Duration of a round.
 const ROUND: Duration = Duration::from_millis(50);
 
-/// How often a thing is done between two looks at the clock.
+/// Iterations between two reads of the clock.
 const BATCH: u32 = 32;
 
-/// Measures all of them.
+/// Runs all of them.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for vms in [10, 1_000] {
         apply(bench, vms)?;
@@ -105,7 +105,7 @@ fn render(bench: &mut Bench, events: usize) {
     });
 }
 
-/// Keeps how long one takes, in microseconds.
+/// Records the duration of one call, in microseconds.
 fn measure<T>(bench: &mut Bench, what: &str, mut work: impl FnMut() -> T) {
     let mut round = || {
         let (begin, mut done) = (clock::now(), 0_u32);

@@ -1,5 +1,5 @@
-//! A million VMs in 100,000 scopes: what they take in memory and on disk, how soon the service is ready after a
-//! crash, and whether a poll costs more than in a small fleet.
+//! A million VMs in 100,000 scopes: memory, disk, recovery time after a crash, and the cost of a poll relative to a
+//! small fleet.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::schedules::{Announcement, announce};
 use crate::service::{Rate, Service};
 use crate::usage;
 
-/// How many VMs can call, each in a scope of its own.
+/// Number of VMs that can call, each in its own scope.
 pub const CALLERS: usize = 10_000;
 
-/// The large fleet; a tenth of it where it is to be short.
+/// The large fleet; a tenth of it in a short run.
 pub fn fleet(bench: &Bench) -> Fleet {
     let scopes = if bench.quick { 10_000 } else { 100_000 };
     Fleet { scopes, per_scope: 10, callers: Callers::FirstOfEvery(scopes / CALLERS) }
 }
 
-/// The large fleet's data directory, made by the first scenario that wants it.
+/// Data directory of the large fleet, created on first use.
 pub fn data(bench: &Bench) -> anyhow::Result<PathBuf> {
     let data = bench.place.join("million");
     if !data.exists() {
@@ -35,7 +35,7 @@ pub fn data(bench: &Bench) -> anyhow::Result<PathBuf> {
     Ok(data)
 }
 
-/// Bytes a VM in memory. Nothing is asked of a smaller fleet, which has to carry what every service needs.
+/// Bytes of memory per VM. No goal for the short run, where the service's base memory dominates.
 pub fn memory(bench: &mut Bench) -> anyhow::Result<()> {
     let empty = bench.directory("empty")?;
     let nothing = Service::start(&bench.binary, &empty.join("data"), Rate::Usual, &[])?;
@@ -57,14 +57,14 @@ fn settled(service: &Service) -> anyhow::Result<u64> {
     usage::settled_memory(service.pid(), || service.wait_until_ready())
 }
 
-/// From `kill -9` to ready again.
+/// Time from `kill -9` to ready.
 pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
     let data = data(bench)?;
     let fleet = fleet(bench);
     let mut times = Vec::new();
     let mut service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
     for round in 0..bench.rounds().min(5) {
-        // It dies in the middle of work, not at rest.
+        // Kill it under load, not at rest.
         let announcements: Vec<Announcement> = (0..100)
             .map(|n| Announcement {
                 vm: fleet.first_vm(round * 100 + n),
@@ -89,7 +89,7 @@ pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// CPU of a poll in the large fleet over that in a fleet of the callers alone.
+/// CPU time of a poll in the large fleet relative to a fleet of the callers only.
 pub fn scale(bench: &mut Bench) -> anyhow::Result<()> {
     let large = fleet(bench);
     let small = Fleet { scopes: CALLERS, per_scope: 1, callers: Callers::All };
@@ -102,7 +102,7 @@ pub fn scale(bench: &mut Bench) -> anyhow::Result<()> {
     for (fleet, service) in &services {
         let mut announcements = Vec::new();
         for caller in 0..CALLERS {
-            // Those that an earlier scenario has announced are there.
+            // Events of earlier scenarios are present.
             let address = guests::address(caller);
             let document = service.poll(address)?.json()?;
             if document["Events"].as_array().is_some_and(Vec::is_empty) {

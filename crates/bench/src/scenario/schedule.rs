@@ -1,4 +1,5 @@
-//! Durable changes a second, over what the disk does by itself: how well concurrent requests share a sync.
+//! Durable changes a second relative to the disk's fsync rate: how well concurrent requests share a sync (group
+//! commit).
 
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use crate::schedules::{Announcement, announce};
 use crate::service::{Rate, Service};
 use crate::usage;
 
-/// How many events a round announces, each in a scope of its own.
+/// Events per round, each in its own scope.
 const PER_ROUND: usize = 4_000;
 
-/// After how many acknowledgements a poll looks whether the event is there.
+/// Number of acknowledgements between two verifications by a poll.
 const LOOK_EVERY: usize = 40;
 
-/// Measures it.
+/// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let place = bench.directory("schedule")?;
     let data = place.join("data");
@@ -68,7 +69,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So far off that nothing starts while it is measured.
+/// Far in the future, so that nothing starts during the measurement.
 pub fn years_from_now() -> Timestamp {
     Timestamp::constant(4_070_908_800, 0)
 }

@@ -1,7 +1,7 @@
-//! The price of one request, ours over nginx's: both on the same core by turns, wrk on the other.
+//! Cost of one request relative to nginx: both alternate on the same core, wrk uses the other.
 //!
-//! CPU time is what is compared, not requests a second: it is what a node has to give, and wrk may be what holds
-//! the other up. Each round's two runs are neighbours in time, so a machine that is slower for a while slows both.
+//! Compares CPU time, not requests a second, because wrk may be the bottleneck. The two runs of a round are adjacent,
+//! so a slow phase of the machine affects both.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::service::{POLL, Rate, Service};
 use crate::usage;
 use crate::wrk::{self, Asking};
 
-/// A scope with a VM that calls from 127.0.0.1, as wrk does.
+/// A scope with a VM at 127.0.0.1, wrk's address.
 pub fn fleet_of_one() -> Value {
     json!({ "kind": "availability-set", "vms": [{ "name": "web-0", "addresses": ["127.0.0.1"] }] })
 }
 
-/// A service with one event, and nginx serving the same document.
+/// A service with one event, and nginx with the same document.
 struct Pair {
     service: Service,
     nginx: Nginx,
@@ -33,10 +33,10 @@ impl Pair {
     fn start(bench: &Bench) -> anyhow::Result<Self> {
         let place = bench.directory("side-by-side")?;
         let data = place.join("data");
-        // Nothing carries events out, so that one that is approved stays as it is.
+        // No executor is configured, so an approved event stays.
         let service = Service::start(&bench.binary, &data, Rate::NeverMet, &["--driver", "manual"])?;
         service.operate("PUT", "/v1/scopes/default/default/web", &fleet_of_one())?;
-        // Years off, so that nothing happens while it is measured.
+        // Years ahead, so that nothing happens during the measurement.
         let reboot = json!({ "type": "Reboot", "vms": ["web-0"], "not_before": "2099-01-01T00:00:00Z" });
         service.operate("POST", "/v1/events", &reboot)?;
         let answer = service.poll(Ipv4Addr::LOCALHOST)?;
@@ -54,7 +54,7 @@ pub fn poll(bench: &mut Bench) -> anyhow::Result<()> {
     compare(bench, &pair, pair.nginx.poll, "a keep-alive poll", &Asking::default(), goal)
 }
 
-/// A connection for each poll.
+/// One connection per poll.
 pub fn connection(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
     let asking = Asking { headers: vec!["Connection: close".to_owned()], script: None };
@@ -68,14 +68,14 @@ pub fn connection(bench: &mut Bench) -> anyhow::Result<()> {
     )
 }
 
-/// Polls for a document that has not changed.
+/// Polls with the current tag (304).
 pub fn not_modified(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
     let asking = Asking { headers: vec![format!("If-None-Match: {}", pair.etag)], script: None };
     compare(bench, &pair, pair.nginx.not_modified, "a poll answered 304", &asking, None)
 }
 
-/// Approvals of an event that is approved already, as clients send them again and again.
+/// Repeated approvals of an approved event.
 pub fn approval(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
     let body = json!({ "StartRequests": [{ "EventId": pair.event }] }).to_string();
@@ -98,7 +98,7 @@ fn compare(
     let span = Duration::from_secs(if bench.quick { 1 } else { 2 });
     let ours = |span| price(pair.service.pid(), pair.service.guest, asking, span);
     let theirs = |span| price(pair.nginx.pid(), nginx, asking, span);
-    // Caches, connection tables and the allocator are warm before anything counts.
+    // Warm up caches, connection tables and the allocator.
     ours(Duration::from_secs(1))?;
     theirs(Duration::from_secs(1))?;
     let mut prices = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ fn compare(
     Ok(())
 }
 
-/// What one answer costs the server, in microseconds of CPU time.
+/// CPU time of one response, in microseconds.
 fn price(pid: u32, to: SocketAddr, asking: &Asking, span: Duration) -> anyhow::Result<f64> {
     let before = usage::cpu(pid)?;
     let answers = wrk::run(to, asking, span)?;

@@ -1,9 +1,9 @@
-//! A hundred thousand events that fall due within a minute, on whole seconds as people choose them: none may be seen
-//! as Started early, and all soon after.
+//! A hundred thousand events due within a minute, on whole seconds: none may be seen as Started early, and all must
+//! be soon after.
 //!
-//! What counts is what a guest sees, so guests poll. Of each second's events a sample is watched, from a moment before
-//! NotBefore until Started is read; the wait between two polls of one guest is part of what is measured. For all
-//! the others the operator listener tells when they were started.
+//! Guests poll, because their view counts. A sample of each second's events is watched, from shortly before NotBefore
+//! until Started is read; the interval between a guest's polls is part of the result. For the other events, the
+//! operator listener reports the start times.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -25,28 +25,28 @@ use crate::report::{Goal, digits};
 use crate::schedules::{Announcement, announce};
 use crate::service::{POLL, Rate, Service};
 
-/// How many events of each second are watched.
+/// Watched events per second.
 const WATCHED_A_SECOND: usize = 50;
 
-/// Polls a second at most, of all that are watched together.
+/// Most polls a second, over all watchers.
 const POLLS_A_SECOND: f64 = 10_000.0;
 
-/// How long a guest waits between two polls, at least.
+/// Minimum interval between two polls of a guest.
 const BETWEEN: SignedDuration = SignedDuration::from_millis(4);
 
-/// How many events tell how fast announcing goes, so that all are announced in time.
+/// Sample that measures the rate of scheduling, so that all events are scheduled in time.
 const PROBE: usize = 2_000;
 
-/// How long before NotBefore the watch begins, to see what comes early.
+/// How long before NotBefore the watch starts, to detect early starts.
 const BEFORE: SignedDuration = SignedDuration::from_millis(200);
 
-/// Guests that watch for their event to start.
+/// Guests that wait for their event to start.
 struct Watch {
-    /// By second: who has not seen it yet.
+    /// By second: guests that have not seen it yet.
     unseen: Vec<Vec<usize>>,
     begin: Timestamp,
     request: Vec<u8>,
-    /// By guest: when it asked last, and whether it still waits for the answer.
+    /// By guest: time of the last poll, and whether it is in flight.
     asked: Vec<(Timestamp, bool)>,
     turn: usize,
     early: u64,
@@ -58,7 +58,7 @@ impl Watch {
         self.begin + SignedDuration::from_secs(second as i64)
     }
 
-    /// The second that a guest's event belongs to; guests are connected in the order of seconds.
+    /// The second of a guest's event; guests connect in order of seconds.
     fn second_of(connection: usize) -> usize {
         connection / WATCHED_A_SECOND
     }
@@ -67,7 +67,7 @@ impl Watch {
 impl Traffic for Watch {
     fn pick(&mut self, _random: &mut Random, _connections: usize) -> Option<usize> {
         let now = clock::wall();
-        // One of those whose time has come and who still wait, by turns.
+        // Round-robin over the due guests.
         let coming = (now + BEFORE).as_second() - self.begin.as_second();
         let latest = usize::try_from(coming).ok()?.min(self.unseen.len() - 1);
         let earliest = latest.saturating_sub(30);
@@ -104,7 +104,7 @@ impl Traffic for Watch {
     }
 }
 
-/// Measures it.
+/// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let seconds = if bench.quick { 10 } else { 60 };
     let count = if bench.quick { 20_000 } else { 100_000 };
@@ -129,7 +129,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         needed.as_secs()
     ));
 
-    // They are announced in another order than they are due in.
+    // Scheduled in another order than due.
     let per_second = count / seconds;
     let second = |n: usize| (n / per_second).min(seconds - 1);
     let due = |n: usize| begin + SignedDuration::from_secs(second(n) as i64);
@@ -147,7 +147,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     );
     bench.say(&format!("announced, {} s before the first is due", left.as_secs()));
 
-    // A sample that is spread over each second's events, whatever order the service takes them in.
+    // A sample spread over each second's events, independent of the service's order.
     let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
     let sample = |second: usize| {
         (0..WATCHED_A_SECOND).map(move |one| second * per_second + one * per_second / WATCHED_A_SECOND)
@@ -185,7 +185,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many events were started early, of all, and by how many milliseconds the last was late, as the service says.
+/// Number of early starts, and the largest delay in milliseconds, as reported by the service.
 fn all_of_them(
     service: &Service,
     fleet: &Fleet,
