@@ -1,7 +1,7 @@
 //! Cursors of the operator API's lists.
 //!
-//! A cursor that is read hides a name of which the same cursor is made, but for the case of its digits. So does a place in
-//! the audit trail.
+//! Invariant: a decoded cursor encodes to the same cursor, except for the case of its digits. The same holds for
+//! positions in the audit trail.
 
 #![no_main]
 
@@ -27,7 +27,7 @@ fn check(bytes: &[u8]) -> bool {
     true
 }
 
-/// Changes the name that a cursor hides.
+/// Mutates the name inside a cursor.
 fn name(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let mut name = cursor::decode(std::str::from_utf8(bytes).ok()?)?;
     for _ in 0..=rng.below(3) {

@@ -1,6 +1,6 @@
-//! DHCP answers. The question has the first four bytes of the packet's transaction and the hardware address below.
+//! DHCP offers. The request uses the first four bytes of the packet's transaction id and the hardware address below.
 //!
-//! An address that is found stands in the packet as option 245. A packet that is cut anywhere before that is refused.
+//! Invariants: an address that is found is option 245 of the packet; a packet truncated before it is rejected.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use notbefore_fuzz::target::planted_bug;
 
 const ASKER: Transaction = Transaction { xid: [1, 2, 3, 4], mac: [2, 0, 0, 0, 0, 9] };
 
-/// Where the options begin.
+/// Offset of the options.
 const OPTIONS: usize = 240;
 
 fn check(packet: &[u8]) -> bool {
@@ -28,7 +28,7 @@ fn check(packet: &[u8]) -> bool {
     true
 }
 
-/// Changes the options, or an option's content.
+/// Mutates the list of options, or the content of one.
 fn options(packet: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let (head, mut rest) = packet.split_at_checked(OPTIONS)?;
     let mut options: Vec<Vec<u8>> = Vec::new();

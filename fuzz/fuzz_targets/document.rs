@@ -1,7 +1,7 @@
-//! The document reader of client and agent, at every version.
+//! The document parser of client and agent, at every api-version.
 //!
-//! An error is never taken for "no events", no event is lost, and a document that the service renders is read as what was
-//! rendered, with nothing odd about it.
+//! Invariants: an error never becomes "no events", no event is lost, and a document rendered by the service parses to
+//! the same events without warnings.
 
 #![no_main]
 
@@ -36,7 +36,7 @@ fn none_is_lost(body: &[u8], document: &Document, warnings: &[ReadWarning]) {
             let sent = value["Events"].as_array().expect("a document has a list of events");
             assert_eq!(document.events.len() + repeated, sent.len(), "an event is lost");
         }
-        // Not quite JSON: at least the list has to be there.
+        // Repaired JSON: at least the list must exist.
         Err(_) => {
             assert!(warnings.contains(&ReadWarning::NotQuiteJson));
             assert!(body.contains(&b'[') && body.contains(&b']'), "no list, and no error");
@@ -44,7 +44,7 @@ fn none_is_lost(body: &[u8], document: &Document, warnings: &[ReadWarning]) {
     }
 }
 
-/// As many of the events as the service could have, rendered by it and read again.
+/// Renders the events that the service could have, and parses them again.
 fn render_and_read(document: &Document, version: EventsVersion) {
     let events: Vec<wire::Event> = document.events.iter().filter_map(as_rendered).collect();
     let style = wire::RenderStyle::default();
@@ -80,7 +80,7 @@ fn as_rendered(event: &notbefore_client::document::Event) -> Option<wire::Event>
         _ => wire::Status::Started,
     };
     Some(wire::Event {
-        // Other spellings of a GUID would make one event of two.
+        // Other spellings of a GUID would merge two events.
         id: Some(event.id.as_str()).filter(|id| id.len() == 36)?.parse::<Uuid>().ok()?,
         status,
         event_type,

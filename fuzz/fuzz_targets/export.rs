@@ -1,6 +1,7 @@
-//! The lines of an export, as an import reads them.
+//! The lines of an export, as read by an import.
 //!
-//! What an import takes is exported as bytes that it takes again, with the same records, and exported as the same bytes.
+//! Invariant: an accepted export is written as bytes that are accepted again, with the same records and the same
+//! bytes.
 
 #![no_main]
 
@@ -32,7 +33,7 @@ fn check(bytes: &[u8]) -> bool {
 
 type Records = Vec<(String, Versioned)>;
 
-/// What an import takes.
+/// The records that an import accepts.
 fn import(bytes: &[u8]) -> Option<(ExportHeader, Records)> {
     let mut lines = Lines::new(bytes);
     let header = lines.header().ok()?;
@@ -44,7 +45,7 @@ fn import(bytes: &[u8]) -> Option<(ExportHeader, Records)> {
         checker.check(lines.number(), &key, &value).ok()?;
         records.push((key, Versioned { revision, value }));
     }
-    // Whether the records fit each other may not panic; an import that stops for it has read the lines all the same.
+    // Consistency checks must not panic; a rejected import has still parsed the lines.
     let _ = checker.finish();
     Some((header, records))
 }
@@ -60,7 +61,7 @@ fn export(header: &ExportHeader, records: &Records) -> Vec<u8> {
     writer.take().to_vec()
 }
 
-/// Changes the records, and makes the last line fit them.
+/// Mutates the records and updates the last line to match.
 fn records(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines: Vec<Value> = text
@@ -85,7 +86,7 @@ fn records(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     lines[1..].sort_by_key(|line| line["key"].as_str().unwrap_or_default().to_owned());
     let mut out = Vec::new();
     for line in &lines {
-        // The header's fields come in whatever order; only the trailer is known by how it begins.
+        // Header fields come in any order; only the trailer is recognised by its start.
         out.extend(line.to_string().into_bytes());
         out.push(b'\n');
     }

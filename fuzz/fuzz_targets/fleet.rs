@@ -1,8 +1,8 @@
 //! Fleet files.
 //!
-//! A file that is read describes each scope once, and no more VMs than could have been written out in a file of that size,
-//! whatever its anchors say; and the same fleet, written plainly, is read as the same. Time and memory are bounded by
-//! libFuzzer's own limits, which `./dev fuzz` sets low.
+//! Invariants: an accepted file has each scope once, and no more VMs than a file of that size could list, despite
+//! anchors. The same fleet in plain form parses to the same value. libFuzzer's limits, which `./dev fuzz` sets low,
+//! bound time and memory.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What the guest listener makes of some bytes.
+//! Requests as parsed by the guest listener.
 
 #[path = "../../crates/service/src/guest/body.rs"]
 mod body;
@@ -20,7 +20,7 @@ mod settings;
 #[path = "../../crates/service/src/guest/target.rs"]
 mod target;
 
-/// What the files above need of the one that writes answers.
+/// Stub of the response writer, for the files above.
 mod response {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Persistence {
@@ -40,8 +40,7 @@ use self::rules::RequestKind;
 use self::settings::{BODY_BYTES_MAX, Mode};
 use super::Request;
 
-/// The headers that are compared. Host is not, since hyper passes it over, nor is what frames a body, since the bodies
-/// are.
+/// The compared headers. Host is not, because hyper ignores it, nor are framing headers, because bodies are compared.
 pub const COMPARED: [&str; 8] = [
     "Metadata",
     "Connection",
@@ -71,7 +70,7 @@ pub struct Read {
     pub is_served: bool,
 }
 
-/// The requests that the server finds in the bytes, until it would close the connection or wait for more.
+/// The requests that the server parses until it would close the connection or wait for more bytes.
 pub fn read_all(mut bytes: &[u8]) -> Vec<Read> {
     let mut all = Vec::new();
     while let Some((read, used, goes_on)) = read_one(bytes) {
@@ -90,7 +89,7 @@ fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
     let (head, length) = head::parse(bytes, &mut room).ok()??;
     let (body, of_body) = read_body(&head, &bytes[length..])?;
     let asked = [Mode::Normal, Mode::Strict, Mode::Lenient].map(|mode| rules::decide(&head, mode, false));
-    // None of these may panic, whatever they find.
+    // None of these may panic.
     let _ = (head.expects_continue(), start_requests::parse(&body), prefer::wait(head.all(Name::Prefer)));
     let _ = conditional::matches_etag(head.all(Name::IfNoneMatch), 7);
     for asked in asked.iter().flatten() {
@@ -134,12 +133,12 @@ fn read_body(head: &Head<'_, '_>, rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// A target as hyper writes it, where it is a URI: without a fragment, and with a path.
+/// A target in hyper's form, if it is a URI: with a path and without a fragment.
 fn written(target: &str) -> String {
     target.parse::<hyper::Uri>().map_or_else(|_| target.to_owned(), |uri| uri.to_string())
 }
 
-/// A plain poll that has come before is read as it was read then, whatever comes after it, and never before it is whole.
+/// A cached poll head parses as it did before, whatever follows it, and never before it is complete.
 fn check_head_cache(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: PlainPoll) {
     let mut head_cache = HeadCache::default();
     for _ in 0..2 {
@@ -162,7 +161,7 @@ fn check_head_cache(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: Plai
     }
 }
 
-/// A head that is cut short anywhere is waited for, or refused; it is never taken for a whole one.
+/// A truncated head is incomplete or rejected, never complete.
 fn check_prefixes(bytes: &[u8]) {
     let mut room = head::header_slots();
     let Ok(Some((_, length))) = head::parse(bytes, &mut room) else { return };

@@ -1,4 +1,4 @@
-//! What hyper makes of the same bytes.
+//! Requests as parsed by hyper.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use super::Request;
 use super::guest::COMPARED;
 
-/// The requests that hyper finds in the bytes and reads whole.
+/// The complete requests that hyper parses.
 pub fn read_all(bytes: &[u8]) -> Vec<Request> {
     let all = Rc::new(RefCell::new(Vec::new()));
     let taken = Rc::clone(&all);
@@ -39,10 +39,10 @@ pub fn read_all(bytes: &[u8]) -> Vec<Request> {
         }
     });
     let stream = tokio::io::join(bytes, tokio::io::sink());
-    // The bytes end with the input, which must not end the requests that they hold.
+    // The end of the input must not abort the requests in it.
     let connection = http1::Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    // How the connection ends says nothing about the requests that were read.
+    // How the connection ends does not matter.
     let _ = runtime.block_on(connection);
     drop(runtime);
     Rc::try_unwrap(all).map(RefCell::into_inner).unwrap_or_default()

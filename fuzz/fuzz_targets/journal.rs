@@ -1,6 +1,6 @@
 //! The agent's journal.
 //!
-//! What is read is written as what is read as the same, and an agent goes on from it without a panic: after a restart, after
+//! Invariants: an accepted journal round-trips, and an agent resumes from it without a panic: after a restart, after
 //! a boot, with a document and with time.
 
 #![no_main]

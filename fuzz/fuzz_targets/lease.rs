@@ -1,7 +1,7 @@
-//! The lease files of DHCP clients.
+//! Lease files of DHCP clients.
 //!
-//! An address that is found is found once, there are no more than the file has lines, and it is found again in a line as
-//! dhclient writes it. Reading passes if an address is found.
+//! Invariants: addresses are unique, no more than the file has lines, and each is found again in dhclient's format.
+//! An input passes if an address is found.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ use notbefore_fuzz::mutate;
 use notbefore_fuzz::target::planted_bug;
 
 fn check(bytes: &[u8]) -> bool {
-    // As files are read: whatever is no UTF-8 is replaced.
+    // As files are read: invalid UTF-8 is replaced.
     let text = String::from_utf8_lossy(bytes);
     let found = addresses(&text);
     assert!(found.len() <= text.lines().count());

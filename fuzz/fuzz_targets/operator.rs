@@ -1,6 +1,6 @@
-//! The bodies of operators' requests. The first line names the type, the rest is the body.
+//! Bodies of operator requests. The first line names the type, the rest is the body.
 //!
-//! A body that is read is written as one that is read as the same; and a field that nobody knows is refused.
+//! Invariants: an accepted body round-trips, and an unknown field is rejected.
 
 #![no_main]
 
@@ -38,7 +38,7 @@ fn read<T: Serialize + DeserializeOwned + PartialEq + Debug>(body: &[u8]) -> Opt
     let mut written = serde_json::to_value(&read).expect("it can be written");
     let again: T = serde_json::from_value(written.clone()).expect("what was written is read");
     assert_eq!(read, again);
-    // A list is read as the fields of a struct in their order; what is written is an object.
+    // serde reads a list as struct fields in order; the output is an object.
     let Value::Object(fields) = &mut written else { panic!("not an object: {written}") };
     fields.insert("nobody_knows_this".to_owned(), Value::Null);
     assert!(serde_json::from_value::<T>(written).is_err(), "a field that nobody knows is taken");

@@ -1,12 +1,10 @@
-//! The request path of the guest listener against hyper's.
+//! Differential fuzzing of the guest listener's request parser against hyper's.
 //!
-//! Whatever bytes come, the server may refuse more than hyper does, but what it serves hyper must have read in the same
-//! way: the same requests in the same order, each with the same method, target, headers and body. Two readers that
-//! cut a stream into requests differently are how requests are smuggled past the one in front.
+//! Invariant: the server may reject more than hyper, but every request that it serves must equal hyper's: same order,
+//! method, target, headers and body. Parsers that split a stream differently allow request smuggling.
 //!
-//! The server's files are taken in by their paths: they are private to the service, and the whole of that would take
-//! minutes to build for a run of seconds. An input is what a guest would send, so the corpus can be read and added
-//! to with an editor.
+//! The server's files are included by path, because building the whole service would take minutes. An input is what a
+//! guest sends, so the corpus can be edited as text.
 
 #![no_main]
 
@@ -18,7 +16,7 @@ mod hyper_reads;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use notbefore_fuzz::target::{self, planted_bug};
 
-/// A request as it was read.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     /// The method.
@@ -27,7 +25,7 @@ pub struct Request {
     pub target: String,
     /// Whether it is HTTP/1.0.
     pub is_http10: bool,
-    /// The headers that mean something to the server, in order of these names and of their values.
+    /// The headers that matter to the server, sorted by name and value.
     pub headers: Vec<(&'static str, Vec<u8>)>,
     /// The body.
     pub body: Vec<u8>,
@@ -45,7 +43,7 @@ fn check(bytes: &[u8]) -> bool {
     for read in &ours {
         match theirs.next() {
             Some(request) => assert_eq!(read.request, *request, "read in two ways"),
-            // hyper takes no target that is not a URI to the letter; the server passes over what it does not ask for.
+            // hyper rejects targets that are not strict URIs; the server ignores parts that it does not need.
             None if !read.is_served || read.request.target.parse::<hyper::Uri>().is_err() => return true,
             None => panic!("served, and refused by hyper: {:?}", read.request),
         }

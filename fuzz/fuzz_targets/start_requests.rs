@@ -1,7 +1,7 @@
 //! The body of an approval.
 //!
-//! What is read names at least one event and at most the limit, each once; and the same events, written plainly, are read
-//! as the same.
+//! Invariants: an accepted body names between one event and the limit, each once; the same events in plain form parse
+//! to the same value.
 
 #![no_main]
 

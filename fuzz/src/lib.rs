@@ -1,16 +1,16 @@
-//! What the fuzz targets share.
+//! Shared code of the fuzz targets.
 //!
-//! A target is a `check`, which says whether an input passes the parser and panics if the parser breaks a promise, and a way
-//! to mutate inputs so that many still pass. Inputs that do not pass never join the corpus: the fuzzer mutates valid ones.
+//! A target has a `check`, which says whether an input passes the parser and panics on a violated invariant, and a
+//! structure-aware mutation that keeps many inputs valid. Inputs that do not pass never join the corpus.
 //!
-//! The files of the project that a target reads are taken in by their paths where their crate would take long to build.
+//! Project files are included by `#[path]` where building their crate would take long.
 
 pub mod mutate;
 pub mod target;
 
 pub use agent::{machine, rules};
 
-/// The agent's machine and rules, which its journal holds.
+/// The agent's machine and rules, which the journal contains.
 #[path = "../../crates/agent/src"]
 #[allow(dead_code)]
 mod agent {
@@ -43,12 +43,12 @@ pub mod kinds;
 #[path = "../../crates/service/src/transfer/lines.rs"]
 pub mod lines;
 
-/// What the fleet file needs of the command line's times.
+/// Stub of the command line's times, for the fleet file.
 pub mod time {
     pub use crate::span::parse as parse_duration;
 }
 
-/// What the fleet file needs of the command line's output.
+/// Stub of the command line's output, for the fleet file.
 pub mod output {
     /// A file's name in a message.
     pub fn file_name(path: &std::path::Path) -> String {

@@ -1,15 +1,15 @@
-//! Mutations that keep an input's structure, so that it often passes the parser.
+//! Structure-aware mutations, so that many inputs still pass the parser.
 
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Value};
 
-/// A mutation of an input; none if it has not the structure that is mutated.
+/// A mutation of an input; None if the input lacks the structure.
 pub type Mutation = fn(&[u8], &mut Rng) -> Option<Vec<u8>>;
 
-/// One in so many mutations is libFuzzer's own, of bytes.
+/// One in this many mutations is libFuzzer's own, on bytes.
 const BYTES_ONE_IN: usize = 8;
 
-/// Texts at the edges of what parsers take.
+/// Strings at the limits of parsers.
 const TEXTS: [&str; 24] = [
     "",
     " ",
@@ -37,11 +37,11 @@ const TEXTS: [&str; 24] = [
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ];
 
-/// A generator of numbers for one mutation (SplitMix64), by hand: a seed stands for the same mutation for ever.
+/// Random numbers of one mutation (SplitMix64). Written by hand, so that a seed stands for the same mutation forever.
 pub struct Rng(u64);
 
 impl Rng {
-    /// Any number.
+    /// A random number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,23 +49,23 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below the bound; 0 if the bound is.
+    /// A number below the bound; 0 if the bound is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or_default()
     }
 
-    /// True once in so many times.
+    /// True once in `n` times on average.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of several; none of none.
+    /// A random item; None if there is none.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
 }
 
-/// What libFuzzer calls: the input is changed in place.
+/// Called by libFuzzer; changes the input in place.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32, mutation: Mutation) -> usize {
     let mut rng = Rng(seed.into());
     if !rng.one_in(BYTES_ONE_IN)
@@ -79,7 +79,7 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32, mutation
     fuzzer_mutate(data, size, max_size)
 }
 
-/// How often one mutation changes something: mostly once, since every further change may spoil the input.
+/// Number of changes per mutation: mostly one, because each change may invalidate the input.
 fn changes(rng: &mut Rng) -> usize {
     match rng.below(8) {
         0 => 3,
@@ -88,25 +88,25 @@ fn changes(rng: &mut Rng) -> usize {
     }
 }
 
-/// Changes some places of a JSON text.
+/// Mutates values of a JSON text.
 pub fn json(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let mut value = serde_json::from_slice(bytes).ok()?;
     change(&mut value, rng);
     serde_json::to_vec(&value).ok()
 }
 
-/// The same, behind a first line that stays.
+/// Mutates JSON after a first line that stays.
 pub fn json_behind_a_line(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == b'\n')? + 1;
     Some([&bytes[..end], &json(&bytes[end..], rng)?].concat())
 }
 
-/// Changes some places of a value.
+/// Mutates parts of a value.
 pub fn change(value: &mut Value, rng: &mut Rng) {
     for _ in 0..changes(rng) {
         let other = nth(value, &mut rng.below(count(value))).cloned().unwrap_or_default();
         let mut place = rng.below(count(value));
-        // There are many more leaves than lists and objects; and numbers may be changed where words may not.
+        // Leaves are far more frequent than lists and objects; numbers may change where words may not.
         let wanted: fn(&Value) -> bool = match rng.below(8) {
             0 => |node| node.is_array() || node.is_object(),
             1..4 => |node| node.is_number() || node.is_boolean(),
@@ -181,7 +181,7 @@ fn number(old: i64, rng: &mut Rng) -> Value {
         2 => old.wrapping_sub(1).into(),
         3 => (1_i64 << rng.below(63)).into(),
         4 => rng.next().into(),
-        // Most numbers that are read are none of these.
+        // Most valid numbers are none of these.
         5 if rng.one_in(4) => old.wrapping_neg().into(),
         6 if rng.one_in(4) => (old as f64 / 4.0).into(),
         _ => rng.below(1_000).into(),
@@ -194,7 +194,7 @@ fn change_list(items: &mut Vec<Value>, other: Value, rng: &mut Rng) {
         0 if !items.is_empty() => drop(items.remove(at)),
         1 if !items.is_empty() => items.swap(at, with),
         2 => items.push(other),
-        // Most lists have items of one shape.
+        // Items of a list usually have the same shape.
         _ if !items.is_empty() => {
             let mut twin = items[at].clone();
             let mut place = rng.below(count(&twin));
@@ -219,7 +219,7 @@ fn change_fields(fields: &mut Map<String, Value>, other: Value, rng: &mut Rng) {
             fields.insert(change_text(name, rng), value);
         }
         2 => drop(fields.insert(change_text(name, rng), other)),
-        // A field's content is changed more often than which fields there are.
+        // Field values change more often than the set of fields.
         _ => {
             if let Some(value) = fields.get_mut(name) {
                 change_node(value, other, rng);
@@ -228,7 +228,7 @@ fn change_fields(fields: &mut Map<String, Value>, other: Value, rng: &mut Rng) {
     }
 }
 
-/// A text with a character more, less or other; or one at the edges.
+/// Adds, removes or replaces a character; or uses a string at the limits.
 pub fn change_text(text: &str, rng: &mut Rng) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let at = rng.below(chars.len());
@@ -249,7 +249,7 @@ pub fn change_text(text: &str, rng: &mut Rng) -> String {
     chars.into_iter().collect()
 }
 
-/// Another digit for a digit, or letter for a letter: ids, times and names stay such.
+/// Replaces a digit by a digit or a letter by a letter, so that ids, times and names stay valid.
 fn exchange_one(text: &str, rng: &mut Rng) -> String {
     let at = rng.below(text.chars().count());
     let mut other = |c: char| match c {
@@ -261,7 +261,7 @@ fn exchange_one(text: &str, rng: &mut Rng) -> String {
     text.chars().enumerate().map(|(place, c)| if place == at { other(c) } else { c }).collect()
 }
 
-/// Changes lines of a text: one less, one twice, two swapped, or a word of one.
+/// Mutates lines: remove, duplicate, swap, or change a word.
 pub fn lines(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
@@ -278,7 +278,7 @@ pub fn lines(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     Some(lines.concat().into_bytes())
 }
 
-/// Changes a word of a line, or puts another of the text's words there: seldom a key, and often one with a number in it.
+/// Changes a word of a line, or inserts another word of the text: rarely a key, often one with a number.
 fn change_word(line: &str, text: &str, rng: &mut Rng) -> String {
     let is_in_word = |c: char| c.is_alphanumeric() || "-_./".contains(c);
     let starts = line.char_indices().filter(|(at, c)| is_in_word(*c) && !line[..*at].ends_with(is_in_word));

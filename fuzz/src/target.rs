@@ -1,10 +1,10 @@
-//! Runs a target's check, counts how many inputs pass, and hides the planted bug.
+//! Runs a target's check, counts passing inputs, and plants a bug on request.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use libfuzzer_sys::Corpus;
 
-/// With this variable set, every target has a bug that the fuzzer has to find.
+/// With this variable set, every target has a planted bug that the fuzzer must find.
 const PLANTED: &str = "NOTBEFORE_FUZZ_PLANTED";
 
 static IS_PLANTED: AtomicBool = AtomicBool::new(false);
@@ -22,13 +22,13 @@ pub fn begin() {
     unsafe { atexit(report) };
 }
 
-/// `./dev fuzz` reads this line.
+/// `./dev fuzz` parses this line.
 extern "C" fn report() {
     let (run, passed) = (RUN.load(Ordering::Relaxed), PASSED.load(Ordering::Relaxed));
     eprintln!("passed the parser: {} % ({passed} of {run})", passed * 100 / run.max(1));
 }
 
-/// Checks an input. Only those that pass may join the corpus.
+/// Checks an input. Only passing inputs may join the corpus.
 pub fn run(bytes: &[u8], check: fn(&[u8]) -> bool) -> Corpus {
     RUN.fetch_add(1, Ordering::Relaxed);
     match check(bytes) {
@@ -40,15 +40,15 @@ pub fn run(bytes: &[u8], check: fn(&[u8]) -> bool) -> Corpus {
     }
 }
 
-/// The planted bug: panics where the condition holds, if a bug is planted. The condition needs an input that passes the
-/// parser and is not in the corpus.
+/// The planted bug: panics if enabled and the condition holds. The condition needs a passing input that is not in the
+/// corpus.
 pub fn planted_bug(condition: bool) {
     if condition && IS_PLANTED.load(Ordering::Relaxed) {
         panic!("the planted bug");
     }
 }
 
-/// The fuzz target of a check and a mutation.
+/// Defines the fuzz target of a check and a mutation.
 #[macro_export]
 macro_rules! target {
     ($check:path, $mutation:path) => {
