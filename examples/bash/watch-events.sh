@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Polls Scheduled Events once a second, shows every change, and approves what happens to this VM. Needs curl and jq.
+# Polls Scheduled Events once a second, prints every change, and approves events of this VM. Needs curl and jq.
 #
 #   watch-events.sh [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
 #
-# It asks before it approves; --yes approves without asking, --once looks once and ends (1 if it could not read the
-# document, or does not know which VM this is).
+# It asks before it approves; --yes approves without asking, --once polls once and exits (with 1 if the document or
+# this VM's name is unavailable).
 set -euo pipefail
 
 endpoint=http://169.254.169.254 version=2020-07-01 name='' once=false yes=false
@@ -20,17 +20,17 @@ while [ $# -gt 0 ]; do
 done
 url="$endpoint/metadata/scheduledevents?api-version=$version"
 
-# The endpoint is never behind a proxy, and the first answer may take two minutes.
+# The endpoint is never behind a proxy, and the first response may take two minutes.
 ask() { curl --silent --show-error --noproxy '*' --max-time 120 --header 'Metadata: true' "$@"; }
 
-# A document has a list of events. Anything else, an empty answer too, is an error and not "no events".
+# A document has a list of events. Anything else, also an empty response, is an error and not "no events".
 read_document() {
   document=$(ask --fail "$url") &&
     jq --slurp --exit-status 'length == 1 and (.[0].Events | type == "array")' >/dev/null 2>&1 <<<"$document"
 }
 
-# One line an event: id, status, type, NotBefore, names; '-' for what is missing or no text. Names are last because 'read'
-# passes over an empty field elsewhere; at 2017-03-01 they begin with a '_'.
+# One line per event: id, status, type, NotBefore, names; '-' for a missing field. Names are last because 'read' skips
+# an empty field elsewhere; at 2017-03-01 they start with a '_'.
 list_events() {
   jq --raw-output --arg version "$version" '
     def text: if type == "string" or type == "number" then tostring else "" end;
@@ -42,11 +42,11 @@ list_events() {
     ] | @tsv' <<<"$document"
 }
 
-# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied
-# on. A time in other words is shown as it came: nothing depends on it.
+# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday may be wrong.
+# Other formats are shown verbatim: nothing depends on them.
 utc() { if [ "$1" = - ]; then echo -; else date --utc --date "${1#*, }" +%FT%TZ 2>/dev/null || echo "$1"; fi; }
 
-# One event a request: where one of several is refused, all are.
+# One event per request: if one of several is refused, all are.
 approve() {
   local status
   status=$(ask --output /dev/null --write-out '%{http_code}' \
@@ -58,8 +58,8 @@ approve() {
   esac
 }
 
-# Resources hold the name that the platform gave the VM, which the host name need not be: who goes by that approves
-# nothing, or what is another's. So it is asked for until it is told, two seconds at a time, so that polls go on.
+# Resources hold the platform's name of the VM. The host name may differ and may be another VM's name. So the name is
+# requested until it is known, two seconds at a time, so that polls continue.
 learn_name() {
   [ -z "$name" ] || return 0
   name=$(ask --fail --max-time 2 \
@@ -69,7 +69,7 @@ learn_name() {
   return 1
 }
 
-# Whether an event with these names happens to this VM.
+# Whether an event with these names is for this VM.
 whose() {
   if [ -z "$name" ]; then echo unknown; elif [[ ",${1,,}," == *",${name,,},"* ]]; then echo mine; else echo others; fi
 }
@@ -91,7 +91,7 @@ while true; do
       answer=y
       $yes || read -r -p "approve the $type $id? [y/N] " answer || answer=n
       case $answer in
-        y | Y) approve "$id" && settled+="$id " ;; # else it is tried again with the next poll
+        y | Y) approve "$id" && settled+="$id " ;; # otherwise retried with the next poll
         *) settled+="$id " ;;
       esac
     done 3< <(list_events)

@@ -1,10 +1,10 @@
-// Polls Scheduled Events once a second, shows every change, and approves what happens to this VM.
+// Polls Scheduled Events once a second, prints every change, and approves events of this VM.
 //
 //   mcs -r:Newtonsoft.Json.dll WatchEvents.cs && mono WatchEvents.exe
 //         [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
 //
-// It asks before it approves; --yes approves without asking, --once looks once and ends (with 1 if it could not read the
-// document, or does not know which VM this is).
+// It asks before it approves; --yes approves without asking, --once polls once and exits (with 1 if the document or
+// this VM's name is unavailable).
 using System;
 using System.Collections.Generic;
 using System.Globalization;
@@ -16,8 +16,7 @@ using System.Threading;
 using Newtonsoft.Json;
 using Newtonsoft.Json.Linq;
 
-// The names may be missing, and anything may be something else than text: then it is "-", and the event no reason to pass
-// over the others.
+// Fields may be missing or of another type: they are shown as "-", and other events are still handled.
 class Event
 {
     public readonly string Id, Status, Type, NotBefore;
@@ -32,7 +31,7 @@ class Event
         var names = facts is JObject ? facts["Resources"] : null;
         var list = names is JArray ? (IEnumerable<JToken>)names : new[] { names };
         Resources = list.OfType<JValue>().Select(name => (string)name).Where(name => name != null).ToList();
-        // At 2017-03-01 they begin with a '_'.
+        // At 2017-03-01 names start with a '_'.
         if (version == "2017-03-01")
             Resources = Resources.ConvertAll(name => name.StartsWith("_") ? name.Substring(1) : name);
     }
@@ -50,8 +49,8 @@ class Event
         return Resources.Contains(name, StringComparer.OrdinalIgnoreCase) ? "mine" : "others";
     }
 
-    // "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be
-    // relied on, and a wrong one would be refused. A time in other words is shown as it came: nothing depends on it.
+    // "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday may be wrong
+    // and is ignored. Other formats are shown verbatim: nothing depends on them.
     string NotBeforeUtc()
     {
         var text = NotBefore.Substring(NotBefore.IndexOf(',') + 1);
@@ -72,7 +71,7 @@ class Document
     public readonly string Incarnation;
     public readonly List<Event> Events;
 
-    // What is no document, an empty answer too, is an error and not "no events".
+    // Anything but a document, also an empty response, is an error and not "no events".
     public Document(string text, string version)
     {
         var asItCame = new JsonSerializerSettings { DateParseHandling = DateParseHandling.None };
@@ -83,7 +82,7 @@ class Document
         Events = events.Select(facts => new Event(facts, version)).ToList();
     }
 
-    // What there is to see, for a VM of this name.
+    // The events as text, for a VM of this name.
     public string Shown(string name)
     {
         if (Events.Count == 0) return Incarnation + " nothing";
@@ -93,7 +92,7 @@ class Document
 
 class Client
 {
-    // The first answer may take two minutes; the VM's name is there at once, or another time.
+    // The first response may take two minutes; the VM's name is answered at once or requested again.
     const int TimeoutSeconds = 120, NameTimeoutSeconds = 2;
     readonly string endpoint, version, url;
 
@@ -122,8 +121,8 @@ class Client
             return reader.ReadToEnd();
     }
 
-    // What the platform calls this VM, which is what stands in Resources; the host name need not be that, and who goes by
-    // it approves nothing, or what is another's. Null where it is not said.
+    // The platform's name of this VM, as used in Resources. The host name may differ and may be another VM's name.
+    // Null if unavailable.
     public string Name()
     {
         var address = endpoint + "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
@@ -147,7 +146,7 @@ class Client
         return new Document(Ask(url), version);
     }
 
-    // One event a request: where one of several is refused, all are.
+    // One event per request: if one of several is refused, all are.
     public void Approve(string eventId)
     {
         Ask(url, JsonConvert.SerializeObject(new { StartRequests = new[] { new { EventId = eventId } } }));
@@ -162,7 +161,7 @@ class WatchEvents
         return (Console.ReadLine() ?? "").Trim().ToLowerInvariant() == "y";
     }
 
-    // Whether the approval is settled; if not, it is tried again with the next poll.
+    // Whether the approval is final; if not, it is retried with the next poll.
     static bool Approve(Client client, Event e)
     {
         try
@@ -180,7 +179,7 @@ class WatchEvents
         }
     }
 
-    // Returning from Main waits for the runtime's own threads, on which mono now and then waits for ever.
+    // Returning from Main waits for the runtime's threads, on which mono sometimes hangs.
     static void End(int code)
     {
         Environment.Exit(code);

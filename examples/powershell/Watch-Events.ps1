@@ -1,6 +1,6 @@
-# Polls Scheduled Events once a second, shows every change, and approves what happens to this VM.
-# It asks before it approves; -Yes approves without asking, -Once looks once and ends (with 1 if it could not read the
-# document, or does not know which VM this is).
+# Polls Scheduled Events once a second, prints every change, and approves events of this VM.
+# It asks before it approves; -Yes approves without asking, -Once polls once and exits (with 1 if the document or this
+# VM's name is unavailable).
 param(
     [string]$Endpoint = 'http://169.254.169.254',
     [string]$ApiVersion = '2020-07-01',
@@ -20,8 +20,8 @@ if ($PSVersionTable.PSVersion.Major -ge 6) { $ask.NoProxy = $true }
 
 function Write-Complaint($text) { [Console]::Error.WriteLine($text) }
 
-# Resources hold the name that the platform gave the VM, which the host name need not be: who goes by that approves
-# nothing, or what is another's. Nothing, where it is not said in two seconds: it is asked for again, and polls go on.
+# Resources hold the platform's name of the VM. The host name may differ and may be another VM's name. Nothing if it
+# is not answered in two seconds: it is requested again, and polls continue.
 function Find-Name {
     try {
         $answer = Invoke-WebRequest @ask -TimeoutSec 2 `
@@ -35,25 +35,26 @@ function Find-Name {
     }
 }
 
-# What is no document, an empty answer too, is an error and not "no events". The first answer may take two minutes.
+# Anything but a document, also an empty response, is an error and not "no events". The first response may take two
+# minutes.
 function Read-Document {
     $document = Invoke-RestMethod @ask -TimeoutSec 120 -Uri $url
     if ($document.Events -isnot [array]) { throw 'the answer has no list of Events' }
     $document
 }
 
-# An event's words; a '-' for what is missing.
+# A field of an event; '-' if it is missing.
 function Get-Word($item, $key) { if ($item.$key) { "$($item.$key)" } else { '-' } }
 
-# The VMs it happens to; they may be missing. At 2017-03-01 names begin with a '_'.
+# Names of the affected VMs; may be missing. At 2017-03-01 they start with a '_'.
 function Get-Resources($item) {
     $item.Resources | Where-Object { $_ } | ForEach-Object {
         if ($ApiVersion -eq '2017-03-01') { "$_" -replace '^_', '' } else { "$_" }
     }
 }
 
-# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday is not to be relied on.
-# A time in other words is shown as it came: nothing depends on it.
+# "Mon, 19 Sep 2016 18:29:47 GMT" or "2016-09-19T18:29:47Z"; blank once it has started. The weekday may be wrong.
+# Other formats are shown verbatim: nothing depends on them.
 function Get-NotBefore($item) {
     $when = $item.NotBefore
     if (-not $when) { return '-' }
@@ -67,7 +68,7 @@ function Get-NotBefore($item) {
     catch { "$($item.NotBefore)" }
 }
 
-# One event a request: where one of several is refused, all are.
+# One event per request: if one of several is refused, all are.
 function Approve-Event($id) {
     $body = ConvertTo-Json -Compress -Depth 3 @{ StartRequests = @(@{ EventId = $id }) }
     Invoke-RestMethod @ask -TimeoutSec 120 -Uri $url -Method Post -Body $body -ContentType 'application/json' | Out-Null
@@ -81,7 +82,7 @@ while ($true) {
     try { $document = Read-Document }
     catch { Write-Complaint "no document from ${url}: $_" }
     if ($document) {
-        # What there is to see, which is told when it has changed.
+        # The events as text, printed when they change.
         $incarnation = $document.DocumentIncarnation
         $now = "$Name $(ConvertTo-Json -Compress -Depth 6 $document)"
         $isNew = $now -cne $shown
@@ -95,7 +96,7 @@ while ($true) {
                 "$incarnation $id $status $type $($names -join ',') $(Get-NotBefore $one) $whose"
             }
             if ($whose -ne 'mine' -or $status -ne 'Scheduled' -or $id -eq '-' -or $settled[$id]) { continue }
-            # What becomes of one event is no reason to pass over the others.
+            # A failure of one event does not affect the others.
             try {
                 if ($Yes -or (Read-Host "approve the $type ${id}? [y/N]") -eq 'y') {
                     Approve-Event $id
@@ -105,7 +106,7 @@ while ($true) {
             }
             catch {
                 Write-Complaint "not approved ${id}: $_"
-                # What is refused stays refused; anything else is tried again with the next poll.
+                # A refusal is final; other failures are retried with the next poll.
                 if (($_.Exception.Response.StatusCode -as [int]) -eq 400) { $settled[$id] = $true }
             }
         }

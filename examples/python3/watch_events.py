@@ -14,11 +14,11 @@ import urllib.request
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
-# The endpoint is never behind a proxy, whatever the environment says.
+# The endpoint is never behind a proxy; ignore the environment's settings.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-# What goes wrong on the way; a refusal is one of them.
+# Errors of a request, including refusals.
 TROUBLE = (OSError, http.client.HTTPException)
-# The first answer, which turns the feature on, may take two minutes; the VM's name is there at once, or another time.
+# The first response may take two minutes; the VM's name is answered at once or requested again.
 TIMEOUT_SECONDS, NAME_TIMEOUT_SECONDS = 120, 2
 
 
@@ -64,7 +64,7 @@ class Event:
         )
         names = facts.get("Resources") or []
         names = [str(name) for name in (names if isinstance(names, list) else [names])]
-        # At 2017-03-01 names begin with a '_'.
+        # At 2017-03-01 names start with a '_'.
         self.resources = [name.removeprefix("_") for name in names] if version == "2017-03-01" else names
 
     def whose(self, name):
@@ -145,7 +145,7 @@ def main():
                     settled.add(event.id)
                 except TROUBLE as error:
                     complain(f"not approved {event.id}: {error}")
-                    # What is refused stays refused; anything else is tried again with the next poll.
+                    # A refusal is final; other failures are retried with the next poll.
                     if isinstance(error, urllib.error.HTTPError) and error.code == 400:
                         settled.add(event.id)
         if options.once:

@@ -1,13 +1,13 @@
-//! Follows Scheduled Events, shows every change, and approves what happens to this VM.
+//! Follows Scheduled Events, prints every change, and approves events of this VM.
 //!
 //! ```sh
 //! cargo run -p notbefore-client --example watch-events -- \
 //!     [--endpoint URL] [--api-version VERSION] [--name VM] [--once] [--yes]
 //! ```
 //!
-//! It asks before it approves; `--yes` approves without asking, `--once` looks once and ends (with 1 if it could not read
-//! the document, or does not know which VM this is). What the samples in other languages do by hand is the crate's here:
-//! tolerant reading, the pace, waiting where the platform lets one wait, and one event for each approval.
+//! It asks before it approves; `--yes` approves without asking, `--once` polls once and exits (with 1 if the document
+//! or this VM's name is unavailable). The crate does what the samples in other languages do by hand: tolerant
+//! parsing, rate limit, long polls, and one event per approval.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -20,7 +20,7 @@ use notbefore_client::endpoint::Endpoint;
 use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Update, Watch};
 
-/// How long the platform may take to say what this VM is called before the next poll goes out; it is asked again after that.
+/// How long to wait for this VM's name before the next poll; it is requested again after that.
 const NAME_PATIENCE: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
@@ -53,10 +53,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         match watch.next().await {
             Update::Document { document, .. } => last = Some(document),
             Update::Unchanged { .. } => {}
-            // What was last read still holds: this is no "no events".
+            // The last document stays valid: an outage is not "no events".
             Update::Outage(outage) => eprintln!("{}", outage.text),
         }
-        // The name may be told only now, and an approval that did not get through is sent again.
+        // The name may be known only now; failed approvals are retried.
         sample.learn_name().await;
         if let Some(document) = &last {
             sample.take(document).await;
@@ -66,13 +66,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 struct Sample {
     client: Client,
-    /// Which VM this is, when that is known. The host name need not be what the platform calls it, and who goes by it
-    /// approves nothing, or what is another's.
+    /// This VM's name, once known. With the host name, which the platform may use for another VM, nothing is
+    /// approved.
     me: Option<Identity>,
     yes: bool,
-    /// What was last printed of a document.
+    /// The document that was last printed.
     shown: Vec<String>,
-    /// What was approved, refused, or not wanted.
+    /// Events approved, refused or declined.
     settled: HashSet<EventId>,
 }
 
