@@ -217,10 +217,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ready_requires_platform_answer_and_saved_journal() {
         let board = StatusBoard::new(Clock::start(), false);
-        board.poll_failed("unreachable", "nobody there".to_owned());
+        board.poll_failed("unreachable", "connection refused".to_owned());
         assert_eq!(
             board.ready(),
-            Readiness::No("the platform has not answered yet (nobody there)".to_owned())
+            Readiness::No("the platform has not answered yet (connection refused)".to_owned())
         );
         board.answered("document");
         assert_eq!(board.ready(), Readiness::Yes("ready".to_owned()));

@@ -58,7 +58,7 @@ pub enum PacketError {
     #[error("a packet that is no DHCP answer")]
     NoAnswer,
     /// A reply to another client.
-    #[error("a DHCP answer to somebody else")]
+    #[error("a DHCP answer to another client")]
     NotOurs,
     /// No option 245.
     #[error("a DHCP answer without option 245")]
