@@ -209,7 +209,7 @@ impl Generator {
         let asked_at = connection.asked_at;
         let received = connection.receive(&mut self.shared, |answer| {
             let now = clock::now();
-            let asked_at = asked_at.context("an answer that nobody asked for")?;
+            let asked_at = asked_at.context("a response without a request")?;
             run.latency.saturating_record(now.duration_since(asked_at).as_nanos() as u64);
             *run.statuses.entry(answer.status).or_default() += 1;
             traffic.answered(at, answer, now)

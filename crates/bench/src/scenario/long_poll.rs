@@ -76,7 +76,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
             operation.join().map_err(|_| anyhow::anyhow!("the operator's thread died"))??;
         outcome.only(200)?;
         let early = waiting.answered.iter().filter(|at| **at < asked).count();
-        anyhow::ensure!(early == 0, "{early} guests were answered before anything had changed: nobody waits");
+        anyhow::ensure!(early == 0, "{early} guests were answered before a change: long polls are not held");
         let p99 = |since: Instant| {
             // A response before the acknowledgement counts as zero.
             let mut spans: Vec<f64> = waiting
