@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .await
             .map_err(|failure| format!("no document from {}: {failure}", client.endpoint()))?;
         sample.take(&reading.document).await;
-        return sample.me.map(|_| ()).ok_or("nobody says which VM this is".into());
+        return sample.me.map(|_| ()).ok_or("the name of this VM is unknown".into());
     }
     let mut watch = Watch::new(client);
     let mut last = None;
