@@ -1,4 +1,4 @@
-//! `notbefore agent`: the guest's side, on a VM.
+//! `notbefore agent`: runs, checks and installs the agent on a VM.
 
 mod check;
 mod logs;
@@ -20,12 +20,11 @@ use crate::args::{Agent, LogFormat, Output, Run, Settings};
 use crate::guest::in_runtime;
 use crate::output;
 
-/// How many orders may wait; a person sends them one by one.
+/// Queue length for orders; signals arrive one by one.
 const ORDERS_MAX: usize = 8;
 
-/// What was typed, if it is to run the agent and nothing else. An agent is at rest for nearly all of its life, in every VM:
-/// it does not even look at what the other commands need. Whatever else is typed, mistakes included, is for everybody's
-/// own parser.
+/// Fast path for `agent run`: parses only its own arguments. The agent idles in every VM, so it avoids the memory of
+/// the full command tree. Returns `None` for anything else, errors included; the full parser handles those.
 pub fn parse_run_only() -> Option<Agent> {
     #[derive(Parser)]
     struct RunOnly {
@@ -53,22 +52,22 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
         Agent::Service(settings) => windows::serve(settings),
         #[cfg(not(windows))]
         Agent::Install(_) | Agent::Uninstall => Err(crate::exit::UsageError(
-            "that is for Windows; here systemd starts the agent: 'systemctl enable --now notbefore-agent', \
-             with the unit of the package or of dist/systemd"
+            "only on Windows; on Linux use systemd: 'systemctl enable --now notbefore-agent' \
+             with the unit from the package or dist/systemd"
                 .to_owned(),
         )
         .into()),
     }
 }
 
-/// Runs until a signal, or Ctrl-C, ends it.
+/// Runs until a signal or Ctrl-C.
 fn run_in_foreground(settings: &Settings, log_format: LogFormat) -> Result<()> {
     let (orders, received) = mpsc::channel(ORDERS_MAX);
     let log = |filter: &str| logs::start(filter, log_format);
     run_until_stopped(settings, log, received, || orders::listen(orders))
 }
 
-/// Runs until an order to stop comes. `listen` is called within the runtime, where signals can be heard.
+/// Runs until an order to stop. `listen` is called inside the runtime, so that it can register signal handlers.
 fn run_until_stopped(
     settings: &Settings,
     start_log: impl FnOnce(&str) -> Result<()>,
@@ -84,12 +83,11 @@ fn run_until_stopped(
     })
 }
 
-/// What is said besides the file.
 fn sources(settings: &Settings) -> Sources {
     Sources::of_process(settings.config.clone(), flag_values(settings))
 }
 
-/// The settings that were said by a flag, by their keys.
+/// Settings given by flags, with their keys.
 fn flag_values(settings: &Settings) -> Vec<FlagValue> {
     let values = [
         ("endpoint", &settings.endpoint),
@@ -104,11 +102,11 @@ fn flag_values(settings: &Settings) -> Vec<FlagValue> {
     values.chain(dry_run).collect()
 }
 
-/// Tells whoever has started the agent where to look.
+/// Prints the addresses of the signals.
 fn announce(signals: Option<SocketAddr>) {
     let mut lines = vec![format!("notbefore agent {} is ready", env!("CARGO_PKG_VERSION"))];
     lines
         .extend(signals.map(|at| format!("  signals  http://{at}/readyz /drainz /events /metrics /healthz")));
-    // Nobody may be reading any more; the agent runs all the same.
+    // Ignore errors: the agent runs even if standard output is closed.
     let _ = output::lines(&lines);
 }

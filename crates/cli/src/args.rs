@@ -1,5 +1,5 @@
-//! What can be typed. What needs the service's own code is there on Unix only, and has a file of its own; the rest is
-//! the same everywhere. `shown` is what people are told of it.
+//! Command-line arguments (clap). Commands that need the service's code exist on Unix only and are in `service`; the
+//! rest is the same on every platform. `shown` decides which flags help, manual pages and completions show.
 
 mod agent;
 mod guest;
@@ -25,10 +25,10 @@ pub use service::{Export, Import, Serve};
 use crate::exit::Exit;
 use crate::time::{Ago, parse_ago, parse_duration, parse_time};
 
-const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               see what is announced or under way\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service and its token are found by ./notbefore-data; say --data DIR or\nNOTBEFORE_DATA for another directory, NOTBEFORE_OPERATOR for a service elsewhere. NOTBEFORE_TOKEN goes\nto a URL or a directory that you name, or else to a service on this machine.";
+const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               list scheduled and started events\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service's address and token are read from ./notbefore-data. Use --data DIR or NOTBEFORE_DATA\nfor another directory, --operator-url or NOTBEFORE_OPERATOR for a remote service. NOTBEFORE_TOKEN is\nsent only to a URL or directory that you name, or to a service on this machine.";
 
-/// Scheduled Events for virtual machines: the platform tells a VM what is about to happen to it, not before
-/// when; the VM prepares, approves, and the platform goes on.
+/// Scheduled Events for virtual machines: the platform announces an event and its NotBefore time; the VM
+/// prepares and approves; then the platform starts the event.
 #[derive(Debug, Parser)]
 #[command(
     name = "notbefore",
@@ -38,27 +38,27 @@ const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the 
 pub struct Args {
     #[command(flatten)]
     pub reach: ConnectionArgs,
-    /// How results are shown
-    #[arg(long, short, global = true, help_heading = "Everywhere", value_enum, default_value_t = Output::Table)]
+    /// Output format
+    #[arg(long, short, global = true, help_heading = "Global options", value_enum, default_value_t = Output::Table)]
     pub output: Output,
     #[command(subcommand)]
     pub command: TopCommand,
 }
 
-/// How to reach the service.
+/// Flags that select the service and its token.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub struct ConnectionArgs {
-    /// The service's data, its token included [default: $STATE_DIRECTORY or ./notbefore-data]
+    /// Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]
     #[arg(long, global = true, env = "NOTBEFORE_DATA", hide_env_values = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// The operator listener's URL, if the service is elsewhere
+    /// URL of a remote service's operator listener
     #[arg(long, global = true, env = "NOTBEFORE_OPERATOR", hide_env_values = true, value_name = "URL")]
     pub operator_url: Option<String>,
-    /// A file with the authority, or the certificate itself, that vouches for a service elsewhere
+    /// CA certificate, or the server's own certificate, to trust for a remote service (PEM)
     #[arg(long, global = true, env = "NOTBEFORE_CA", hide_env_values = true, value_name = "FILE")]
     pub operator_ca: Option<PathBuf>,
-    /// Send the token also to a service elsewhere whose URL is plain http, where others may read it
+    /// Send the token to a remote service over plain http, where others on the network can read it
     // `serve` has a flag of this name. clap carries values of global flags between commands, so both are of one type.
     #[arg(id = "operator-without-tls", long, global = true)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
@@ -67,17 +67,17 @@ pub struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// The data directory, said or usual.
+    /// The data directory from the flag, else `STATE_DIRECTORY`, else the default.
     pub fn data_dir(&self) -> PathBuf {
         self.data.clone().or_else(state_directory).unwrap_or_else(|| "notbefore-data".into())
     }
 
-    /// Whether the caller has said which directory it is.
+    /// Whether the flag or the environment names the data directory.
     pub fn names_data(&self) -> bool {
         self.data.is_some() || state_directory().is_some()
     }
 
-    /// Whether a token may go to another machine unencrypted.
+    /// Whether the token may be sent to a remote machine unencrypted.
     pub fn is_without_tls(&self) -> bool {
         self.operator_without_tls.as_deref() == Some("true")
     }
@@ -99,81 +99,81 @@ pub enum TopCommand {
     #[cfg(unix)]
     #[command(after_help = include_str!("args/help/serve.txt").trim_end())]
     Serve(Box<Serve>),
-    /// On a VM: prepare for what is announced, approve, and put everything back
+    /// On a VM: prepare for events, approve them, and undo the preparation afterwards
     #[command(subcommand)]
     Agent(Agent),
     /// Describe scopes and VMs in a file and apply it
     #[command(subcommand)]
     Fleet(Fleet),
-    /// List VMs, and do to them what their owners do
+    /// List and manage VMs: restart, redeploy, evict, delete
     #[command(subcommand)]
     Vm(Vm),
-    /// See the hosts that VMs run on, and tell all VMs of one what is about to happen to it
+    /// List hosts, and schedule maintenance for all VMs of a host
     #[command(subcommand)]
     Host(Host),
-    /// Announce, follow and carry out events
+    /// Schedule, follow, start and complete events
     #[command(subcommand)]
     Event(Event),
-    /// What somebody asked for, in however many scopes
+    /// Follow, start, complete and cancel operations (requests that may span scopes)
     #[command(subcommand)]
     Operation(Operation),
-    /// Decide who may use the operator API, and for what
+    /// Manage tokens for the operator API and their roles
     #[command(subcommand, after_help = include_str!("args/help/token.txt").trim_end())]
     Token(Token),
-    /// See whether the service trusts its machine's clock, and trust it
+    /// Show whether the service trusts its system clock, and accept a jump
     #[command(subcommand, after_help = include_str!("args/help/clock.txt").trim_end())]
     Clock(Clock),
-    /// Show what was changed and what was refused, by whom and from where
+    /// Show the audit trail: changes and refusals, with actor and source address
     #[command(after_help = include_str!("args/help/audit.txt").trim_end())]
     Audit(Audit),
-    /// Print the operator API's description (OpenAPI), for making clients from
+    /// Print the OpenAPI description of the operator API
     #[cfg(unix)]
     #[command(name = "openapi")]
     OpenApi,
-    /// Write everything the service holds to a file: a backup, or the way to another machine
+    /// Export the service's data to a file, for backup or to move it to another machine
     #[cfg(unix)]
     #[command(after_help = include_str!("args/help/export.txt").trim_end())]
     Export(Export),
-    /// Make a data directory from an export, for a service that is not yet started
+    /// Create a data directory from an export, before the service starts
     #[cfg(unix)]
     #[command(after_help = include_str!("args/help/import.txt").trim_end())]
     Import(Import),
-    /// Look the store of a stopped service over: every record, their number, and whether they fit together
+    /// Check the store of a stopped service: every record, the record counts, and their consistency
     #[cfg(unix)]
     #[command(after_help = include_str!("args/help/check.txt").trim_end())]
     Check,
-    /// Inside of a VM: see what is about to happen to it
+    /// Inside a VM: show its scheduled events
     #[command(after_help = include_str!("args/help/get.txt").trim_end())]
     Get(Get),
-    /// Inside of a VM: say that it is ready, so that an event may start
+    /// Inside a VM: approve events, so that they may start
     #[command(after_help = include_str!("args/help/approve.txt").trim_end())]
     Approve(Approve),
-    /// Print what a shell reads to complete these commands
+    /// Print a shell completion script
     #[command(after_help = include_str!("args/help/completions.txt").trim_end())]
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Write the manual pages, for a package to carry
+    /// Write the manual pages, for packaging
     #[command(name = "manual-pages", hide = true)]
     ManualPages {
-        /// The directory, made if it is not there
+        /// The directory; created if missing
         dir: PathBuf,
     },
-    /// See to it that nothing of a command of the exec driver outlives it or the service, which alone calls this
+    /// Supervise one exec driver command: kill its processes when it or the service ends; only the service runs this
     #[cfg(unix)]
     #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]
     ExecKeeper {
-        /// The file that the command may write its result to
+        /// Result file that the command may write
         result: PathBuf,
         /// The command
         command: std::ffi::OsString,
     },
-    /// What is there on Linux only, so that whoever types it here learns that
+    /// Commands that exist on Linux only; they fail with a message that says so
     #[cfg(not(unix))]
     #[command(name = "serve", aliases = ["openapi", "export", "import", "check"], hide = true)]
     LinuxOnly {
-        /// Whatever else was typed
+        /// The remaining arguments, ignored
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
@@ -181,10 +181,10 @@ pub enum TopCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum Fleet {
-    /// Make the fleet as a file describes it; may be repeated
+    /// Apply a fleet file (idempotent)
     #[command(after_help = include_str!("args/help/fleet_apply.txt").trim_end())]
     Apply(Apply),
-    /// Show what applying a file would add, change and remove, and which live events it would end
+    /// Show what applying a file would add, change and remove, and which live events would end
     #[command(after_help = include_str!("args/help/fleet_diff.txt").trim_end())]
     Diff {
         /// The file; - for standard input
@@ -192,11 +192,11 @@ pub enum Fleet {
         /// Also show what --prune would remove
         #[arg(long)]
         prune: bool,
-        /// Say every ten seconds how far it has come, also where there is no terminal
+        /// Report progress every 10 seconds, even without a terminal
         #[arg(long)]
         progress: bool,
     },
-    /// Show scopes and how many VMs and events they have
+    /// Show scopes with their number of VMs and events
     Show,
 }
 
@@ -204,16 +204,16 @@ pub enum Fleet {
 pub struct Apply {
     /// The file; - for standard input
     pub file: PathBuf,
-    /// Also remove what an earlier file made and this one does not name
+    /// Also remove scopes and VMs that an earlier file created and this one does not name
     #[arg(long)]
     pub prune: bool,
     /// Only check the file
     #[arg(long, conflicts_with_all = ["dry_run", "yes"])]
     pub check: bool,
-    /// Say every ten seconds how far it has come, also where there is no terminal
+    /// Report progress every 10 seconds, even without a terminal
     #[arg(long)]
     pub progress: bool,
-    /// Apply a file that describes no scopes: with --prune it removes everything that files have made
+    /// Accept a file without scopes; with --prune it removes everything that files created
     #[arg(long)]
     pub allow_empty: bool,
     #[command(flatten)]
@@ -224,30 +224,30 @@ pub struct Apply {
 pub enum Vm {
     /// List VMs
     List {
-        /// Only those of this scope
+        /// Only VMs of this scope
         #[arg(long)]
         scope: Option<String>,
-        /// Only those on this host
+        /// Only VMs on this host
         #[arg(long)]
         host: Option<String>,
     },
     /// Show one VM
     Show {
-        /// Its name, or as much of the end of its path as tells it from others
+        /// VM name, or the end of its path if the name is not unique
         vm: String,
     },
     /// Add a VM
     #[command(after_help = include_str!("args/help/vm_add.txt").trim_end())]
     Add {
-        /// Its name
+        /// VM name
         name: String,
-        /// Its scope: [[subscription/]group/]scope [default: a standalone one of its own name]
+        /// Scope: [[subscription/]group/]scope [default: a standalone scope named after the VM]
         #[arg(long)]
         scope: Option<String>,
-        /// The kind to make the scope of, if there is none
+        /// Kind of the scope, if it is created
         #[arg(long)]
         kind: Option<String>,
-        /// Where it calls from; may be repeated
+        /// Source address of its requests; may be repeated
         #[arg(long, value_name = "IP")]
         address: Vec<String>,
         #[arg(long, default_value_t = 0)]
@@ -258,34 +258,34 @@ pub enum Vm {
         zone: Option<String>,
         #[arg(long)]
         host: Option<String>,
-        /// Its capacity may be wanted back
+        /// Spot VM: may be evicted
         #[arg(long)]
         spot: bool,
     },
-    /// Take a VM out of the inventory, at once and without an event
+    /// Remove a VM from the inventory at once, without an event
     #[command(
-        after_help = "It shows which live events this affects and asks; without a terminal it needs --yes."
+        after_help = "Shows the live events this affects and asks for confirmation; without a terminal, --yes is required."
     )]
     Remove {
         vm: String,
         #[command(flatten)]
         confirmation: ConfirmArgs,
     },
-    /// Restart a VM: a Reboot event, started when approved or after its notice
+    /// Restart a VM: a Reboot event, started when approved or at its NotBefore
     Restart(ScheduleVmArgs),
-    /// Redeploy a VM
+    /// Redeploy a VM: a Redeploy event, started when approved or at its NotBefore
     Redeploy(ScheduleVmArgs),
     /// Evict a Spot VM: a Preempt event with 30 seconds' notice
     Evict {
         #[command(flatten)]
         act: ScheduleVmArgs,
-        /// Evict it also if it is not a Spot VM
+        /// Evict the VM even if it is not a Spot VM
         #[arg(long)]
         force: bool,
     },
-    /// Delete VMs: Terminate events, with the notice that their scope is set to give
+    /// Delete VMs: Terminate events, with the scope's terminate notification as notice
     #[command(
-        after_help = "It shows which live events this affects and asks; without a terminal it needs --yes."
+        after_help = "Shows the live events this affects and asks for confirmation; without a terminal, --yes is required."
     )]
     Delete {
         /// The VMs
@@ -294,13 +294,13 @@ pub enum Vm {
         #[command(flatten)]
         confirmation: ConfirmArgs,
     },
-    /// Say that an evicted VM runs again
+    /// Report that an evicted VM runs again
     Start { vm: String },
 }
 
 #[derive(Debug, clap::Args)]
 pub struct ScheduleVmArgs {
-    /// Its name, or as much of the end of its path as tells it from others
+    /// VM name, or the end of its path if the name is not unique
     pub vm: String,
     #[command(flatten)]
     pub when: WhenArgs,
@@ -309,22 +309,22 @@ pub struct ScheduleVmArgs {
 #[derive(Debug, Default, clap::Args)]
 #[command(group = ArgGroup::new("when"))]
 pub struct WhenArgs {
-    /// Not before this time (RFC 3339) [default: the least notice; a restart or redeploy where no guest listens
-    /// runs at once]
+    /// Not before this time (RFC 3339) [default: the minimum notice; a restart or redeploy runs at once if no
+    /// guest of the scope polls]
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
     pub not_before: Option<Timestamp>,
-    /// Not before this long from now: 20m, 7d, 1h30m
+    /// Not before this long from now, for example 20m, 7d, 1h30m
     #[arg(long, value_name = "SPAN", value_parser = parse_duration, group = "when")]
     pub r#in: Option<Duration>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Host {
-    /// List the hosts that VMs are on
+    /// List hosts that have VMs
     List,
-    /// Show a host, its VMs and what is announced to them
+    /// Show a host, its VMs and their events
     Show { host: String },
-    /// Announce maintenance to the VMs of hosts: one operation for each host
+    /// Schedule maintenance for the VMs of hosts: one operation per host
     #[command(after_help = include_str!("args/help/host_maintain.txt").trim_end())]
     Maintain {
         /// What happens to the VMs
@@ -335,7 +335,7 @@ pub enum Host {
         #[command(flatten)]
         hosts: Hosts,
     },
-    /// Say that hosts are expected to fail: their VMs will be redeployed, in 7 days unless said
+    /// Report hosts with predicted failure: their VMs are redeployed [default notice: 7 days]
     #[command(after_help = include_str!("args/help/host_degraded.txt").trim_end())]
     Degraded {
         #[command(flatten)]
@@ -343,7 +343,7 @@ pub enum Host {
         #[command(flatten)]
         hosts: Hosts,
     },
-    /// Say that hosts have failed: their VMs are being restarted, now and without notice
+    /// Report hosts that failed: their VMs restart now, without notice
     #[command(after_help = include_str!("args/help/host_failed.txt").trim_end())]
     Failed(Hosts),
 }
@@ -363,69 +363,69 @@ pub struct Hosts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Maintenance {
-    /// They are paused for some seconds
+    /// Paused for some seconds
     Freeze,
-    /// They are restarted, all at once
+    /// Restarted, all at once
     Reboot,
-    /// They are moved to other hosts, each by itself
+    /// Moved to other hosts, each VM separately
     Redeploy,
-    /// They are moved to other hosts while they run
+    /// Moved to other hosts while running
     LiveMigration,
 }
 
-/// What guests are told.
+/// Overrides of the event fields that guests read.
 #[derive(Debug, clap::Args)]
 pub struct MessageArgs {
-    /// What guests read, instead of the cause's usual words
+    /// Event description for guests [default: the cause's description]
     #[arg(long)]
     pub description: Option<String>,
-    /// For how many seconds guests are told to expect to be interrupted; -1 for unknown
+    /// Expected interruption in seconds (DurationInSeconds); -1 for unknown
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub duration: Option<i32>,
 }
 
-/// Whether a person is asked first.
+/// Dry run and confirmation flags.
 #[derive(Debug, clap::Args)]
 pub struct ConfirmArgs {
     /// Only show the plan
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// Whether to stay until an operation is closed.
+/// Flags to wait until an operation is closed.
 #[derive(Debug, clap::Args)]
 pub struct WaitArgs {
-    /// Show how far it is until it is closed; Ctrl-C leaves it running
+    /// Wait until the operation is closed and show progress; Ctrl-C leaves it running
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
-    /// Wait this long at most: 20m, 1h30m; then the exit code is 3
+    /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
     #[arg(long, value_name = "SPAN", value_parser = parse_duration, requires = "wait")]
     pub timeout: Option<Duration>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Event {
-    /// List what is announced or under way
+    /// List scheduled and started events
     List {
-        /// Only of this scope
+        /// Only events of this scope
         #[arg(long)]
         scope: Option<String>,
-        /// Only what happens to this VM
+        /// Only events of this VM
         #[arg(long)]
         vm: Option<String>,
-        /// Only `scheduled` or `started` ones
+        /// Only events with this status: `scheduled` or `started`
         #[arg(long)]
         status: Option<String>,
     },
-    /// Show one event with its whole trail, also after it has ended
+    /// Show one event with its full trail, even after it has ended
     Show {
-        /// Its id, or the first digits of it
+        /// Event id, or its first digits
         event: String,
     },
-    /// Announce an event to VMs
+    /// Schedule an event for VMs
     #[command(after_help = include_str!("args/help/event_schedule.txt").trim_end())]
     Schedule {
         /// The VMs
@@ -441,63 +441,63 @@ pub enum Event {
         when: WhenArgs,
         #[command(flatten)]
         message: MessageArgs,
-        /// With Preempt: evict VMs that are not Spot VMs, too
+        /// With Preempt: also evict VMs that are not Spot VMs
         #[arg(long)]
         force: bool,
     },
-    /// Call an event off, before it has started
+    /// Cancel an event that has not started
     Cancel { event: String },
-    /// Approve an event in its guests' place
+    /// Approve an event on behalf of its guests
     Approve { event: String },
     /// Start an event now
     Start { event: String },
-    /// Say that an event was carried out
+    /// Report that an event was carried out
     Complete {
         event: String,
-        /// Where a redeployed VM is now; may be repeated
+        /// New host of a redeployed VM; may be repeated
         #[arg(long, value_name = "VM=HOST", value_parser = parse_pair)]
         host: Vec<(String, String)>,
     },
-    /// Try the commands of the exec driver anew that have failed, or wait to be tried again
+    /// Retry the exec driver's commands that have failed or wait for a retry
     #[command(after_help = include_str!("args/help/event_retry.txt").trim_end())]
     Retry {
-        /// Its id, or the first digits of it
+        /// Event id, or its first digits
         event: String,
     },
-    /// List events that have ended, the oldest first
+    /// List events that have ended, oldest first
     #[command(after_help = include_str!("args/help/event_history.txt").trim_end())]
     History {
-        /// Only those that ended this long ago or less, or since this time
+        /// Only events that ended within this span, or since this time
         #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
         since: Ago,
-        /// Only those that ended longer ago than this, or before this time
+        /// Only events that ended longer ago than this span, or before this time
         #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago)]
         until: Option<Ago>,
-        /// Only of this scope
+        /// Only events of this scope
         #[arg(long)]
         scope: Option<String>,
-        /// Only what happened to this VM: its id, its name, or the end of its path
+        /// Only events of this VM: id, name, or the end of its path
         #[arg(long)]
         vm: Option<String>,
-        /// Only what happened to VMs that were on this host
+        /// Only events of VMs that were on this host
         #[arg(long)]
         host: Option<String>,
-        /// Only Freeze, Reboot, Redeploy, Preempt or Terminate
+        /// Only events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
         #[arg(long)]
         r#type: Option<String>,
-        /// Only `completed` or `cancelled` ones
+        /// Only events with this outcome: `completed` or `cancelled`
         #[arg(long)]
         outcome: Option<String>,
-        /// The newest first
+        /// Newest first
         #[arg(long)]
         newest: bool,
-        /// So many at most
+        /// Maximum number of events
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
     },
-    /// Follow what happens, as it happens
+    /// Print facts as they happen
     Watch {
-        /// End after this many facts
+        /// Exit after this many facts
         #[arg(long, value_name = "N", value_parser = parse_count)]
         count: Option<u64>,
     },
@@ -505,33 +505,33 @@ pub enum Event {
 
 #[derive(Debug, Subcommand)]
 pub enum Token {
-    /// Make a token; its secret is shown this once
+    /// Create a token; its secret is shown only once
     #[command(after_help = include_str!("args/help/token_create.txt").trim_end())]
     Create {
-        /// Its name; the audit trail shows it
+        /// Token name, shown in the audit trail
         name: String,
-        /// operator, tenant or viewer
+        /// Role: operator, tenant or viewer
         #[arg(long, required_unless_present = "grant")]
         role: Option<String>,
-        /// Where the role holds: subscription, subscription/group or subscription/group/scope, with all below it;
-        /// / is everywhere; may be repeated
+        /// Path of the role, with everything below it: subscription[/group[/scope]], or / for everywhere; may be
+        /// repeated
         #[arg(long, value_name = "PATH", requires = "role", value_parser = parse_path)]
         on: Vec<String>,
-        /// A further role and where it holds; may be repeated
+        /// Another role and its path; may be repeated
         #[arg(long, value_name = "ROLE:PATH", value_parser = parse_grant)]
         grant: Vec<(String, String)>,
-        /// For how long it is good [default: until it is revoked]
+        /// Lifetime of the token [default: until revoked]
         #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
         expires: Option<Duration>,
     },
-    /// List tokens: what each may do, and when it was last used since the service started
+    /// List tokens with their roles and last use since the service started
     List,
-    /// Take a token back: it is refused from then on
+    /// Revoke a token: requests with it are refused from then on
     #[command(
-        after_help = "At a terminal it shows what the token may do and asks; elsewhere it goes on without asking."
+        after_help = "At a terminal it shows the token's roles and asks for confirmation; without a terminal it does not ask."
     )]
     Revoke {
-        /// Its name
+        /// Token name
         name: String,
         #[command(flatten)]
         confirmation: ConfirmArgs,
@@ -540,11 +540,11 @@ pub enum Token {
 
 #[derive(Debug, Subcommand)]
 pub enum Clock {
-    /// Show what time it is by the service's clock, and whether that is trusted
+    /// Show the service's clock and whether it is trusted
     Show,
-    /// Trust the clock as it is: what is due by it happens
+    /// Trust the clock: events that are due by it start
     #[command(
-        after_help = "Look at 'notbefore clock show' first. At a terminal it asks; elsewhere it goes on without asking."
+        after_help = "Run 'notbefore clock show' first. At a terminal it asks for confirmation; without a terminal it does not ask."
     )]
     Accept {
         #[command(flatten)]
@@ -554,32 +554,32 @@ pub enum Clock {
 
 #[derive(Debug, clap::Args)]
 pub struct Audit {
-    /// Only what happened this long ago or less
+    /// Only entries within this span
     #[arg(long, value_name = "SPAN", value_parser = parse_duration, default_value = "24h")]
     pub since: Duration,
-    /// Only what happened longer ago than this
+    /// Only entries older than this span
     #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
     pub until: Option<Duration>,
-    /// Only what this one did or tried: the name of a token or VM, timer, service
+    /// Only entries of this actor: the name of a token or VM, `timer` or `service`
     #[arg(long, value_name = "NAME")]
     pub actor: Option<String>,
-    /// Only what was refused
+    /// Only refusals
     #[arg(long, conflicts_with = "changed")]
     pub refused: bool,
-    /// Only what was changed
+    /// Only changes
     #[arg(long)]
     pub changed: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Operation {
-    /// List operations that are not closed
+    /// List open operations
     List,
-    /// Show an operation and its parts
+    /// Show an operation and its events
     Show { operation: String },
-    /// Call off whatever of an operation has not started
+    /// Cancel the events of an operation that have not started
     #[command(
-        after_help = "At a terminal it shows which events are called off and asks; elsewhere it goes on without asking."
+        after_help = "At a terminal it shows the events to cancel and asks for confirmation; without a terminal it does not ask."
     )]
     Cancel {
         operation: String,
@@ -593,44 +593,44 @@ pub enum Operation {
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
-    /// Say that all events of operations were carried out
+    /// Report that all events of operations were carried out
     #[command(after_help = include_str!("args/help/operation_complete.txt").trim_end())]
     Complete {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
-    /// Show how far operations are until they are closed; Ctrl-C leaves them running
+    /// Wait until operations are closed and show progress; Ctrl-C leaves them running
     #[command(after_help = include_str!("args/help/operation_wait.txt").trim_end())]
     Wait {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
-        /// Wait this long at most: 20m, 1h30m; then the exit code is 3
+        /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
         #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
         timeout: Option<Duration>,
     },
 }
 
-/// Reads how many of something there are to be.
 fn parse_count(text: &str) -> Result<u64, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "must be a number, 1 or more".to_owned())
 }
 
 fn parse_grant(text: &str) -> Result<(String, String), String> {
-    let (role, path) = text.split_once(':').ok_or("write ROLE:PATH, as in tenant:acme/shop, or viewer:/")?;
+    let (role, path) =
+        text.split_once(':').ok_or("write ROLE:PATH, for example tenant:acme/shop or viewer:/")?;
     Ok((role.to_owned(), parse_path(path)?))
 }
 
-/// Nothing is not everywhere: it may be a variable that is not set.
+/// Refuses an empty path: it may be an unset shell variable, and must not mean everywhere.
 fn parse_path(text: &str) -> Result<String, String> {
-    let cure = "say where the role holds, as in acme/shop; / is everywhere";
+    let cure = "write a path, for example acme/shop, or / for everywhere";
     if text.is_empty() { Err(cure.to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {
-    let (left, right) = text.split_once('=').ok_or("write VM=HOST, as in web-0=h9")?;
+    let (left, right) = text.split_once('=').ok_or("write VM=HOST, for example web-0=h9")?;
     Ok((left.to_owned(), right.to_owned()))
 }
 
@@ -639,7 +639,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn count_of_zero_is_refused_in_plain_words() {
+    fn count_of_zero_is_refused_with_message() {
         for words in [["event", "watch", "--count"].as_slice(), &["get", "--watch", "--count"]] {
             for wrong in ["0", "many"] {
                 let typed = ["notbefore"].iter().chain(words).chain([&wrong]);

@@ -21,7 +21,7 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let query =
         [("since", Some(ago(since))), ("until", until.map(ago)), ("actor", actor), ("outcome", outcome)];
     let entries: Vec<AuditEntry> = client.list("/v1/audit", &query)?;
-    output.answer(&entries, |entries| table(entries).print("nothing was changed or refused in that time"))
+    output.answer(&entries, |entries| table(entries).print("no changes or refusals in that time"))
 }
 
 fn table(entries: &[AuditEntry]) -> Table {
@@ -30,7 +30,7 @@ fn table(entries: &[AuditEntry]) -> Table {
         ("OUTCOME", &|entry| entry.outcome.to_string()),
         ("ACTOR", &|entry| entry.fact.by.to_string()),
         ("FROM", &|entry| or_dash(entry.from.map(|from| from.to_string()).as_deref())),
-        ("WHAT", &|entry| fact::code(&entry.fact)),
+        ("FACT", &|entry| fact::code(&entry.fact)),
         ("DETAIL", &|entry| fact::in_audit(&entry.fact, entry.from)),
     ])
 }

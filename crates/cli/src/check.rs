@@ -1,4 +1,4 @@
-//! `notbefore check`, and what it shares with `export --skip-damaged`: the store of a service that is stopped.
+//! `notbefore check`, and access to the store of a stopped service for `export --skip-damaged`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::args::{ConnectionArgs, Output};
 use crate::exit::UsageError;
 use crate::output;
 
-/// A store that is read and left as it is.
+/// The store of a stopped service, read-only.
 pub struct DataStore {
     path: PathBuf,
 }
 
 impl DataStore {
-    /// The store of the data directory that was said, or of the usual one.
+    /// The store in the data directory.
     pub fn find(reach: &ConnectionArgs) -> Result<Self> {
         match DataDir::existing(&reach.data_dir()) {
             Ok(dir) => Ok(Self { path: dir.store_path() }),
@@ -36,7 +36,7 @@ impl DataStore {
         self.run(async |path| damaged::check(path).await)
     }
 
-    /// Writes what is left of it.
+    /// Exports all records that are not damaged.
     pub fn save(&self, tokens: bool, out: &mut dyn Write) -> Result<Saved> {
         let now: Timestamp = SystemClock.now();
         self.run(async |path| damaged::save(path, tokens, now, out).await)
@@ -46,7 +46,7 @@ impl DataStore {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         match runtime.block_on(work(&self.path)) {
             Err(error) if error.is_newer_format() => Err(UsageError(error.to_string()).into()),
-            done => done.with_context(|| format!("cannot look at {}", self.path.display())),
+            done => done.with_context(|| format!("cannot read {}", self.path.display())),
         }
     }
 }
@@ -78,18 +78,17 @@ pub fn run(reach: &ConnectionArgs, output: Output) -> Result<()> {
         }
     }
     match is_whole {
-        true if output == Output::Table => output::line("it is whole"),
+        true if output == Output::Table => output::line("no damage found"),
         true => Ok(()),
-        false => bail!("{path} is damaged, {} problems; {RECOVERY_HINT}", findings.len()),
+        false => bail!("{path} is damaged ({} problems); {RECOVERY_HINT}", findings.len()),
     }
 }
 
-/// How many there are of each kind.
 pub fn in_words(Counts { scopes, vms, events, history, tokens }: &Counts) -> String {
     format!("{scopes} scopes, {vms} VMs, {events} live events, {history} ended, {tokens} tokens")
 }
 
-/// Says on standard error what was left out.
+/// Prints the skipped records on standard error.
 pub fn print_findings(findings: &[Finding]) {
     findings.iter().for_each(|finding| output::eprint(&line(finding)));
 }

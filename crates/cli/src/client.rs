@@ -1,5 +1,5 @@
-//! The command line's side of the operator API: finds the service and its token, sends requests, repeats
-//! what is safe to repeat, and turns problems into messages.
+//! Client of the operator API: finds the service and its token, sends requests, retries changes under one idempotency
+//! key, and turns problem responses into messages.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -24,46 +24,43 @@ use crate::output;
 use crate::pause::pause;
 use crate::trust::{self, Trust};
 
-/// How often a request is tried whose outcome is not known; each try carries the same key.
+/// Attempts of a change whose outcome is unknown; all carry the same idempotency key.
 const TRIES: usize = 4;
-/// How long to wait for a service that does not answer.
+/// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait in all where the service asks to wait.
+/// Limit of the total time spent waiting for `Retry-After`.
 const WAIT_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// How much of an answer that is not understood an error shows.
+/// Limit of a response quoted in an error.
 const ANSWER_CHARS_MAX: usize = 1_000;
 
-/// A service that was found.
 pub struct Client {
     http: Http,
     url: String,
     token: String,
 }
 
-/// What the service answered instead of doing it.
+/// A problem response of the service.
 #[derive(Debug, thiserror::Error)]
 #[error("{} ({})", printable(.detail), printable(.code))]
 pub struct Refused {
-    /// The HTTP status.
     pub status: StatusCode,
     detail: String,
-    /// The word for programs.
+    /// The problem's machine-readable code.
     pub code: String,
 }
 
 impl Refused {
-    /// The same refusal in other words.
     pub fn with_detail(self, detail: &str) -> Self {
         Self { detail: detail.to_owned(), ..self }
     }
 }
 
-/// Percent-encodes what stands between two slashes of a path, or in a query.
+/// Percent-encodes a path segment or query value.
 pub fn encode(text: &str) -> String {
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    let one = |byte: u8| match harmless(byte) {
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let one = |byte: u8| match unreserved(byte) {
         true => char::from(byte).to_string(),
         false => format!("%{byte:02X}"),
     };
@@ -71,8 +68,8 @@ pub fn encode(text: &str) -> String {
 }
 
 impl Client {
-    /// Finds the service: by its URL if one was said, else by what it has written into its data directory, as far as
-    /// `destination` lets the token go there.
+    /// Finds the service by the given URL, else by the URL in its data directory. `destination` decides whether the
+    /// token may be sent there.
     pub fn find(reach: &ConnectionArgs) -> Result<Self> {
         let files = DataFiles::open(reach.data_dir(), reach.names_data());
         let of_environment = token_of_environment()?;
@@ -82,7 +79,7 @@ impl Client {
             None => (files.token().map_err(no_token), TokenSource::Directory),
         };
         let (beside, directory) = files.url();
-        // Without a URL there is no service to name; that there is no token says more.
+        // Without a URL, the missing token is the more useful error.
         let token = match (token, &reach.operator_url) {
             (Err(error), None) => return Err(error),
             (token, _) => token,
@@ -108,14 +105,13 @@ impl Client {
         };
         if let UrlSource::BuiltIn(Some(why)) = &from {
             output::eprint(&format!(
-                "notbefore: {why}, so the token goes to {url}; say --data or --operator-url for another service"
+                "notbefore: {why}, so the token goes to {url}; use --data or --operator-url for another service"
             ));
         }
         let token = token?;
         Ok(Self { http: Http::new(trust::tls(&trust)?)?, url, token })
     }
 
-    /// Reads something.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let response = self.http.exchange(self.request(Request::get(self.at(path)), Vec::new())?, TIMEOUT);
         read(response.map_err(|failure| self.unreachable(&failure))?)
@@ -126,7 +122,7 @@ impl Client {
         self.list_first(path, query, usize::MAX)
     }
 
-    /// Reads the first so many of a list, page by page.
+    /// Reads the first `count` items of a list, page by page.
     pub fn list_first<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -149,17 +145,15 @@ impl Client {
         }
     }
 
-    /// Changes something with a POST.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T> {
         self.change(Request::post(self.at(path)), serde_json::to_vec(body)?)
     }
 
-    /// Sends a POST without a body.
     pub fn post_empty<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.change(Request::post(self.at(path)), Vec::new())
     }
 
-    /// Changes something with a PUT, if it is still at this revision.
+    /// Sends a PUT, conditional on the revision if there is one.
     pub fn put_at<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -169,12 +163,12 @@ impl Client {
         self.change(if_match(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)
     }
 
-    /// Removes something, if it is still at this revision.
+    /// Sends a DELETE, conditional on the revision if there is one.
     pub fn delete_at<T: DeserializeOwned>(&self, path: &str, revision: Option<u64>) -> Result<T> {
         self.change(if_match(Request::delete(self.at(path)), revision), Vec::new())
     }
 
-    /// Sends a change under one key, again and again until its outcome is known.
+    /// Sends a change, up to [`TRIES`] times under one idempotency key, until its outcome is known.
     fn change<T: DeserializeOwned>(&self, request: Builder, body: Vec<u8>) -> Result<T> {
         let request = request.header(IDEMPOTENCY_KEY, Uuid::new_v4().to_string());
         let request = self.request(request.header(header::CONTENT_TYPE, "application/json"), body)?;
@@ -205,10 +199,10 @@ impl Client {
         Err(last.unwrap_or_else(|| anyhow!("the service did not answer")))
     }
 
-    /// Follows a stream of server-sent events; `see` gets each message's data and says whether to go on.
+    /// Reads a stream of server-sent events; `see` gets each message's data and returns whether to continue.
     pub fn stream(&self, path: &str, mut see: impl FnMut(&str) -> Result<bool>) -> Result<()> {
         for line in BufReader::new(self.open(path)?).lines() {
-            if let Some(data) = line.context("the stream broke off")?.strip_prefix("data: ")
+            if let Some(data) = line.context("the stream was interrupted")?.strip_prefix("data: ")
                 && !see(data)?
             {
                 return Ok(());
@@ -217,7 +211,7 @@ impl Client {
         bail!("the service has closed the stream")
     }
 
-    /// Opens an answer that may be long, to be read as it comes.
+    /// Opens a response of any length as a stream.
     pub fn open(&self, path: &str) -> Result<http::Reader<'_>> {
         let request = self.request(Request::get(self.at(path)), Vec::new())?;
         let response = self.http.open(request, TIMEOUT).map_err(|failure| self.unreachable(&failure))?;
@@ -228,7 +222,7 @@ impl Client {
         let mut text = Vec::new();
         body.take(http::ANSWER_BYTES_MAX as u64).read_to_end(&mut text)?;
         let refused = read::<serde_json::Value>(Response::from_parts(head, text.into()));
-        Err(refused.err().unwrap_or_else(|| anyhow!("the service answered something else")))
+        Err(refused.err().unwrap_or_else(|| anyhow!("unexpected response from the service")))
     }
 
     fn at(&self, path: &str) -> String {
@@ -237,7 +231,9 @@ impl Client {
 
     fn request(&self, request: Builder, body: Vec<u8>) -> Result<Request<Full<Bytes>>> {
         let request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token));
-        request.body(body.into()).with_context(|| format!("cannot ask the service at {}", self.url))
+        request
+            .body(body.into())
+            .with_context(|| format!("cannot send a request to the service at {}", self.url))
     }
 
     fn unreachable(&self, failure: &Failure) -> anyhow::Error {
@@ -246,34 +242,33 @@ impl Client {
         }
         if let Some(error) = failure.certificate_error() {
             return anyhow!(
-                "the service at {} could not prove who it is: {error}; for an authority of your own, or to trust its very certificate, say --operator-ca FILE or NOTBEFORE_CA",
+                "cannot verify the certificate of the service at {}: {error}; to trust your own CA or the certificate itself, use --operator-ca FILE or NOTBEFORE_CA",
                 self.url
             );
         }
         anyhow!(
-            "no service answers at {}: {failure}; start one with 'notbefore serve', or say where it is with --operator-url or --data",
+            "cannot connect to the service at {}: {failure}; start it with 'notbefore serve', or name another with --operator-url or --data",
             self.url
         )
     }
 }
 
-/// How long the service asks to wait where a token makes more changes than it may at once. Other answers of this status
-/// say no time, since nobody knows it.
+/// The `Retry-After` of a rate-limited change. Other 429 responses have none.
 fn retry_after(response: &Response<Bytes>) -> Option<Duration> {
     let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     (response.status() == StatusCode::TOO_MANY_REQUESTS).then_some(Duration::from_secs(seconds).min(WAIT_MAX))
 }
 
-/// Waits, and says once why it takes longer.
+/// Waits, and prints the reason once per process.
 fn wait_for_limit(wait: Duration) {
-    static SAID: std::sync::Once = std::sync::Once::new();
-    SAID.call_once(|| {
-        output::eprint("notbefore: this token makes more changes than it may at once; going on at its pace");
+    static PRINTED: std::sync::Once = std::sync::Once::new();
+    PRINTED.call_once(|| {
+        output::eprint("notbefore: rate limit of this token reached; continuing more slowly");
     });
-    pause(wait, "the service has said how long");
+    pause(wait, "Retry-After of the service");
 }
 
-/// A change of what is still at a revision; 0 stands for what does not exist.
+/// Makes a request conditional on a revision; revision 0 requires that the resource does not exist.
 fn if_match(request: Builder, revision: Option<u64>) -> Builder {
     match revision {
         None => request,
@@ -282,7 +277,7 @@ fn if_match(request: Builder, revision: Option<u64>) -> Builder {
     }
 }
 
-/// The token that the environment gives.
+/// The token from `NOTBEFORE_TOKEN` or `NOTBEFORE_TOKEN_FILE`.
 fn token_of_environment() -> Result<Option<String>> {
     match (std::env::var("NOTBEFORE_TOKEN"), std::env::var_os("NOTBEFORE_TOKEN_FILE")) {
         (Ok(token), _) => Ok(Some(token)),
@@ -299,21 +294,21 @@ fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == io::ErrorKind::NotFound {
         return anyhow!(
-            "there is no token at {path}; start a service here with 'notbefore serve', say where its data is with --data DIR or NOTBEFORE_DATA, or give a token as NOTBEFORE_TOKEN"
+            "no token at {path}; start a service here with 'notbefore serve', name its data directory with --data DIR or NOTBEFORE_DATA, or set NOTBEFORE_TOKEN"
         );
     }
     anyhow!("cannot read the token at {path}: {error}")
 }
 
-/// An answer as what it should be, or the problem it tells of.
+/// Parses a response, or returns its problem as an error.
 fn read<T: DeserializeOwned>(response: Response<Bytes>) -> Result<T> {
     let status = response.status();
     let text = String::from_utf8_lossy(response.body());
     if status.is_success() {
-        // An empty answer is the JSON `null`, which is what `()` is read from.
+        // An empty response parses as `()`, like the JSON `null`.
         let json = if text.is_empty() { "null" } else { &*text };
         return serde_json::from_str(json).with_context(|| {
-            format!("the service answered what this version does not understand: {}", shown(json))
+            format!("this version does not understand the service's response: {}", shown(json))
         });
     }
     match serde_json::from_str::<Problem>(&text) {
@@ -322,7 +317,7 @@ fn read<T: DeserializeOwned>(response: Response<Bytes>) -> Result<T> {
     }
 }
 
-/// The beginning of an answer, in one line.
+/// The start of a response, on one line.
 fn shown(text: &str) -> String {
     printable(&shorten(text.trim(), ANSWER_CHARS_MAX))
 }

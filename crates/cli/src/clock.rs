@@ -12,7 +12,7 @@ pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
     match verb {
         args::Clock::Show => shown(&client.get("/v1/clock")?, output),
         args::Clock::Accept { confirmation } => {
-            let question = Question::optional("Trust the clock as it is?", "the clock is not trusted yet");
+            let question = Question::optional("Trust the clock?", "the clock is still not trusted");
             let plan = || client.get::<Clock>("/v1/clock");
             if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
                 return Ok(());
@@ -27,14 +27,14 @@ fn shown(clock: &Clock, output: Output) -> Result<()> {
 }
 
 fn lines(clock: &Clock) -> Vec<String> {
-    let now = format!("the service's clock says {:.0}", clock.now);
-    let Some(hold) = &clock.hold else { return vec![format!("{now} and is trusted")] };
+    let now = format!("service clock: {:.0}", clock.now);
+    let Some(hold) = &clock.hold else { return vec![format!("{now}, trusted")] };
     vec![
-        format!("{now} and is not trusted since {:.0}: {}", hold.since, hold.reason),
+        format!("{now}, not trusted since {:.0}: {}", hold.since, hold.reason),
         format!(
-            "{} live events wait: they start or end by an approval or a command, not by time",
+            "{} live events wait: they start or end only by approval or command, not by time",
             hold.events
         ),
-        "it is trusted after 5 min without a further jump, or by 'notbefore clock accept'".to_owned(),
+        "it is trusted again after 5 min without a jump, or with 'notbefore clock accept'".to_owned(),
     ]
 }

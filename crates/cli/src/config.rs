@@ -1,12 +1,13 @@
-//! What `serve` is told, and by whom.
+//! Configuration of `serve`: file, environment variables and flags.
 //!
-//! Three stages. *As written*: the kernel (`notbefore_settings`) collects what the file, the environment and the flags
-//! (`flags.rs`) say, every value checked by its setting's kind. *Merged*: a flag goes before the environment, that before
-//! the file, that before the default; each value keeps its source, which `--print-config` shows (`print.rs`).
-//! *Validated*: the typed [`Settings`] become the service's own configuration in `serve.rs`, where settings that
-//! contradict each other are refused.
+//! Three stages:
+//! 1. Read: `notbefore_settings` collects the values of the file, the environment and the flags (`flags.rs`), and
+//!    checks each with its setting's kind.
+//! 2. Merge: flags override the environment, which overrides the file, which overrides the defaults. Each value keeps
+//!    its source, which `--print-config` shows (`print.rs`).
+//! 3. Validate: `serve.rs` converts the typed [`Settings`] to the service's configuration and refuses contradictions.
 //!
-//! [`settings`] is the one list of settings; a new one is added there and nowhere else.
+//! [`settings`] is the only list of settings.
 
 mod flags;
 mod kinds;
@@ -23,33 +24,31 @@ use toml::de::DeTable;
 pub use flags::Flags;
 pub use settings::{Exec, Settings};
 
-/// The file that is used if it exists and no other is named.
+/// Default file, used if it exists and no other is named.
 const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";
 
-/// The settings' tables, and who else says what they are.
 static SCHEMA: Schema = Schema {
     settings: settings::GROUPS,
     tables: &[],
     prefix: "NOTBEFORE_",
-    // The command line's own, and the agent's.
+    // Variables of the command line and of the agent.
     not_settings: &["NOTBEFORE_OPERATOR", "NOTBEFORE_TOKEN", "NOTBEFORE_AGENT_"],
     is_prefix_own: false,
     file_variable: "NOTBEFORE_CONFIG",
     directory: "data",
 };
 
-/// What was read.
+/// The loaded configuration.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The file that was read, if one was.
+    /// `None` if no file was read.
     pub file: Option<PathBuf>,
-    /// The settings with their types.
     pub settings: Settings,
-    /// Every setting with its value and where that came from, in the order in which they are shown.
+    /// Every setting with its value and source, in the order of the table.
     pub entries: Vec<Entry>,
 }
 
-/// Reads file, environment and flags. A file that is named, by a flag or in the environment, must exist.
+/// Reads file, environment and flags. A file named by flag or variable must exist.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     load_with(Path::new(USUAL_FILE), sources)
 }
@@ -73,14 +72,14 @@ fn load_with(usual: &Path, sources: &Sources) -> Result<Loaded, ConfigErrors> {
     Ok(Loaded { file: path.map(Path::to_owned), settings, entries: reader.finish()? })
 }
 
-/// Every setting where nobody says anything, in the order of the table.
+/// Every setting with its default, in the order of the table.
 fn defaults() -> Vec<Entry> {
     let mut reader = Reader::new(&SCHEMA, Path::new(""), "", &Sources::default());
     Settings::read(&mut reader);
     reader.finish().unwrap_or_default()
 }
 
-/// What a setting does, as a paragraph.
+/// The description of a setting, on one line.
 fn help(key: &Key) -> String {
     key.what.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_directory_is_a_default() {
+    fn state_directory_is_default_data_directory() {
         let data = |text: &str| {
             loaded(text, sources(&[("STATE_DIRECTORY", "/var/lib/x")])).unwrap().settings.general.data
         };
@@ -173,7 +172,7 @@ mod tests {
                 "2: unknown key guest.limts; did you mean guest.limits?",
                 "3: guest.rate_limit: expected a whole number from 1 on, or \"none\", not \"many\"",
                 "5: unknown key gest; did you mean guest?",
-                "8: operator.listen: expected an address with its port, as \"127.0.0.1:9255\", not a table",
+                "8: operator.listen: expected an address with port, for example \"127.0.0.1:9255\", not a table",
                 "10: unknown key events.kind; did you mean driver.kind?",
                 "12: driver.kind: expected \"simulated\", \"manual\" or \"exec\", not 7",
             ]
@@ -209,16 +208,16 @@ mod tests {
                 &[
                     ("NOTBEFORE_GUEST_RATELIMIT", "5"),
                     ("NOTBEFORE_DAT", "x"),
-                    ("NOTBEFORE_DRIVER_KIND", "nobody")
+                    ("NOTBEFORE_DRIVER_KIND", "unknown")
                 ]
             ),
             [
                 "environment NOTBEFORE_GUEST_RATELIMIT: there is no such setting; did you mean NOTBEFORE_GUEST_RATE_LIMIT?",
                 "environment NOTBEFORE_DAT: there is no such setting; did you mean NOTBEFORE_DATA?",
-                "environment NOTBEFORE_DRIVER_KIND: expected \"simulated\", \"manual\" or \"exec\", not \"nobody\"",
+                "environment NOTBEFORE_DRIVER_KIND: expected \"simulated\", \"manual\" or \"exec\", not \"unknown\"",
             ]
         );
-        // Of other programs, of other commands of this one, and empty ones, which mean that nothing is said.
+        // Variables of other programs and other commands; an empty variable counts as unset.
         let others = [
             ("PATH", "/bin"),
             ("NOTBEFORE_PORT", "tcp://10.0.0.1:9255"),

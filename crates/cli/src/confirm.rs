@@ -1,7 +1,7 @@
-//! The one way in which a command shows its plan and asks before it does something that cannot be undone.
+//! Plan and confirmation before a command makes an irreversible change.
 //!
-//! A person is asked where standard input and standard output are a terminal. The question goes to standard error, and
-//! anything but `y` or `yes` is a no.
+//! The command asks only if standard input and standard output are a terminal. The question goes to standard error;
+//! any answer but `y` or `yes` means no.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -12,43 +12,40 @@ use crate::args::{ConfirmArgs, Output};
 use crate::exit::UsageError;
 use crate::output;
 
-/// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// The question, as in `Remove it?`
+    /// For example `Remove it?`
     ask: &'static str,
-    /// What a no comes to, as in `nothing was removed`
+    /// Message after no, for example `nothing was removed`.
     nothing: &'static str,
-    /// Whether `--yes` is needed where nobody can be asked.
+    /// Whether `--yes` is required without a terminal.
     needs_yes: bool,
 }
 
 impl Question {
-    /// A command that goes on where nobody can be asked.
+    /// Without a terminal the command proceeds.
     pub const fn optional(ask: &'static str, nothing: &'static str) -> Self {
         Self { ask, nothing, needs_yes: false }
     }
 
-    /// A command that needs `--yes` where nobody can be asked.
+    /// Without a terminal the command requires `--yes`.
     pub const fn needed(ask: &'static str, nothing: &'static str) -> Self {
         Self { ask, nothing, needs_yes: true }
     }
 }
 
-/// What became of a question.
 pub enum Decision<P> {
-    /// The plan was all that was wanted (`--dry-run`).
+    /// Only the plan was requested (`--dry-run`).
     DryRun,
-    /// The change is to be made, according to this plan if a person has agreed to one.
+    /// Make the change; with the plan if the user confirmed one.
     Proceed(Option<P>),
 }
 
-/// Whether there is a terminal to ask at.
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Shows the plan where it is wanted, and asks. The plan is worked out only if it is shown.
+/// Shows the plan if needed, and asks for confirmation. The plan is computed only if it is shown.
 pub fn show_and_ask<P: Serialize>(
     confirmation: &ConfirmArgs,
     output: Output,
@@ -70,7 +67,7 @@ pub fn show_and_ask<P: Serialize>(
     Ok(Decision::Proceed(Some(plan)))
 }
 
-/// Shows a plan that is not carried out.
+/// Shows the plan of a dry run.
 pub fn show_only<P: Serialize>(
     output: Output,
     question: Question,
@@ -83,7 +80,7 @@ pub fn show_only<P: Serialize>(
     })
 }
 
-/// Shows a plan before it is carried out. Programs read the outcome from standard output, so theirs goes to standard error.
+/// Shows a plan before it is carried out; on standard error with JSON output, since standard output has the result.
 pub fn show(output: Output, lines: &[String]) -> Result<()> {
     match output {
         Output::Table => output::lines(lines),
@@ -94,13 +91,13 @@ pub fn show(output: Output, lines: &[String]) -> Result<()> {
     }
 }
 
-/// Asks; an error unless the answer is yes.
+/// Asks for confirmation; fails if it is denied.
 pub fn ask(yes: bool, question: Question) -> Result<()> {
     let Question { ask, nothing, needs_yes } = question;
     match (yes, is_interactive(), needs_yes) {
         (true, _, _) | (false, false, false) => Ok(()),
         (false, false, true) => {
-            let cure = "there is no terminal to ask at; say --yes to go on without a question";
+            let cure = "no terminal for confirmation; use --yes to continue without it";
             Err(UsageError(format!("{nothing}: {cure}")).into())
         }
         (false, true, _) => {

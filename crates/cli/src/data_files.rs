@@ -1,28 +1,26 @@
-//! The files of a data directory that the command line reads: the service's URL and its first token.
+//! Files of a data directory that the command line reads: the service's URL, certificate and first token.
 //!
-//! A directory that was named is read as any other. `./notbefore-data` is found by where the caller happens to be, so
-//! somebody else may have put it there, or links in it to what the caller can read. It is opened once, and what was
-//! opened is judged, so that nobody can exchange it in between.
+//! A directory that the caller names is trusted. `./notbefore-data` depends on the current directory, so another user
+//! may have created it, or links in it to files that the caller can read. It is opened once and checks use the open
+//! descriptor, so that it cannot be replaced between check and use.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::destination::Directory;
 
-/// A URL or a token is much shorter.
+/// Limit of a file; URLs, tokens and certificates are much shorter.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// The data directory.
 #[derive(Debug)]
 pub enum DataFiles {
-    /// The caller has named it.
     Named(PathBuf),
-    /// It is `./notbefore-data`.
+    /// `./notbefore-data`, and the result of opening it.
     Usual(PathBuf, io::Result<usual::Opened>),
 }
 
 impl DataFiles {
-    /// The directory that the caller has named, or else the usual one, opened once for all that is read from it.
+    /// The default directory is opened once, for all reads.
     pub fn open(path: PathBuf, is_named: bool) -> Self {
         match is_named {
             true => DataFiles::Named(path),
@@ -33,13 +31,13 @@ impl DataFiles {
         }
     }
 
-    /// Where a file of it is, for messages.
+    /// Path of a file, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         let (DataFiles::Named(path) | DataFiles::Usual(path, _)) = self;
         path.join(name)
     }
 
-    /// The URL that the service has left, if there is one, and who vouches for it.
+    /// The URL that the service wrote, if any, and how far it is trusted.
     pub fn url(&self) -> (Option<String>, Directory) {
         match self {
             DataFiles::Named(_) => (read_small(&self.path("operator.url")).ok(), Directory::Named),
@@ -48,7 +46,6 @@ impl DataFiles {
         }
     }
 
-    /// The service's own token.
     pub fn token(&self) -> io::Result<String> {
         match self {
             DataFiles::Named(_) => read_small(&self.path("operator.token")),
@@ -66,7 +63,7 @@ impl DataFiles {
     }
 }
 
-/// The text of a small file, without what surrounds it.
+/// The trimmed text of a small file.
 pub fn read_small(path: &Path) -> io::Result<String> {
     read(std::fs::File::open(path)?)
 }
@@ -76,7 +73,7 @@ fn read(file: impl io::Read) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The directory that nobody has named.
+/// The default directory.
 #[cfg(unix)]
 mod usual {
     use std::fs::{File, Metadata};
@@ -87,7 +84,7 @@ mod usual {
 
     use super::{Directory, Path, io, read};
 
-    /// What was opened.
+    /// An open file or directory with its metadata.
     #[derive(Debug)]
     pub struct Opened {
         file: File,
@@ -97,11 +94,11 @@ mod usual {
 
     impl Opened {
         fn at(dir: impl AsFd, path: &Path, flags: OFlags) -> io::Result<Self> {
-            // A pipe that another user has put there must not block.
+            // Do not block on a FIFO that another user has created.
             let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let opened = openat(&dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
             let is_link = opened.is_err();
-            // A link is followed, and known for one.
+            // Links are followed, but recorded.
             let file = File::from(opened.or_else(|_| openat(&dir, path, flags, Mode::empty()))?);
             Ok(Self { metadata: file.metadata()?, file, is_link })
         }
@@ -114,7 +111,7 @@ mod usual {
             Self::at(&self.file, Path::new(name), OFlags::RDONLY)
         }
 
-        /// Why a user other than the caller and root may have written this.
+        /// The reason why a user other than the caller and root may have written this.
         fn why_foreign(&self) -> Option<String> {
             let (owner, me) = (self.metadata.uid(), rustix::process::geteuid().as_raw());
             if self.is_link {
@@ -130,7 +127,7 @@ mod usual {
         pub fn read(&self) -> io::Result<String> {
             match self.metadata.is_file() {
                 true => read(&self.file),
-                false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+                false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             }
         }
     }
@@ -151,23 +148,23 @@ mod usual {
 
     pub fn token(dir: &Opened) -> io::Result<String> {
         let token = dir.below("operator.token")?;
-        // A link, or a file of another owner, may be a secret of the caller's that is to be lured away. A link to a
-        // directory may be another user's, even if what it leads to is not.
+        // In a directory of another user, a link or a file of another owner may point to a secret of the caller. A link
+        // to the directory may be another user's, even if its target is not.
         let is_its_own = !token.is_link && !dir.is_link && token.metadata.uid() == dir.metadata.uid();
         if dir.why_foreign().is_some() && !is_its_own {
-            let cure = "it or its directory is a link, or it is not of the directory's owner; name the directory with --data if it is to be used";
+            let cure = "it or its directory is a link, or its owner differs from the directory's; to use it, name the directory with --data";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, cure));
         }
         token.read()
     }
 }
 
-/// No service runs here, and owners are not looked at: only the directory's own token goes to its URL.
+/// Owners are not checked on this platform: only the directory's own token is sent to its URL.
 #[cfg(not(unix))]
 mod usual {
     use super::{Directory, Path, PathBuf, io, read_small};
 
-    /// What is read by its path.
+    /// A path; files are opened on each read.
     #[derive(Debug)]
     pub struct Opened(PathBuf);
 
@@ -186,7 +183,7 @@ mod usual {
     }
 
     pub fn url(dir: &Opened, path: &Path) -> (Option<String>, Directory) {
-        let why = format!("whose {} is cannot be told on this system", path.display());
+        let why = format!("the owner of {} cannot be determined on this system", path.display());
         (read_small(&dir.0.join("operator.url")).ok(), Directory::Foreign(why))
     }
 

@@ -1,6 +1,5 @@
-//! Which service a token goes to. A token is worth what it may do, so it goes only where its owner sent it: to a URL that
-//! was given, to the URL in a data directory that was named, or to a service on this machine. URLs are judged as the HTTP
-//! client parses them, never by how they begin.
+//! Decides which service may receive a token: a URL that the caller gave, the URL in a data directory that the caller
+//! named, or a service on this machine. URLs are checked as the HTTP client parses them, never by prefix.
 
 use std::net::IpAddr;
 
@@ -9,19 +8,18 @@ use hyper::Uri;
 
 use crate::exit::UsageError;
 
-/// Where a service listens unless it is told otherwise.
+/// Default operator listener of a service.
 const DEFAULT_URL: &str = "http://127.0.0.1:9255";
 
 /// A URL that requests may be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub url: String,
     pub is_loopback: bool,
     pub is_encrypted: bool,
 }
 
-/// Whose token is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenSource {
     /// `NOTBEFORE_TOKEN` or `NOTBEFORE_TOKEN_FILE`.
@@ -30,19 +28,18 @@ pub enum TokenSource {
     Directory,
 }
 
-/// Who vouches for the URL in a data directory.
+/// How far the URL in a data directory is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directory {
-    /// The caller, who has named it.
+    /// The caller named the directory.
     Named,
     /// It is `./notbefore-data`, and only the caller or root can have written the URL.
-    #[cfg_attr(not(unix), allow(dead_code, reason = "whose files are is judged on Unix only"))]
+    #[cfg_attr(not(unix), allow(dead_code, reason = "file owners are checked on Unix only"))]
     Own,
-    /// It is `./notbefore-data`, and another user may have written the URL: why.
+    /// It is `./notbefore-data`, and another user may have written the URL; with the reason.
     Foreign(String),
 }
 
-/// All that the choice depends on.
 #[derive(Clone, Debug)]
 pub struct DestinationInput<'a> {
     pub token: TokenSource,
@@ -55,16 +52,15 @@ pub struct DestinationInput<'a> {
     pub without_tls: bool,
 }
 
-/// Where the URL came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlSource {
     Given,
     Directory,
-    /// With the reason why the URL of `./notbefore-data` was passed over, if there is one.
+    /// With the reason why the URL of `./notbefore-data` was not used, if it has one.
     BuiltIn(Option<String>),
 }
 
-/// The service that a token goes to.
+/// The service to send the token to, or an error if the token must not be sent.
 pub fn choose(input: &DestinationInput<'_>) -> Result<(Target, UrlSource)> {
     let (target, from) = match (input.given, input.beside) {
         (Some(given), beside) => {
@@ -73,10 +69,10 @@ pub fn choose(input: &DestinationInput<'_>) -> Result<(Target, UrlSource)> {
             match (input.token, &input.directory) {
                 (TokenSource::Environment, _) | (TokenSource::Directory, Directory::Named) => {}
                 (TokenSource::Directory, Directory::Own | Directory::Foreign(_)) if is_beside() => {}
-                // A directory that nobody has named says nothing about who answers there.
+                // The token of an unnamed directory may be used only with the URL beside it.
                 (TokenSource::Directory, Directory::Own | Directory::Foreign(_)) => {
                     bail!(
-                        "nothing was sent: {} was given, and no token for it; set NOTBEFORE_TOKEN to its token, NOTBEFORE_TOKEN_FILE to a file that holds it, or --data to where it is kept",
+                        "nothing was sent: no token for {}; set NOTBEFORE_TOKEN, NOTBEFORE_TOKEN_FILE, or --data to the directory with its token",
                         given.url
                     );
                 }
@@ -94,18 +90,18 @@ pub fn choose(input: &DestinationInput<'_>) -> Result<(Target, UrlSource)> {
             (TokenSource::Environment, Directory::Own | Directory::Foreign(_)) => {
                 (target(DEFAULT_URL)?, UrlSource::BuiltIn(None))
             }
-            // Another process may listen at the built-in address.
+            // Another process may listen on the default address.
             (TokenSource::Directory, _) | (TokenSource::Environment, Directory::Named) => {
                 bail!(
-                    "nothing was sent: no service runs on this data directory, it has no operator.url; start one there, or say --data or --operator-url for another"
+                    "nothing was sent: no service runs on this data directory (it has no operator.url); start one, or name another with --data or --operator-url"
                 );
             }
         },
     };
     if !target.is_loopback && !target.is_encrypted && !input.without_tls {
         let why = format!(
-            "nothing was sent: {} is not on this machine and not encrypted, so anyone on the network path could read the token \
-             and use it; use an https:// URL, or say --operator-without-tls if you trust that network",
+            "nothing was sent: {} is remote and not encrypted, so others on the network could read the token and use it; \
+             use an https:// URL, or --operator-without-tls if you trust the network",
             target.url
         );
         return Err(UsageError(why).into());
@@ -113,7 +109,7 @@ pub fn choose(input: &DestinationInput<'_>) -> Result<(Target, UrlSource)> {
     Ok((target, from))
 }
 
-/// Why the URL of a data directory is passed over, if the token may not go there.
+/// The reason not to use the URL of a data directory, if the token must not be sent there.
 fn directory_target(input: &DestinationInput<'_>, target: &Result<Target, UsageError>) -> Option<String> {
     match (input.token, &input.directory) {
         (TokenSource::Directory, _) | (TokenSource::Environment, Directory::Named) => None,
@@ -130,39 +126,39 @@ fn directory_target(input: &DestinationInput<'_>, target: &Result<Target, UsageE
 pub fn target(text: &str) -> Result<Target, UsageError> {
     let wrong = |why: &str| {
         UsageError(format!(
-            "{text:?} is no URL of a service: {why}; write it as https://ops.example.com:9255, or http://127.0.0.1:9255"
+            "invalid URL {text:?}: {why}; write https://ops.example.com:9255 or http://127.0.0.1:9255"
         ))
     };
     let uri: Uri = text.parse().map_err(|error: hyper::http::uri::InvalidUri| wrong(&error.to_string()))?;
     let is_encrypted = match uri.scheme_str() {
         Some("https") => true,
         Some("http") => false,
-        Some(_) => return Err(wrong("only https and http are spoken")),
-        None => return Err(wrong("https:// or http:// is missing")),
+        Some(_) => return Err(wrong("the scheme must be https or http")),
+        None => return Err(wrong("no https:// or http://")),
     };
-    let authority = uri.authority().ok_or_else(|| wrong("the host is missing"))?;
+    let authority = uri.authority().ok_or_else(|| wrong("no host"))?;
     if authority.as_str().contains('@') {
-        return Err(wrong("what stands before @ is a name or a password, which is sent to nobody"));
+        return Err(wrong("a user name or password (before @) is not supported"));
     }
     if uri.query().is_some() || text.contains('#') {
-        return Err(wrong("it has a query or a fragment"));
+        return Err(wrong("a query or fragment is not allowed"));
     }
     let host = authority.host();
     let has_port = authority.as_str().len() > host.len();
     if host.is_empty() {
-        return Err(wrong("the host is missing"));
+        return Err(wrong("no host"));
     }
     if has_port && authority.port_u16().is_none_or(|port| port == 0) {
-        return Err(wrong("a port is a number from 1 to 65535"));
+        return Err(wrong("the port must be a number from 1 to 65535"));
     }
     let scheme = if is_encrypted { "https" } else { "http" };
-    // The service shows its API's address, which ends in the version.
+    // The service prints its address with `/v1`; accept it.
     let path = uri.path().trim_end_matches('/').trim_end_matches("/v1");
     Ok(Target { url: format!("{scheme}://{authority}{path}"), is_loopback: is_loopback(host), is_encrypted })
 }
 
-/// Whether a host can only be this machine. Numbers that some resolvers take for an address (`127.1`, `0x7f000001`) count
-/// as names, and so does `localhost.`, which files of hosts do not have: DNS would be asked.
+/// Whether a host is certainly this machine. Short or hexadecimal addresses (`127.1`, `0x7f000001`) count as names, and
+/// so does `localhost.`: it is not in the hosts file, so DNS would resolve it.
 fn is_loopback(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let ip = bare.parse::<IpAddr>();
@@ -236,27 +232,27 @@ mod tests {
         }
     }
 
-    /// Where a token goes: the answer is the URL, or `-` where nothing is sent.
+    /// The last column is the URL, or `-` if nothing is sent.
     #[test]
     fn token_is_sent_only_to_allowed_destination() {
         use TokenSource::{Directory as OfDirectory, Environment};
         let (near, far, clear) = ("http://127.0.0.1:7", "https://far.example", "http://far.example");
         let foreign = || Directory::Foreign("it is not yours".to_owned());
         for (token, given, directory, beside, without_tls, goes_to) in [
-            // What is given goes before all else.
+            // A given URL takes precedence.
             (Environment, Some(far), foreign(), Some(near), false, far),
             (Environment, Some(near), Directory::Named, Some(far), false, near),
             (Environment, Some(clear), Directory::Named, Some(near), false, "-"),
             (Environment, Some(clear), Directory::Named, Some(near), true, clear),
             (Environment, Some("http://localhost:80@far.example"), Directory::Own, None, true, "-"),
-            // A directory that was named, of any owner.
+            // A named directory, of any owner.
             (Environment, None, Directory::Named, Some(far), false, far),
             (Environment, None, Directory::Named, Some(near), false, near),
             (Environment, None, Directory::Named, Some(clear), false, "-"),
             (Environment, None, Directory::Named, Some(clear), true, clear),
             (Environment, None, Directory::Named, Some("nonsense"), false, "-"),
             (Environment, None, Directory::Named, None, false, "-"),
-            // ./notbefore-data, if it is the caller's, and for this machine only.
+            // ./notbefore-data: only if the caller owns it and the URL is loopback.
             (Environment, None, Directory::Own, Some(near), false, near),
             (Environment, None, Directory::Own, Some(far), false, DEFAULT_URL),
             (Environment, None, Directory::Own, Some(clear), true, DEFAULT_URL),
@@ -265,14 +261,14 @@ mod tests {
             (Environment, None, foreign(), Some(near), true, DEFAULT_URL),
             (Environment, None, foreign(), Some(far), true, DEFAULT_URL),
             (Environment, None, foreign(), None, false, DEFAULT_URL),
-            // A directory's own token goes to the URL beside it.
+            // A directory's token goes to the URL beside it.
             (OfDirectory, None, foreign(), Some(near), false, near),
             (OfDirectory, None, Directory::Own, Some(far), false, far),
             (OfDirectory, None, Directory::Named, Some(clear), false, "-"),
             (OfDirectory, None, Directory::Named, Some(clear), true, clear),
             (OfDirectory, None, Directory::Named, None, false, "-"),
             (OfDirectory, None, Directory::Own, None, false, "-"),
-            // And to one that is given only if the directory was named, or is the one beside it.
+            // It goes to a given URL only if the directory is named, or if both URLs are the same.
             (OfDirectory, Some(near), Directory::Named, None, false, near),
             (OfDirectory, Some("http://127.0.0.1:7/v1"), Directory::Own, Some(near), false, near),
             (OfDirectory, Some("http://127.0.0.1:8"), Directory::Own, Some(near), false, "-"),

@@ -20,7 +20,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         args::Event::List { scope, vm, status } => {
             let query = [("scope", scope), ("vm", vm), ("status", status)];
             let events: Vec<Event> = client.list("/v1/events", &query)?;
-            output.answer(&events, |events| live_table(events).print("nothing is announced or under way"))
+            output.answer(&events, |events| live_table(events).print("no scheduled or started events"))
         }
         args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),
         args::Event::Schedule { vms, r#type, cause, when, message, force } => {
@@ -57,7 +57,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("order", newest.then(|| Order::Newest.to_string())),
             ];
             let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;
-            output.answer(&events, |events| ended_table(events).print("no event has ended in that time"))
+            output.answer(&events, |events| ended_table(events).print("no events ended in that time"))
         }
         args::Event::Watch { count } => watch(client, count, output),
     }
@@ -70,12 +70,12 @@ fn at(event: &str, rest: &str) -> String {
 fn act(client: &Client, event: &str, verb: EventVerb, body: &Value, output: Output) -> Result<()> {
     let event: Event = client.post(&at(event, &format!("/{verb}")), body)?;
     output.answer(&event, |event| {
-        let waits = event.waits_for.as_ref().map(|what| format!("; it waits for {what}"));
+        let waits = event.waits_for.as_ref().map(|what| format!("; waits for {what}"));
         output::line(&format!("event {} is {}{}", event.id, event.status, waits.unwrap_or_default()))
     })
 }
 
-/// Who has not read an event: by name while these are few.
+/// VMs that have not read the event: names if few, else their number.
 fn unread(event: &Event) -> String {
     const NAMED_MAX: usize = 3;
     match event.unread_by.len() {
@@ -85,7 +85,7 @@ fn unread(event: &Event) -> String {
     }
 }
 
-/// Where an event stands, and whether somebody is needed for it to go on.
+/// The event's status, with `failed` if an exec command needs an operator.
 fn status(event: &Event) -> String {
     let mut commands = event.exec.iter().flat_map(|exec| &exec.commands);
     match commands.any(|command| command.state == CommandState::Failed) {
@@ -118,7 +118,7 @@ fn ended_table(events: &[Event]) -> Table {
         ("TYPE", &|event| event.event_type.to_string()),
         ("OUTCOME", &|event| event.status.to_string()),
         ("ENDED", &|event| event.ended_at.map(time::from_now).unwrap_or_default()),
-        ("LASTED", &|event| or_dash(lasted(event).as_deref())),
+        ("DURATION", &|event| or_dash(lasted(event).as_deref())),
         ("SCOPE", &|event| event.scope.clone()),
         ("VMS", &|event| names(&event.resources)),
     ])
@@ -164,7 +164,7 @@ fn show(event: &Event) -> Result<()> {
     Ok(())
 }
 
-/// How a command stands, in words.
+/// State of an exec command as text.
 fn command_status(command: &ExecCommand) -> String {
     let attempt = command.attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
     let left = match command.attempts_left {
@@ -178,19 +178,19 @@ fn command_status(command: &ExecCommand) -> String {
     format!("{}{next}{attempt}{host}{why}{left}", command.state)
 }
 
-/// When a VM has read an event, in words.
+/// When a VM read the event, as text.
 fn read(event: &Event, seen: &SeenBy) -> String {
     let Some(at) = seen.first_read_at else { return "not read".to_owned() };
     let version = seen.api_version.as_deref().unwrap_or_default();
     let waited = event.trail.first().map(|fact| at.duration_since(fact.at).as_secs().unsigned_abs());
-    let waited = waited.map(|seconds| format!(", {} after it was announced", time::span(seconds)));
+    let waited = waited.map(|seconds| format!(", {} after it was scheduled", time::span(seconds)));
     format!("{at:.3} at api-version {version}{}", waited.unwrap_or_default())
 }
 
-/// Prints facts as they come, a line each.
+/// Prints facts from the stream, a line each.
 fn watch(client: &Client, count: Option<u64>, output: Output) -> Result<()> {
     let mut left = count.unwrap_or(u64::MAX);
-    output::eprint("waiting for something to happen; end with Ctrl-C");
+    output::eprint("waiting for facts; stop with Ctrl-C");
     client.stream("/v1/stream", |data| {
         let shown: Fact = serde_json::from_str(data)?;
         match output {

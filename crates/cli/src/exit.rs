@@ -1,10 +1,9 @@
-//! The exit codes of all commands, and the errors that have a code of their own.
+//! Exit codes of all commands, and the errors with their own code.
 
 use std::process::ExitCode;
 
 use notbefore_settings::ConfigErrors;
 
-/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done = 0,
@@ -13,7 +12,6 @@ pub enum Exit {
     TimedOut = 3,
 }
 
-/// Every exit code, in the order of its number.
 const ALL: [Exit; 4] = [Exit::Done, Exit::Failed, Exit::UsageError, Exit::TimedOut];
 
 impl Exit {
@@ -25,8 +23,8 @@ impl Exit {
         match self {
             Self::Done => "done",
             Self::Failed => "failed or refused",
-            Self::UsageError => "not understood: the command line, a file or a setting; nothing was done",
-            Self::TimedOut => "time over: --timeout has passed, the operation goes on",
+            Self::UsageError => "usage error: invalid command line, file or setting; nothing was done",
+            Self::TimedOut => "timeout: --timeout has passed, the operation continues",
         }
     }
 
@@ -53,19 +51,19 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The command line or a file has to be changed before anything can be done.
+/// An error in the command line or a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
 impl UsageError {
-    /// The same error with all its causes, under this code.
+    /// The error with all its causes, as a usage error.
     pub fn because(error: &anyhow::Error) -> Self {
         Self(format!("{error:#}"))
     }
 }
 
-/// The time that the caller gave has passed.
+/// The caller's `--timeout` has passed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TimedOut(pub String);

@@ -21,7 +21,7 @@ pub fn run(reach: &ConnectionArgs, verb: args::Export, output: Output) -> Result
     let file = file.filter(|file| file != Path::new("-"));
     if file.is_none() && io::stdout().is_terminal() {
         let detail =
-            "an export is not for reading at a terminal; say a file, as in 'notbefore export backup.jsonl'";
+            "cannot write an export to a terminal; name a file, for example 'notbefore export backup.jsonl'";
         return Err(UsageError(detail.to_owned()).into());
     }
     if skip_damaged {
@@ -41,12 +41,12 @@ pub fn run(reach: &ConnectionArgs, verb: args::Export, output: Output) -> Result
             "records": records,
         })),
         Output::Table => {
-            output::line(&format!("{file}: {records} records at revision {revision}, whole and checked"))
+            output::line(&format!("{file}: {records} records at revision {revision}, complete and verified"))
         }
     }
 }
 
-/// Writes what is left of a damaged store.
+/// Exports a damaged store without its damaged records.
 fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) -> Result<()> {
     let Some(file) = file else {
         let saved = store.save(tokens, &mut io::stdout().lock())?;
@@ -65,28 +65,25 @@ fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) ->
         Output::Table => {
             check::print_findings(&saved.left_out);
             output::line(&format!(
-                "{file}: {records} records at revision {revision}; {} problems, each with what was left out",
+                "{file}: {records} records at revision {revision}; {} problems, skipped records listed above",
                 saved.left_out.len()
             ))
         }
     }
 }
 
-/// Writes the export under another name, readable only by its owner, and renames it when it is whole and
-/// durable: an older export of the same name is replaced by a whole one or not at all.
+/// Atomic replace: writes to a temporary file with mode 0600, syncs it, and renames it. An older export of the same
+/// name is replaced only by a complete one.
 fn to_file<T>(file: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let cannot = |what: &str, path: &Path| format!("cannot {what} {}", path.display());
-    let name = file.file_name().with_context(|| format!("{} is no file name", file.display()))?;
+    let name = file.file_name().with_context(|| format!("invalid file name {}", file.display()))?;
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
-        bail!(
-            "{} is there and no file, and would be replaced; name a file, or - for standard output",
-            file.display()
-        );
+        bail!("{} exists and is not a regular file; name a file, or - for standard output", file.display());
     }
     let mut new = name.to_owned();
     new.push(".new");
     let new = Temporary(file.with_file_name(new));
-    // Whatever an interrupted export left is in nobody's way.
+    // Remove the leftover of an interrupted export.
     let _ = fs::remove_file(&new.0);
     let mut out = OpenOptions::new()
         .write(true)
@@ -99,7 +96,7 @@ fn to_file<T>(file: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> R
     out.sync_all().with_context(|| cannot("write", &new.0))?;
     let ours = out.metadata().with_context(|| cannot("write", &new.0))?;
     if !fs::symlink_metadata(&new.0).is_ok_and(|found| found.ino() == ours.ino()) {
-        bail!("another export is being written to {}; do one after the other", file.display());
+        bail!("another export is being written to {}; run one at a time", file.display());
     }
     fs::rename(&new.0, file).with_context(|| cannot("write", file))?;
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -107,12 +104,12 @@ fn to_file<T>(file: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> R
     Ok(exported)
 }
 
-/// Not an error of its own type: a reader of ours that goes away must not make a cut-off export a success.
+/// Converts to a message, so that a broken pipe does not count as success: the export is incomplete.
 fn unwritten(error: io::Error) -> anyhow::Error {
     anyhow!("cannot write the export: {error}")
 }
 
-/// A file that is gone when it has not been renamed.
+/// A temporary file, removed on drop if it was not renamed.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -121,12 +118,12 @@ impl Drop for Temporary {
     }
 }
 
-/// Copies the lines as they come, and checks that they are all there.
+/// Streams the lines and checks that they are complete.
 fn copy(client: &Client, path: &str, out: &mut dyn Write) -> Result<(ExportHeader, u64)> {
     let mut progress = Progress::counting("records");
     let mut lines = Lines::new(BufReader::with_capacity(256 * 1024, client.open(path)?));
     let mut out = io::BufWriter::with_capacity(256 * 1024, out);
-    let broken = "the export is not whole; try again (the service's log says why it ended; if a record is damaged, stop the service and use --skip-damaged)";
+    let broken = "the export is incomplete; try again (see the service's log for the reason; if a record is damaged, stop the service and use --skip-damaged)";
     let header = lines.header().context(broken)?;
     out.write_all(lines.raw()).map_err(unwritten)?;
     while lines.next_record().context(broken)?.is_some() {

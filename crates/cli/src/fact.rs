@@ -1,4 +1,4 @@
-//! Facts in words, for people: in `event watch`, in an event's trail, in the audit trail.
+//! Facts as text, for `event watch`, an event's trail and the audit trail.
 
 use std::net::IpAddr;
 
@@ -7,13 +7,13 @@ use uuid::Uuid;
 
 use crate::token;
 
-/// A fact as a line: when, what, about which event or VM, who.
+/// A fact as a line: time, type, subject, actor.
 pub fn line(fact: &Fact) -> String {
     let by = Actor { address: None, ..fact.by.clone() };
     format!("{:.3}  {:<18} {}  (by {by})", fact.at, fact.what.kind(), subject(fact))
 }
 
-/// What a fact is about, in few words.
+/// The subject of a fact: an event, VM, scope, operation or token.
 fn subject(fact: &Fact) -> String {
     let names = fact.vms.join(",");
     let event = || format!("{names} {}", id(fact.event));
@@ -32,7 +32,7 @@ fn id(id: Option<Uuid>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }
 
-/// The cause of the event that a fact is about, and what there is to add to the fact's type.
+/// The cause of the fact's event, and details beyond the fact's type.
 fn cause_and_detail(what: &What) -> (Option<&Cause>, String) {
     match what {
         What::EventScheduled { cause, not_before: Some(at) } => (Some(cause), format!("not before {at}")),
@@ -40,18 +40,18 @@ fn cause_and_detail(what: &What) -> (Option<&Cause>, String) {
         What::EventRead { api_version } => (None, format!("at api-version {api_version}")),
         What::EventApproved { cause } | What::EventCompleted { cause } => (Some(cause), String::new()),
         What::EventReleased { cause } => {
-            (Some(cause), "all parts of its operation are approved or gone".to_owned())
+            (Some(cause), "all events of its operation are approved or ended".to_owned())
         }
         What::EventReady { cause, why } | What::EventStarted { cause, why } => (Some(cause), why.clone()),
         What::EventCancelled { cause, why } => (Some(cause), why.clone().unwrap_or_default()),
         What::DriverTookOver { cause, owner, fence } => {
-            (Some(cause), format!("process {owner} runs its commands now, fencing number {fence}"))
+            (Some(cause), format!("process {owner} runs its commands, fencing number {fence}"))
         }
         What::DriverAttemptFailed { cause, vm, attempt, why } => {
             (Some(cause), format!("{vm}, attempt {attempt}: {why}"))
         }
         What::DriverFailed { cause, vm, attempts, why } => {
-            (Some(cause), format!("{vm}, after attempt {attempts}, the last: {why}"))
+            (Some(cause), format!("{vm}, after the last attempt ({attempts}): {why}"))
         }
         What::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
         What::OperationStarted { why } => (None, why.clone()),
@@ -76,12 +76,12 @@ fn cause_and_detail(what: &What) -> (Option<&Cause>, String) {
     }
 }
 
-/// What there is to add to a fact's type.
+/// Details beyond the fact's type.
 pub fn detail(fact: &Fact) -> String {
     cause_and_detail(&fact.what).1
 }
 
-/// What happened in a word: the fact's type, or why a request was refused.
+/// The fact's type, or the code of a refusal.
 pub fn code(fact: &Fact) -> String {
     if let What::RequestRefused { code, .. } = &fact.what {
         return code.clone();
@@ -89,7 +89,7 @@ pub fn code(fact: &Fact) -> String {
     fact.what.kind()
 }
 
-/// A fact in the audit trail: what it is about, what is particular to it, and where.
+/// A fact in the audit trail: subject, details and scope.
 pub fn in_audit(fact: &Fact, from: Option<IpAddr>) -> String {
     let (cause, words) = cause_and_detail(&fact.what);
     let and_words = if words.is_empty() { String::new() } else { format!(": {words}") };
@@ -97,7 +97,7 @@ pub fn in_audit(fact: &Fact, from: Option<IpAddr>) -> String {
     let text = match (&fact.what, cause) {
         (_, Some(cause)) => format!("{cause} of {names} ({}){and_words}", id(fact.event)),
         (What::OperationRequested { cause, targets }, None) => {
-            format!("{cause} in {targets} parts ({})", id(fact.operation))
+            format!("{cause}, {targets} events ({})", id(fact.operation))
         }
         (What::FurtherRefusals { .. }, None) => {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());

@@ -15,7 +15,6 @@ use crate::fleet_file::{self, FileScope};
 use crate::fleet_plan::{self, FleetPlan};
 use crate::output::{self, Rows, Table};
 
-/// What a plan that is not carried out comes to.
 const NOTHING: &str = "nothing was applied";
 const QUESTION: Question = Question::needed("Apply this?", NOTHING);
 
@@ -31,7 +30,7 @@ pub fn run(reach: &ConnectionArgs, verb: args::Fleet, output: Output) -> Result<
         }
         args::Fleet::Show => {
             let scopes: Vec<Scope> = Client::find(reach)?.list("/v1/scopes", &[])?;
-            let none = "there are no scopes; describe some in a file and run 'notbefore fleet apply FILE'";
+            let none = "no scopes; describe them in a file and run 'notbefore fleet apply FILE'";
             output.answer(&scopes, |scopes| table(scopes).print(none))
         }
     }
@@ -42,7 +41,7 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
     let name = output::file_name(file);
     if *check && *prune {
         let detail = format!(
-            "--check looks at the file alone and cannot tell what --prune would remove; 'notbefore fleet diff {name} --prune' shows it"
+            "--check reads only the file and cannot show what --prune removes; use 'notbefore fleet diff {name} --prune'"
         );
         return Err(UsageError(detail).into());
     }
@@ -50,9 +49,9 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
     let needs_flag = scopes.is_empty() && !allow_empty;
     if *check {
         let vms: usize = scopes.iter().map(|scope| scope.spec.vms.len()).sum();
-        let empty = if needs_flag { "; applying it needs --allow-empty" } else { "" };
+        let empty = if needs_flag { "; applying it requires --allow-empty" } else { "" };
         let scopes = scopes.len();
-        return output::line(&format!("{name}: {scopes} scopes and {vms} VMs, no mistakes{empty}"));
+        return output::line(&format!("{name}: {scopes} scopes and {vms} VMs, no errors{empty}"));
     }
     let options = ApplyOptions { prune: *prune, report_progress: *progress, output };
     if confirmation.dry_run {
@@ -62,12 +61,12 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
     }
     if needs_flag {
         let detail = format!(
-            "{NOTHING}: {name} describes no scopes, so that --prune would remove all that earlier files made; say --allow-empty if that is meant, and see 'notbefore fleet diff {name} --prune' before"
+            "{NOTHING}: {name} has no scopes, so --prune would remove everything that earlier files created; check with 'notbefore fleet diff {name} --prune', then use --allow-empty"
         );
         return Err(UsageError(detail).into());
     }
     let client = Client::find(reach)?;
-    // Only pruning removes anything, and so only pruning is planned first.
+    // Only pruning removes anything, so only pruning needs a plan.
     let plan = prune.then(|| fleet_plan::make(&client, &scopes, options)).transpose()?;
     if let Some(plan) = plan.as_ref().filter(|plan| plan.removes() && !confirmation.yes) {
         confirm::show(output, &plan.lines(&scopes))?;
@@ -77,12 +76,12 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
     output.answer(&outcomes, |_| Ok(()))
 }
 
-/// The scopes of a file. A file with mistakes is not understood.
+/// Reads the scopes of a file. Errors in it are usage errors.
 fn described(file: &Path) -> Result<Vec<FileScope>> {
     Ok(fleet_file::parse(file, &read(file)?).map_err(|error| UsageError::because(&error))?)
 }
 
-/// Ends a plan that has scopes which would be refused.
+/// Fails if the plan has scopes that would be refused.
 fn refused(plan: &FleetPlan, scopes: &[FileScope]) -> Result<()> {
     match plan.refused.len() {
         0 => Ok(()),
@@ -97,12 +96,12 @@ fn table(scopes: &[Scope]) -> Table {
         ("VMS", &|scope| scope.vms.to_string()),
         ("EVENTS", &|scope| scope.events.to_string()),
         ("INCARNATION", &|scope| scope.incarnation.to_string()),
-        ("FROM", &|scope| if scope.from_fleet { "file" } else { "call" }.to_owned()),
+        ("FROM", &|scope| if scope.from_fleet { "file" } else { "API" }.to_owned()),
     ])
 }
 
 fn read(file: &Path) -> Result<String> {
-    // One byte more than a file may have shows that it is too long, however long it is.
+    // Reading one byte past the limit detects a file that is too long.
     let most = fleet_file::FILE_BYTES_MAX as u64 + 1;
     let mut text = String::new();
     let read = match file == Path::new("-") {

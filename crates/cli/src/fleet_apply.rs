@@ -1,15 +1,12 @@
-//! `notbefore fleet apply`: makes scope after scope as a file describes it, several at a time.
+//! `notbefore fleet apply`: applies the scopes of a file in parallel, one request per scope.
 //!
-//! A scope is one request, and each is whole by itself, so an apply that was cut short is finished by applying
-//! the file again: what is as described is only looked at. One scope that is refused does not keep the others
-//! from being made. What is not an answer, though, a service that has gone or whose disk is full, ends the
-//! apply, since all others would meet the same.
-//!
-//! A VM may move from one scope to another in the same file. Then its address is free only when the scope it
-//! leaves has been seen to, so a scope that finds an address taken is asked again at the end.
-//!
-//! An apply that prunes carries out a plan ([`crate::fleet_plan`]): each write carries the revision that its scope had
-//! when it was planned.
+//! - Apply is idempotent: after an interruption, applying the file again finishes it.
+//! - A refused scope does not stop the others. An error that affects all scopes does, such as an unreachable service or
+//!   a full disk.
+//! - A VM may move between scopes of the file. Its address is free only after its old scope is applied, so scopes
+//!   refused with `address_taken` are retried at the end.
+//! - With `--prune` it carries out a plan ([`crate::fleet_plan`]). Each write carries the planned revision of its
+//!   scope.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -29,44 +26,40 @@ use crate::http::REQUESTS_AT_ONCE;
 use crate::output;
 use crate::progress::Progress;
 
-/// Up to so many scopes each one is reported by itself; of more, only what was refused and a sum.
+/// Up to this many scopes get a line each; for more, only refusals and a summary are printed.
 pub const REPORTED_MAX: usize = 200;
 
-/// How often a line says how far it has come where there is no terminal to show it at.
+/// Interval of progress lines without a terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How to apply.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplyOptions {
-    /// Whether VMs that an earlier file made and this one does not name are removed.
+    /// Whether to remove VMs that an earlier file created and this one does not name.
     pub prune: bool,
-    /// Whether to say now and then how far it has come.
     pub report_progress: bool,
-    /// How the outcome is shown.
     pub output: Output,
 }
 
 impl ApplyOptions {
-    /// How often to say how far it has come where there is no terminal.
     pub fn progress_interval(&self) -> Option<Duration> {
         self.report_progress.then_some(PROGRESS_INTERVAL)
     }
 }
 
-/// What has come of the scopes, by their place in the file.
+/// Results so far, by the scope's index in the file.
 #[derive(Default)]
 struct ApplyState {
     outcomes: BTreeMap<usize, ScopeOutcome>,
     refused: BTreeMap<usize, Error>,
-    /// The next to be reported, so that the report is in the file's order whoever is done first.
+    /// Index of the next scope to report: reports are in the file's order, results are not.
     next: usize,
-    /// Whether those that found an address taken have been asked again.
+    /// Whether scopes refused with `address_taken` have been retried.
     has_retried: bool,
 }
 
-/// Makes all scopes as described, and removes what the plan says is removed. Answers what was done to each, in the
-/// file's order. Without a plan nothing is removed, and each scope is compared by the service as it comes; with one,
-/// a scope that needs no change is left alone, and one that has changed since is refused.
+/// Applies all scopes and the plan's removals; returns the outcomes in the file's order. Without a plan nothing is
+/// removed and every scope is sent. With a plan, unchanged scopes are skipped, and a scope that changed since the plan
+/// is refused.
 pub fn apply(
     client: &Client,
     scopes: &[FileScope],
@@ -98,10 +91,10 @@ pub fn apply(
     )
     .map_err(|error| {
         let (done, all) = (state.outcomes.len(), scopes.len());
-        error.context(format!("{done} of {all} scopes are as described; apply the file again for the others"))
+        error.context(format!("{done} of {all} scopes are applied; apply the file again for the rest"))
     })?;
     state.retry_taken_addresses(&put);
-    // What is removed elsewhere may be what holds an address.
+    // A pruned scope may free an address that a refused scope needs.
     let mut pruned = ApplyState::default();
     if state.refused.values().all(is_address_taken) {
         pruned = prune(client, &unnamed)?;
@@ -130,13 +123,13 @@ pub fn apply(
     let why = match (errors.len(), errors.iter().all(|error| has_code(error, REVISION_DIFFERS))) {
         (0, _) => return Ok(outcomes),
         (some, true) => format!("{some} of {all} scopes have changed since the plan was made; run it again"),
-        (some, false) => format!("{some} of {all} scopes were refused; mend the file and apply it again"),
+        (some, false) => format!("{some} of {all} scopes were refused; fix the file and apply it again"),
     };
     options.output.answer(&outcomes, |_| Ok(()))?;
     bail!(why)
 }
 
-/// Removes the VMs that a file has made, and each scope that has no others.
+/// Removes the VMs that files created, and each scope without other VMs.
 fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<ApplyState> {
     let mut pruned = ApplyState::default();
     let remove = |plan: &ScopePlan| {
@@ -147,10 +140,10 @@ fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<ApplyState> {
     Ok(pruned)
 }
 
-/// The code of a scope that has changed since its plan was made.
+/// Error code of a scope that changed since its plan was made.
 const REVISION_DIFFERS: &str = "revision_differs";
 
-/// The same error; that a scope has changed since is said in the words of a plan.
+/// Rewords a revision conflict for a user who has seen a plan.
 pub fn explain_conflict(error: Error) -> Error {
     match error.downcast::<Refused>() {
         Ok(refused) if refused.code == REVISION_DIFFERS => {
@@ -162,7 +155,7 @@ pub fn explain_conflict(error: Error) -> Error {
 }
 
 impl ApplyState {
-    /// Keeps what came of a scope. An error that concerns more than this one ends the whole.
+    /// Records the result of a scope. An error that is not about this scope is returned and ends the apply.
     fn keep(&mut self, index: usize, outcome: Result<ScopeOutcome>) -> Result<()> {
         match outcome {
             Ok(outcome) => drop(self.outcomes.insert(index, outcome)),
@@ -172,19 +165,19 @@ impl ApplyState {
         Ok(())
     }
 
-    /// Tells what has come of the scopes that the file does not name.
+    /// Reports the pruned scopes.
     fn report_pruned(&self, unnamed: &[ScopePlan]) -> Result<()> {
         if self.outcomes.len() > REPORTED_MAX {
             let vms: usize = self.outcomes.values().map(|outcome| outcome.removed).sum();
             let scopes = self.outcomes.len();
-            return output::line(&format!("{scopes} scopes that the file does not name: {vms} VMs removed"));
+            return output::line(&format!("{scopes} scopes not in the file: {vms} VMs removed"));
         }
         for (index, outcome) in &self.outcomes {
             let plan = &unnamed[*index];
             let what = match (plan.removed, outcome.removed, plan.vms) {
                 (true, _, _) => "removed".to_owned(),
                 (false, removed, left) => {
-                    format!("{removed} removed, {left} that no file has made are left")
+                    format!("{removed} removed, {left} kept (not created by a file)")
                 }
             };
             output::line(&format!("{}: {what}{}", outcome.scope, ended(plan)))?;
@@ -192,12 +185,12 @@ impl ApplyState {
         Ok(())
     }
 
-    /// Whether nothing needs to be sent for a scope.
+    /// Whether a scope needs no request.
     fn is_settled(&self, index: usize) -> bool {
         self.outcomes.contains_key(&index) || self.refused.contains_key(&index)
     }
 
-    /// Asks again for those that found an address taken, until that frees no more addresses.
+    /// Retries scopes refused with `address_taken` until a round frees no address.
     fn retry_taken_addresses(&mut self, put: &dyn Fn(usize) -> Result<ScopeOutcome>) {
         let mut freed = true;
         while freed {
@@ -215,7 +208,7 @@ impl ApplyState {
         }
     }
 
-    /// Reports what has come of the scopes up to the first that is still under way.
+    /// Reports results in order, up to the first scope still in progress.
     fn report(&mut self, scopes: &[FileScope], plans: &BTreeMap<usize, ScopePlan>) -> Result<()> {
         while self.next < scopes.len() {
             match self.outcomes.get(&self.next) {
@@ -224,7 +217,7 @@ impl ApplyState {
                     output::line(&format!("{}{ended}", line(outcome)))?;
                 }
                 None => match self.refused.get(&self.next) {
-                    // What is refused is told at the end.
+                    // Refusals are printed at the end.
                     Some(error) if self.has_retried || !is_address_taken(error) => {}
                     Some(_) | None => return Ok(()),
                 },
@@ -240,7 +233,7 @@ impl ApplyState {
     }
 }
 
-/// How many live events end with a plan, for a line's end.
+/// Suffix with the number of live events that the plan ended.
 fn ended(plan: &ScopePlan) -> String {
     match plan.ended.len() {
         0 => String::new(),
@@ -257,13 +250,13 @@ fn is_address_taken(error: &Error) -> bool {
     has_code(error, "address_taken")
 }
 
-/// Whether an error is about this scope; any other would be met by all the others too.
+/// Whether an error is about one scope only; other errors would affect every scope.
 pub fn is_scope_error(error: &Error) -> bool {
     let refused = error.downcast_ref::<Refused>();
     refused.is_some_and(|one| one.status.is_client_error() && one.status != StatusCode::UNAUTHORIZED)
 }
 
-/// Does the work for each item, several at a time, and shows what came of it to `see`, until that fails.
+/// Runs `work` for each item on [`REQUESTS_AT_ONCE`] threads and passes results to `see`; stops when `see` fails.
 pub fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
@@ -301,7 +294,7 @@ fn line(outcome: &ScopeOutcome) -> String {
     }
 }
 
-/// Many outcomes in one line.
+/// All outcomes in one line.
 fn summary<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
     let (mut scopes, mut created, mut unchanged, mut changed_scopes) = (0, 0, 0, 0);
     let (mut added, mut changed, mut removed) = (0, 0, 0);

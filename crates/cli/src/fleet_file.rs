@@ -1,7 +1,7 @@
-//! The fleet file: scopes and VMs in YAML.
+//! Parser of the fleet file: scopes and VMs in YAML.
 //!
-//! A mistake is answered with its line and its cure before anything is sent: an unknown key, a name twice in
-//! a scope, an address twice in a network, a scope twice.
+//! Errors name the line and the fix before any request is sent: unknown keys, duplicate VM names in a scope, duplicate
+//! addresses in a network, duplicate scopes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,13 +19,13 @@ use serde_saphyr::Spanned;
 use crate::output::file_name;
 use crate::time::parse_duration;
 
-/// The largest file: a million VMs, described in some detail.
+/// Size limit of a file; enough for a million VMs.
 pub const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How much of the parser's message is shown: the lines around a mistake fit.
+/// Limit of the parser's message, which quotes the lines around an error.
 const SHOWN_CHARACTERS_MAX: usize = 1_000;
 
-/// How many nodes any file may have.
+/// Node budget of a small file; larger files get one node per byte.
 const NODES_ALWAYS: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
@@ -73,29 +73,28 @@ fn default_name() -> String {
     "default".to_owned()
 }
 
-/// A scope of a file, ready to be sent.
+/// A parsed scope of a fleet file.
 #[derive(Debug)]
 pub struct FileScope {
-    /// Its parts, as the API's path has them: subscription, group, scope.
+    /// Subscription, group, scope.
     pub path: [String; 3],
-    /// What it should be.
     pub spec: ScopeSpec,
 }
 
 impl FileScope {
-    /// The whole path.
+    /// The path with slashes, as in the API.
     pub fn display(&self) -> String {
         self.path.join("/")
     }
 }
 
-/// Reads a fleet file from text; `name` is what messages call it.
+/// Parses a fleet file; `name` is used in messages.
 pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
     if text.len() > FILE_BYTES_MAX {
-        bail!("{} is longer than {FILE_BYTES_MAX} bytes, which is the limit; split it", file_name(name));
+        bail!("{} exceeds the limit of {FILE_BYTES_MAX} bytes; split it", file_name(name));
     }
-    // The parser's own limits are those of a configuration file. These grow with the file, so that what is
-    // written once and meant often (anchors) cannot become more than what could have been written out.
+    // The parser's default limits are too small for a fleet. These grow with the file's size, so that anchors cannot
+    // expand to more than a file of this size could contain.
     let nodes = text.len().max(NODES_ALWAYS);
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -113,7 +112,7 @@ pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
     file.scopes.into_iter().map(|scope| to_spec(scope, &place)).collect()
 }
 
-/// What the parser says, with the cure where it is ours to know. The parser shows keys and texts whole.
+/// The parser's message, shortened since it quotes keys and values in full. A budget error also names the fix.
 fn explain(error: serde_saphyr::Error) -> anyhow::Error {
     use serde_saphyr::Error;
     let shown = shorten(&error.to_string(), SHOWN_CHARACTERS_MAX);
@@ -123,13 +122,13 @@ fn explain(error: serde_saphyr::Error) -> anyhow::Error {
     }
     match matches!(cause, Error::Budget { .. }) {
         true => anyhow!(
-            "its anchors and aliases (&, *) come to more than a file of this size could say without them; write out what they stand for: {shown}"
+            "its anchors and aliases (&, *) expand to more than a file of this size may contain; write them out: {shown}"
         ),
         false => anyhow!("{shown}"),
     }
 }
 
-/// Finds what is said twice and may be said once.
+/// Refuses duplicates, invalid names and addresses, and standalone scopes with several VMs.
 fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
     let mut scopes = HashMap::new();
     let mut addresses: HashMap<String, (String, u64)> = HashMap::new();
@@ -138,15 +137,12 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
             format!("{}/{}/{}", scope.subscription, scope.group, scope.name.value).to_ascii_lowercase();
         let at = line(&scope.name);
         if let Some(first) = scopes.insert(path.clone(), at) {
-            bail!(
-                "{}: scope {path} is described a second time, first in line {first}; put its VMs into one",
-                place(at)
-            );
+            bail!("{}: scope {path} is defined twice, first in line {first}; merge them", place(at));
         }
         if let (true, [_, second, ..]) = (scope.kind.value == ScopeKind::Standalone, scope.vms.as_slice()) {
             let at = line(&second.name);
             bail!(
-                "{}: scope {path} is standalone and holds one VM; give this one a scope of its own",
+                "{}: scope {path} is standalone and can have only one VM; move this VM to its own scope",
                 place(at)
             );
         }
@@ -156,7 +152,7 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
             if let Some(first) = names.insert(vm.name.value.to_ascii_lowercase(), at) {
                 let name = &vm.name.value;
                 bail!(
-                    "{}: VM {name} is in scope {path} twice, first in line {first} (case does not count); rename one",
+                    "{}: VM {name} is in scope {path} twice, first in line {first} (names are case-insensitive); rename one",
                     place(at)
                 );
             }
@@ -168,7 +164,7 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
                 let ip = address.value.rsplit('/').next().unwrap_or_default();
                 if ip.parse::<std::net::IpAddr>().is_err() {
                     let address = &address.value;
-                    bail!("{}: {address:?} is no address; write 10.0.0.4, or network/10.0.0.4", place(at));
+                    bail!("{}: invalid address {address:?}; write 10.0.0.4 or network/10.0.0.4", place(at));
                 }
                 let known = addresses.insert(normal(&address.value), (vm.name.value.clone(), at));
                 if let Some((owner, first)) = known {
@@ -184,7 +180,7 @@ fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
     Ok(())
 }
 
-/// An address with its network, so that `10.0.0.1` and `default/10.0.0.1` are the same.
+/// The canonical address with its network: `10.0.0.1` and `default/10.0.0.1` are equal.
 fn normal(address: &str) -> String {
     let (network, ip) = address.rsplit_once('/').unwrap_or(("default", address));
     let ip =
@@ -196,13 +192,13 @@ fn line<T>(spanned: &Spanned<T>) -> u64 {
     spanned.referenced.line()
 }
 
-/// A span as everywhere else, or in ISO 8601 as Azure's templates write it: `5m`, `PT5M`.
+/// Parses a span, either `5m` or in ISO 8601 as in Azure templates: `PT5M`.
 fn parse_notification(text: &str) -> Result<Duration> {
     if !text.starts_with('P') {
         return parse_duration(text).map_err(Error::msg);
     }
     let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
-    span.with_context(|| format!("{text:?} is no span; write 5m, or PT5M"))
+    span.with_context(|| format!("invalid span {text:?}; write 5m or PT5M"))
 }
 
 fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
@@ -217,7 +213,7 @@ fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
                 parse_notification(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
             if !(TERMINATE_NOTICE_MIN..=TERMINATE_NOTICE_MAX).contains(&span) {
                 bail!(
-                    "{}: a terminate_notification may be 5m to 15m (PT5M to PT15M), not {}",
+                    "{}: terminate_notification must be 5m to 15m (PT5M to PT15M), not {}",
                     place(line(said)),
                     said.value
                 );
@@ -280,10 +276,10 @@ mod tests {
             assert_eq!(said(text).unwrap(), Some(seconds), "{text}");
         }
         for (text, complaint) in [
-            ("PT5", "f:2: \"PT5\" is no span; write 5m, or PT5M"),
-            ("P5M", "is no span"),
-            ("PT-5M", "is no span"),
-            ("PT1H", "f:2: a terminate_notification may be 5m to 15m (PT5M to PT15M), not PT1H"),
+            ("PT5", "f:2: invalid span \"PT5\"; write 5m or PT5M"),
+            ("P5M", "invalid span"),
+            ("PT-5M", "invalid span"),
+            ("PT1H", "f:2: terminate_notification must be 5m to 15m (PT5M to PT15M), not PT1H"),
         ] {
             let error = said(text).unwrap_err().to_string();
             assert!(error.contains(complaint), "{error}");
@@ -307,10 +303,7 @@ mod tests {
         );
         let scope =
             refusal("scopes:\n  - { name: a, kind: standalone }\n  - { name: A, kind: standalone }\n");
-        assert!(
-            scope.starts_with("fleet.yaml:3: scope default/default/a is described a second time"),
-            "{scope}"
-        );
+        assert!(scope.starts_with("fleet.yaml:3: scope default/default/a is defined twice"), "{scope}");
     }
 
     #[test]
@@ -320,7 +313,7 @@ mod tests {
         let kind = refusal("scopes:\n  - name: a\n    kind: alone\n");
         assert!(kind.starts_with("fleet.yaml:3: kind \"alone\" is not one of standalone"), "{kind}");
         let span = refusal("scopes:\n  - { name: a, kind: scale-set, terminate_notification: soon }\n");
-        assert!(span.starts_with("fleet.yaml:2: \"soon\" is no span"), "{span}");
+        assert!(span.starts_with("fleet.yaml:2: ") && span.contains("\"soon\""), "{span}");
         assert!(refusal("nonsense: [").contains("fleet.yaml"));
     }
 }

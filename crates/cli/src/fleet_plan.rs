@@ -1,7 +1,7 @@
-//! What a fleet file would change, scope by scope, as the service works it out: `notbefore fleet diff`, and the plan
-//! that `fleet apply --prune` carries out.
+//! Plan of a fleet file, computed by the service per scope: shown by `notbefore fleet diff`, carried out by
+//! `fleet apply --prune`.
 //!
-//! Each scope's plan has the scope's revision; a scope that changes before its plan is carried out is refused.
+//! Each scope's plan has the scope's revision. A scope that changes before its plan is carried out is refused.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,28 +15,25 @@ use crate::fleet_apply::{ApplyOptions, REPORTED_MAX, has_code, in_parallel, is_s
 use crate::fleet_file::FileScope;
 use crate::progress::Progress;
 
-/// How many VMs of a kind of change are named for each scope.
+/// Limit of VMs listed per scope and kind of change.
 const VMS_NAMED_MAX: usize = 20;
 
-/// What a fleet file would change.
 #[derive(Default)]
 pub struct FleetPlan {
-    /// The scopes of the file, by their place in it.
+    /// Scopes of the file, by index.
     pub named: BTreeMap<usize, ScopePlan>,
-    /// The scopes that an earlier file made and this one does not name, if they are pruned.
+    /// With `--prune`: scopes that an earlier file created and this one does not name.
     pub unnamed: Vec<ScopePlan>,
-    /// The scopes of the file that the service would refuse.
+    /// Scopes of the file that the service would refuse, by index.
     pub refused: BTreeMap<usize, Error>,
 }
 
-/// A plan for programs.
+/// JSON output of a plan.
 #[derive(Serialize)]
 pub struct Shown<'a> {
-    /// Whether anything would change.
     differs: bool,
-    /// The scopes that change.
+    /// Only scopes that change.
     scopes: Vec<&'a ScopePlan>,
-    /// How many are as described.
     unchanged: usize,
     refused: Vec<RefusedScope>,
 }
@@ -47,13 +44,13 @@ struct RefusedScope {
     reason: String,
 }
 
-/// A scope's place in the API.
+/// The API path of a scope.
 pub fn at(path: &str, rest: &str) -> String {
     let path: Vec<String> = path.split('/').map(encode).collect();
     format!("/v1/scopes/{}{rest}", path.join("/"))
 }
 
-/// Asks the service what applying the scopes would come to.
+/// Requests the plan of every scope from the service.
 pub fn make(client: &Client, scopes: &[FileScope], options: ApplyOptions) -> Result<FleetPlan> {
     let mut plan = FleetPlan::default();
     let mut progress = Progress::for_fleet(scopes.len() as u64, options.progress_interval());
@@ -78,7 +75,7 @@ pub fn make(client: &Client, scopes: &[FileScope], options: ApplyOptions) -> Res
     Ok(plan)
 }
 
-/// The plans of the scopes that an earlier file made and this one does not name.
+/// Plans of the scopes that an earlier file created and this one does not name.
 fn unnamed(client: &Client, scopes: &[FileScope]) -> Result<Vec<ScopePlan>> {
     let named: HashSet<String> = scopes.iter().map(|scope| scope.display().to_ascii_lowercase()).collect();
     let mut there: Vec<Scope> = client.list("/v1/scopes", &[])?;
@@ -110,7 +107,7 @@ impl FleetPlan {
         self.all().any(ScopePlan::removes)
     }
 
-    /// An address moves to another scope only if this very plan gives it up there.
+    /// Refuses scopes that need an address which this plan does not free in another scope.
     fn refuse_taken_addresses(&mut self) {
         let mut given_up = HashSet::new();
         for plan in self.all().filter(|plan| !plan.is_empty()) {
@@ -133,7 +130,6 @@ impl FleetPlan {
         self.refused.extend(refused);
     }
 
-    /// For programs: all of it.
     pub fn shown<'a>(&'a self, scopes: &[FileScope]) -> Shown<'a> {
         let changed: Vec<&ScopePlan> = self.all().filter(|plan| !plan.is_empty()).collect();
         Shown {
@@ -151,7 +147,7 @@ impl FleetPlan {
         })
     }
 
-    /// For people: what removes something first, and as much as can be read.
+    /// The plan as text, scopes with removals first, limited to [`REPORTED_MAX`] scopes.
     pub fn lines(&self, scopes: &[FileScope]) -> Vec<String> {
         let mut changed: Vec<&ScopePlan> = self.all().filter(|plan| !plan.is_empty()).collect();
         changed.sort_by_key(|plan| !plan.removes());
@@ -161,9 +157,9 @@ impl FleetPlan {
             let more = changed.len() - REPORTED_MAX;
             lines.push(format!("and {more} more scopes; --dry-run --output json shows all"));
         }
-        // The VM that stands in for a fleet goes once, whichever scope comes first.
-        let mut told = HashSet::new();
-        let ended = changed.iter().flat_map(|plan| &plan.ended).filter(|event| told.insert(event.event));
+        // Several scopes' plans may remove the first-run VM; list its events once.
+        let mut listed = HashSet::new();
+        let ended = changed.iter().flat_map(|plan| &plan.ended).filter(|event| listed.insert(event.event));
         let ended: Vec<&EndedEvent> = ended.collect();
         lines.extend(ended.iter().take(REPORTED_MAX).map(|event| event_line(event)));
         if ended.len() > REPORTED_MAX {
@@ -172,13 +168,13 @@ impl FleetPlan {
         let refusal = |RefusedScope { scope, reason }| format!("! {scope}: refused: {reason}");
         lines.extend(self.refusals(scopes).map(refusal));
         lines.push(match (changed.is_empty(), self.refused.is_empty()) {
-            (true, true) => format!("no differences: {} scopes are as described", self.all().count()),
+            (true, true) => format!("no differences: {} scopes match", self.all().count()),
             (_, _) => self.sum(ended.len()),
         });
         lines
     }
 
-    /// The plan in a line.
+    /// One-line summary.
     fn sum(&self, events: usize) -> String {
         let scopes = |is: fn(&ScopePlan) -> bool| self.all().filter(|plan| is(plan)).count();
         let scopes = parts(&[
@@ -200,7 +196,7 @@ impl FleetPlan {
     }
 }
 
-/// What carrying a plan out will answer.
+/// The outcome that the service returns when the plan is carried out.
 pub fn outcome(plan: &ScopePlan) -> ScopeOutcome {
     ScopeOutcome {
         scope: plan.scope.clone(),
@@ -252,7 +248,8 @@ fn field(change: &FieldChange) -> String {
 }
 
 fn event_line(event: &EndedEvent) -> String {
-    let what = if event.status == EventStatus::Started { "ends, all its VMs go" } else { "is called off" };
+    let what =
+        if event.status == EventStatus::Started { "ends: all its VMs are removed" } else { "is cancelled" };
     let EndedEvent { event: id, scope, event_type, vms, .. } = event;
     let named = vms.iter().take(VMS_NAMED_MAX).cloned().collect::<Vec<_>>().join(",");
     format!("! event {id} ({event_type} of {named} in {scope}) {what}")

@@ -1,7 +1,7 @@
-//! `notbefore get` and `notbefore approve`: what a VM asks of its platform, by hand.
+//! `notbefore get` and `notbefore approve`: guest commands, run inside a VM.
 //!
-//! These speak to any platform, Azure's or ours, through the client crate, and know nothing of the service or its
-//! operators. They run on Windows too.
+//! They use the client crate and work with any platform, Azure or notbefore, on Linux and Windows. They do not depend
+//! on the service or the operator API.
 
 use std::time::Duration;
 
@@ -21,12 +21,11 @@ use crate::time;
 
 mod changes;
 
-/// How much of an id has to be given: as much as the operator's commands want. Less, and nothing above all, may be a
-/// mistake in a script.
+/// Minimum length of an id prefix, as in the operator commands. A shorter or empty one may be a mistake in a script.
 const SHORT_ID_MIN: usize = 4;
-/// How many ids an error names.
+/// Limit of ids in an error.
 const IDS_SHOWN_MAX: usize = 10;
-/// How long an approval is sent again that does not get through: an eviction gives half a minute.
+/// Time limit for retries of an approval; an eviction has 30 seconds' notice.
 const APPROVE_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub fn get(get: args::Get, output: Output) -> Result<()> {
@@ -47,7 +46,7 @@ pub fn get(get: args::Get, output: Output) -> Result<()> {
 pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
     log_warnings();
     in_runtime(async {
-        // A platform refuses an id that it never gave and one that is over alike; only the document tells them apart.
+        // The platform refuses unknown and ended events alike; only the document distinguishes them.
         let Found { client, reading: Reading { document, .. }, .. } =
             discovery(&approve.platform).find().await?;
         let events: Vec<(String, Result<EventId>)> = match approve.all_mine {
@@ -65,37 +64,34 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
             };
             let (outcome, text) = match &approved {
                 Ok(Approval::Accepted) => ("approved", "approved".to_owned()),
-                Ok(Approval::Moot) => {
-                    ("moot", "has started or is gone: there is nothing to approve".to_owned())
-                }
+                Ok(Approval::Moot) => ("moot", "has started or ended: no approval needed".to_owned()),
                 Err(error) => ("failed", error.to_string()),
             };
             match approved {
                 Ok(_) => lines.push(format!("event {name}: {text}")),
-                Err(_) => failed.push(format!("event {} is not approved: {text}", printable(&name))),
+                Err(_) => failed.push(format!("event {} was not approved: {text}", printable(&name))),
             }
             outcomes.push(json!({"event": name, "outcome": outcome, "text": text}));
         }
         if outcomes.is_empty() {
-            lines.push("no event waits that names this VM".to_owned());
+            lines.push("no event of this VM waits for approval".to_owned());
         }
         output.answer(&outcomes, |_| output::lines(&lines))?;
         if failed.is_empty() { Ok(()) } else { Err(anyhow!(failed.join("\n"))) }
     })
 }
 
-/// Runs on this thread: one connection needs no others.
+/// Runs a future on a single-threaded runtime: there is only one connection.
 pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start")?;
+    let runtime = runtime.context("cannot start the runtime")?;
     let outcome = runtime.block_on(work);
-    // A request that hangs in the name service keeps nobody.
+    // Do not wait for a DNS lookup that hangs.
     runtime.shutdown_background();
     outcome
 }
 
-/// The platform, and its document.
-/// The platform, and its document as it changes. What was named is followed also if it does not answer yet.
+/// The client and a watch of the document. An endpoint given by the user is watched even if it does not answer yet.
 async fn follow(platform: &args::Platform) -> Result<(Client, Watch)> {
     match (discovery(platform).find().await, &platform.endpoint) {
         (Ok(Found { client, reading, .. }), _) => Ok((client.clone(), Watch::after(client, reading))),
@@ -116,7 +112,7 @@ fn options(platform: &args::Platform) -> Options {
     Options::from(platform.api_version)
 }
 
-/// Which VM this is to be taken for. Whoever names one wants to see with its eyes, whatever the platform says.
+/// The VM's identity. `--name` overrides the platform.
 async fn identity(client: &Client, platform: &args::Platform) -> Identity {
     match &platform.name {
         Some(name) => Identity::set(name),
@@ -124,7 +120,7 @@ async fn identity(client: &Client, platform: &args::Platform) -> Identity {
     }
 }
 
-/// The events that wait and are this VM's. Nothing is taken for its own by a name that may be another's.
+/// Ids of this VM's events that wait for approval. Fails if the VM's name is not certain: it may be another VM's.
 async fn all_mine(client: &Client, platform: &args::Platform, document: &Document) -> Result<Vec<EventId>> {
     let waiting: Vec<&Event> =
         document.events.iter().filter(|event| event.status != EventStatus::Started).collect();
@@ -135,30 +131,29 @@ async fn all_mine(client: &Client, platform: &args::Platform, document: &Documen
     match me.source() {
         NameSource::Platform => {}
         NameSource::Setting => match Identity::from_metadata_once(client).await {
-            Ok(told) if !me.is(told.name()) => bail!(
-                "nothing is approved: {} is named, and the platform calls this VM {}; leave --name out, or name the events \
-                 by their ids",
+            Ok(found) if !me.is(found.name()) => bail!(
+                "nothing was approved: --name is {}, but the platform calls this VM {}; omit --name, or give event ids",
                 me.name(),
-                told.name()
+                found.name()
             ),
             Ok(_) | Err(_) => {}
         },
         NameSource::HostName => bail!(
-            "nothing is approved: the platform does not say what this VM is called, which need not be its host name {}; name \
-             it with --name, or the events by their ids",
+            "nothing was approved: the platform does not provide this VM's name, which may differ from its host name {}; \
+             use --name, or give event ids",
             me.name()
         ),
     }
     Ok(waiting.into_iter().filter(|event| is_mine(event, &me)).map(|event| event.id.clone()).collect())
 }
 
-/// What the client warns of is for whoever has typed the command, line by line and without a time.
+/// Prints the client's warnings as lines on standard error, without a timestamp.
 fn log_warnings() {
-    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::Complaint);
+    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(Log::Warning);
     lines.without_time().with_level(false).with_target(false).with_ansi(false).init();
 }
 
-/// The event that somebody means, by its id or how that begins, and what to call it.
+/// Resolves an id or a unique prefix; also returns the id, or the text if there is none, for messages.
 fn resolve_event(text: String, document: &Document) -> (String, Result<EventId>) {
     let ids = || document.events.iter().map(|event| &event.id);
     if let Some(id) = ids().find(|id| id.as_str().eq_ignore_ascii_case(&text)) {
@@ -173,22 +168,22 @@ fn resolve_event(text: String, document: &Document) -> (String, Result<EventId>)
         [id] => (id.to_string(), Ok((*id).clone())),
         [] => {
             let listed = id_list(ids());
-            let cut = format!("an id may be cut to {SHORT_ID_MIN} digits or more");
-            (text, Err(anyhow!("the platform announces no such event, but {listed} ({cut})")))
+            let cut = format!("a prefix of {SHORT_ID_MIN} digits or more is accepted");
+            (text, Err(anyhow!("no such event; scheduled events: {listed} ({cut})")))
         }
         several => {
             let listed = id_list(several.iter().copied());
-            (text, Err(anyhow!("several begin with that, {listed}: give more of the id")))
+            (text, Err(anyhow!("ambiguous prefix: {listed}; use a longer one")))
         }
     }
 }
 
-/// Ids in a line, as many as anybody wants to read.
+/// Ids on one line, [`IDS_SHOWN_MAX`] at most.
 fn id_list<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> String {
     let left_out = ids.len().saturating_sub(IDS_SHOWN_MAX);
     let shown = ids.take(IDS_SHOWN_MAX).map(|id| printable(id.as_str())).collect::<Vec<_>>().join(", ");
     match (shown.is_empty(), left_out) {
-        (true, _) => "none at all".to_owned(),
+        (true, _) => "none".to_owned(),
         (false, 0) => shown,
         (false, _) => format!("{shown}, and {left_out} more"),
     }
@@ -214,9 +209,9 @@ fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
             "incarnation": reading.document.incarnation,
             "events": events.iter().map(|event| in_json(event, me)).collect::<Vec<_>>(),
         })),
-        // The platform's clock decides when an event starts, so that is the one to count from.
+        // Events start by the platform's clock, so times are relative to it.
         Output::Table => table(events, me, reading.served_at.unwrap_or_else(time::now))
-            .print("no event is announced or under way"),
+            .print("no scheduled or started events"),
     }
 }
 
@@ -244,7 +239,7 @@ fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
         ("MINE", &|event| yes_no(is_mine(event, me))),
         ("RESOURCES", &|event| event.resources.join(",")),
         ("SOURCE", &|event| or_dash(event.source.as_ref().map(|source| source.as_str()))),
-        ("LASTS", &|event| or_dash(event.duration_seconds.map(time::span).as_deref())),
+        ("DURATION", &|event| or_dash(event.duration_seconds.map(time::span).as_deref())),
         ("DESCRIPTION", &|event| or_dash(Some(&event.description))),
     ])
 }
@@ -267,11 +262,11 @@ mod tests {
         let meant =
             |text: &str| resolve_event(text.to_owned(), &document).1.map_err(|error| error.to_string());
         assert_eq!(meant("abcd-12"), Ok(EventId::new("ABCD-12")));
-        assert_eq!(meant("abcd-1"), Ok(EventId::new("ABCD-1")), "a whole id is no beginning of another");
+        assert_eq!(meant("abcd-1"), Ok(EventId::new("ABCD-1")), "an exact id wins over a prefix");
         let several = meant("abcd").unwrap_err();
-        assert_eq!(several, "several begin with that, ABCD-1, ABCD-12: give more of the id");
+        assert_eq!(several, "ambiguous prefix: ABCD-1, ABCD-12; use a longer one");
         for none in ["", "abc", "abcd-123", "abcd-1\0", "aéé", "éééé"] {
-            assert!(meant(none).unwrap_err().contains("but ABCD-1, ABCD-12, é-very-odd ("), "{none:?}");
+            assert!(meant(none).unwrap_err().contains("events: ABCD-1, ABCD-12, é-very-odd ("), "{none:?}");
         }
     }
 

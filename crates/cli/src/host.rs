@@ -1,7 +1,6 @@
-//! `notbefore host …`: what happens to all the VMs of a host.
+//! `notbefore host …`: maintenance of all VMs of a host.
 //!
-//! A change first asks the service what it would come to and shows that. At a terminal it then asks the person;
-//! elsewhere there is nobody to ask.
+//! A change first gets a plan from the service and shows it. At a terminal it then asks for confirmation.
 
 use std::collections::HashSet;
 
@@ -16,17 +15,16 @@ use crate::output::{self, Rows, Table};
 use crate::vm::when;
 use crate::{operation, time};
 
-/// How many events of a plan a person is shown; a program gets all of them.
+/// Limit of events in the text of a plan; JSON has all.
 const EVENTS_SHOWN_MAX: usize = 40;
-/// How many VMs of one event a person is shown.
+/// Limit of VMs per event in the text of a plan.
 const VMS_SHOWN_MAX: usize = 6;
 
 pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     match verb {
         args::Host::List => {
             let hosts: Vec<Host> = client.list("/v1/hosts", &[])?;
-            let none =
-                "no VM says which host it is on; 'notbefore vm add --host' and the fleet file's 'host' do";
+            let none = "no VM has a host; set it with 'notbefore vm add --host' or 'host' in the fleet file";
             output.answer(&hosts, |hosts| table(hosts).print(none))
         }
         args::Host::Show { host } => {
@@ -75,7 +73,7 @@ fn vms(host: &Host) -> String {
 fn listening(host: &Host) -> String {
     match host.listening_unknown {
         0 => host.listening.to_string(),
-        some => format!("{} ({some} not known yet)", host.listening),
+        some => format!("{} ({some} unknown)", host.listening),
     }
 }
 
@@ -97,10 +95,10 @@ fn show(client: &Client, host: &Host) -> Result<()> {
         ("operation", open_operations(host)),
     ])?;
     let vms: Vec<Vm> = client.list("/v1/vms", &[("host", Some(host.host.clone()))])?;
-    crate::vm::table(&vms).print("no VM is on it any more")
+    crate::vm::table(&vms).print("no VMs on this host")
 }
 
-/// Shows what would happen to each host, asks, and makes it happen: one operation for each host.
+/// Shows the plan, asks for confirmation, and creates one operation per host.
 fn announce(
     client: &Client,
     verb: &HostVerb,
@@ -117,18 +115,18 @@ fn announce(
         duration_seconds: message.duration,
         dry_run: false,
     };
-    // In the order typed, which decides who goes first where they have to take turns.
+    // Keep the given order: it decides which host goes first if they must take turns.
     let mut named = HashSet::new();
     hosts.retain(|host| named.insert(host.clone()));
     let asks = !confirmation.yes && confirm::is_interactive();
-    // What one of them is refused stops all of them, before anything is announced.
+    // A refusal of one host stops all, before anything is scheduled.
     let look = HostsAction { hosts: hosts.clone(), verb: verb.clone(), action: action.clone() };
     let plan: HostsPlan = client.post("/v1/hosts/plan", &look)?;
-    let question = Question::optional("Announce this?", "nothing was announced");
+    let question = Question::optional("Schedule this?", "nothing was scheduled");
     if confirmation.dry_run {
         return confirm::show_only(output, question, &plan, hosts_lines);
     }
-    // Programs get what was made; a person who is asked must see what about.
+    // JSON output has the result only, but a question needs its plan.
     if output == Output::Table || asks {
         confirm::show(output, &hosts_lines(&plan))?;
     }
@@ -138,7 +136,7 @@ fn announce(
         let operation = client.post(&at(host, &format!("/{verb}")), &action).with_context(|| {
             let done: Vec<&str> = made.iter().filter_map(|one| one.host.as_deref()).collect();
             let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
-            format!("host {host} (announced before it: {done})")
+            format!("host {host} (already scheduled: {done})")
         })?;
         if output == Output::Table {
             output::line(&announced(&operation))?;
@@ -152,7 +150,7 @@ fn announce(
     output.answer(&made, |_| {
         let ids = ids.join(" ");
         output::line(&format!(
-            "follow with 'notbefore operation wait {ids}', call one off with 'notbefore operation cancel ID'"
+            "follow with 'notbefore operation wait {ids}', cancel with 'notbefore operation cancel ID'"
         ))
     })
 }
@@ -161,7 +159,7 @@ fn announced(made: &Operation) -> String {
     let host = made.host.as_deref().unwrap_or_default();
     let refused = match made.progress.refused {
         0 => String::new(),
-        some => format!("; {some} events were refused: 'notbefore operation show {}' says why", made.id),
+        some => format!("; {some} events were refused: see 'notbefore operation show {}'", made.id),
     };
     format!(
         "operation {}: {} of host {host}, {} events in {} scopes, not before {}{refused}",
@@ -173,18 +171,18 @@ fn announced(made: &Operation) -> String {
     )
 }
 
-/// What would happen to each host, and for several of them what that comes to together.
+/// Text of the plans, with totals per scope if there are several hosts.
 fn hosts_lines(plan: &HostsPlan) -> Vec<String> {
     let mut lines: Vec<String> = plan.hosts.iter().flat_map(plan_lines).collect();
     if plan.hosts.len() < 2 {
         return lines;
     }
-    lines.push("together:".to_owned());
+    lines.push("total:".to_owned());
     let (shown, more) = first(&plan.scopes, EVENTS_SHOWN_MAX);
     let table = Rows(shown).columns(&[
         ("  SCOPE", &|one| format!("  {}", one.scope)),
         ("VMS", &|one| one.vms.to_string()),
-        ("HIT", &|one| one.hit.to_string()),
+        ("AFFECTED", &|one| one.hit.to_string()),
         ("AT ONCE", &|one| one.at_once.to_string()),
         ("HOSTS", &|one| one.hosts.to_string()),
     ]);
@@ -205,12 +203,12 @@ fn hosts_lines(plan: &HostsPlan) -> Vec<String> {
     lines
 }
 
-/// The first items of a list, so many at most, and the others.
+/// Splits a list after its first `most` items.
 fn first<T>(items: &[T], most: usize) -> (&[T], &[T]) {
     items.split_at(most.min(items.len()))
 }
 
-/// The names of a list, or the first of them.
+/// Names of the first [`VMS_SHOWN_MAX`] items, and the number of the others.
 fn some_of<T>(items: &[T], comma: &str, name: impl Fn(&T) -> String) -> String {
     let (shown, more) = first(items, VMS_SHOWN_MAX);
     let names = shown.iter().map(name).collect::<Vec<_>>().join(comma);
@@ -242,21 +240,19 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
     let known = format!("{} of {} VMs", plan.listening, plan.vms);
     match plan.listening_unknown {
         0 => fact("listening", known),
-        some => {
-            fact("listening", format!("{known}; of {some} it is not known yet, the service has just started"))
-        }
+        some => fact("listening", format!("{known}; {some} unknown, the service has just started")),
     }
     let silent = plan.vms - plan.listening - plan.listening_unknown;
     if silent > 0 {
         let more = silent - plan.silent.len().min(silent);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        fact("hear nothing", format!("{}{more}", plan.silent.join(", ")));
+        fact("silent", format!("{}{more}", plan.silent.join(", ")));
     }
     if plan.deallocated > 0 {
-        fact("left out", format!("{} deallocated VMs", plan.deallocated));
+        fact("skipped", format!("{} deallocated VMs", plan.deallocated));
     }
     for open in &plan.operations {
-        fact("note", format!("operation {open} on this host is not closed yet"));
+        fact("note", format!("operation {open} on this host is still open"));
     }
     let (shown, more) = first(&plan.events, EVENTS_SHOWN_MAX);
     let table = Rows(shown).columns(&[

@@ -1,7 +1,7 @@
-//! HTTP as commands use it: hyper, on a runtime with one thread, behind calls that wait.
+//! Blocking HTTP client: hyper on a runtime with one worker thread.
 //!
-//! Requests go straight to the service, since a proxy that the environment names is for the internet, and redirects are
-//! not followed, since a token would go with them. Connections are kept for the next request.
+//! Proxy variables are ignored, since they are for the internet. Redirects are not followed, since the token would be
+//! sent along. Connections are pooled.
 
 use std::error::Error;
 use std::fmt;
@@ -20,36 +20,34 @@ use rustls::ClientConfig;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// How many requests are sent at a time at most, and so how many connections are kept. The service commits what comes together with one sync, so more
-/// of them make better use of each; past a dozen or so there is nothing left to gain.
+/// Limit of concurrent requests and pooled connections. The service commits concurrent changes with one sync (group
+/// commit); above a dozen requests there is no further gain.
 pub const REQUESTS_AT_ONCE: usize = 16;
 
-/// How long a connection may take.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How much of an answer is read whole.
+/// Limit of a buffered response body.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Connections, and who is believed at their other ends.
 pub struct Http {
     runtime: Runtime,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// Why there is no answer.
+/// Failure of a request.
 #[derive(Debug)]
 pub enum Failure {
-    /// It did not come in time.
+    /// Timeout.
     Late(Duration),
-    /// There was no connection, or the other end was not believed: nothing was sent.
+    /// Connect or certificate error: the request was not sent.
     Unsent(Cause),
-    /// It broke off; what was asked for may have been done.
+    /// Interrupted: the request may have been carried out.
     Broken(Cause),
 }
 
 type Cause = Box<dyn Error + Send + Sync>;
 
 impl Http {
-    /// No connection yet; by https, the other end has to prove to `tls` who it is.
+    /// A client without connections; `tls` verifies https servers.
     pub fn new(tls: ClientConfig) -> io::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -68,7 +66,7 @@ impl Http {
         })
     }
 
-    /// Sends a request and reads the answer, all of it within a time.
+    /// Sends a request and reads the whole response, within a timeout.
     pub fn exchange(
         &self,
         request: Request<Full<Bytes>>,
@@ -83,7 +81,7 @@ impl Http {
         exchanged.unwrap_or(Err(Failure::Late(within)))
     }
 
-    /// Sends a request, whose answer has to begin within a time, and is read as it comes.
+    /// Sends a request and streams the response; the timeout covers only the response's head.
     pub fn open(
         &self,
         request: Request<Full<Bytes>>,
@@ -95,7 +93,7 @@ impl Http {
     }
 }
 
-/// An answer that is read as it comes.
+/// A streamed response body.
 pub struct Reader<'a> {
     runtime: &'a Runtime,
     body: Incoming,
@@ -124,7 +122,7 @@ impl From<hyper_util::client::legacy::Error> for Failure {
 }
 
 impl Failure {
-    /// What is wrong with the other end's certificate, if that is why.
+    /// The certificate error, if that is the cause.
     pub fn certificate_error(&self) -> Option<&rustls::Error> {
         let cause = match self {
             Failure::Late(_) => return None,
@@ -139,7 +137,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Late(within) => write!(f, "no answer within {} s", within.as_secs()),
-            // The last cause says what happened; hyper's own words around it say where in hyper.
+            // The innermost cause says what happened; hyper's outer errors do not help.
             Failure::Unsent(cause) | Failure::Broken(cause) => match causes(&**cause).last() {
                 Some(last) => write!(f, "{last}"),
                 None => write!(f, "{cause}"),
@@ -148,10 +146,10 @@ impl fmt::Display for Failure {
     }
 }
 
-// No source: the innermost cause is in the message already.
+// No source: the message already has the innermost cause.
 impl Error for Failure {}
 
-/// An error and those behind it. An error of IO does not name the one that it holds as its source.
+/// An error and its causes. `io::Error::source` skips the error it wraps, so that one is added.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| {
         match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {

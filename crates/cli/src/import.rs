@@ -24,10 +24,10 @@ pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result
     };
     let dir = reach.data_dir();
     let mut progress = Progress::counting("records");
-    let told = |records| progress.set(records);
+    let report_progress = |records| progress.set(records);
     let imported = match check {
-        true => import::check(input, told),
-        false => import::import(&dir, input, told),
+        true => import::check(input, report_progress),
+        false => import::import(&dir, input, report_progress),
     };
     drop(progress);
     let imported = imported.with_context(|| match check {
@@ -55,11 +55,11 @@ fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Outp
     let (at, revision, counts) = (header.exported_at, header.revision, check::in_words(counts));
     output::line(&format!("{name}: {records} records of {at} at revision {revision}: {counts}"))?;
     match check {
-        true => output::line("it is whole and can be imported"),
+        true => output::line("it is complete and can be imported"),
         false => {
             let dir = dir.display();
             output::line(&format!(
-                "imported into {dir}; start it with 'notbefore serve --data {dir}', and do not start the service that it was exported from again"
+                "imported into {dir}; start it with 'notbefore serve --data {dir}', and do not start the old service again"
             ))
         }
     }

@@ -1,11 +1,11 @@
-//! `notbefore`: the one binary. It runs the service, is the operator's hand on it, and the guest's side of it inside of a VM.
+//! `notbefore`: one binary for the service, the operator commands, the guest commands and the agent.
 //!
-//! [`args`] is what can be typed; each noun has a file of its own that turns it into calls of the operator
-//! API, or of the platform (`guest`, `agent`). Results go to stdout, as a table for people or as JSON for programs; errors go
-//! to stderr with the next step. [`exit`] has the exit codes of all commands.
+//! [`args`] defines the arguments. Each command has a module that calls the operator API, or the platform (`guest`,
+//! `agent`). Results go to stdout as a table or JSON; errors go to stderr with the next step. [`exit`] has the exit
+//! codes.
 //!
-//! The service runs on Linux, so its code and the commands that need it are there on Unix only. Everything else speaks
-//! HTTP and is there on Windows too.
+//! The service and the commands that need its code exist on Unix only. All other commands use HTTP and exist on Windows
+//! too.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     };
     let exit = match outcome {
         Ok(()) => Exit::Done,
-        // A reader that has seen enough (`| head`) is no error.
+        // A closed pipe (`| head`) is not an error.
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
             output::eprint(&format!("notbefore: {error:#}"));
@@ -76,14 +76,14 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// What was typed. What cannot be understood ends the program, with the next step.
+/// Parses the command line; on error prints it and exits.
 fn parse_args() -> Args {
     let mut command = args::shown::command();
     let matches = command.try_get_matches_from_mut(std::env::args_os());
     let args = matches
         .and_then(|matches| Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     args.unwrap_or_else(|error| {
-        // Help and version go to standard output, and show nothing that was typed.
+        // Help and version go to standard output, and do not echo arguments.
         if error.use_stderr() {
             output::eprint(error.render().to_string().trim_end());
             std::process::exit(error.exit_code());
@@ -113,7 +113,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Check => check::run(&args.reach, args.output),
         #[cfg(unix)]
         TopCommand::ExecKeeper { result, command } => {
-            notbefore_service::exec::keeper::keep(&result, &command).context("cannot keep a command")
+            notbefore_service::exec::keeper::keep(&result, &command).context("cannot supervise the command")
         }
         #[cfg(unix)]
         TopCommand::Import(verb) => import::run(&args.reach, verb, args.output),
@@ -124,8 +124,8 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
         TopCommand::LinuxOnly { words: _ } => Err(exit::UsageError(
-            "the service, its store and its description are there on Linux only; \
-             this program is the guest's side of it, and the operator's hand on a service elsewhere (--operator-url)"
+            "this command exists on Linux only; \
+             on Windows this program has the guest commands, the agent, and operator commands for a remote service (--operator-url)"
                 .to_owned(),
         )
         .into()),

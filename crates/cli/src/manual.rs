@@ -1,5 +1,5 @@
-//! What is made from the words that can be typed, and so never says anything else: shell completions, which anybody can
-//! ask for, and manual pages, which packages carry. `agent_toml` is the page of the agent's configuration.
+//! Shell completions and manual pages, generated from the clap command so that they match it. `agent_toml` is the page
+//! of the agent's configuration file.
 
 mod agent_toml;
 
@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use crate::args::shown;
 use crate::output;
 
-/// Prints what a shell reads to complete our words.
+/// Prints the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);
@@ -35,11 +35,11 @@ mod tests {
     use super::*;
     use crate::args::Args;
 
-    /// Every command that people are shown, with the words that lead to it.
-    fn told_of(command: &Command, words: &[&str]) -> Vec<String> {
+    /// The page names of all visible commands: command path joined with `-`.
+    fn visible_commands(command: &Command, words: &[&str]) -> Vec<String> {
         let words: Vec<&str> = words.iter().copied().chain([command.get_name()]).collect();
         let below = command.get_subcommands().filter(|command| !command.is_hide_set());
-        let below = below.flat_map(|command| told_of(command, &words));
+        let below = below.flat_map(|command| visible_commands(command, &words));
         std::iter::once(words.join("-")).chain(below).collect()
     }
 
@@ -48,7 +48,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         pages(dir.path()).unwrap();
         let mut expected: Vec<String> =
-            told_of(&Args::command(), &[]).iter().map(|name| format!("{name}.1")).collect();
+            visible_commands(&Args::command(), &[]).iter().map(|name| format!("{name}.1")).collect();
         expected.push(agent_toml::FILE.to_owned());
         let found = fs::read_dir(dir.path()).unwrap();
         let mut found: Vec<String> =
@@ -62,7 +62,7 @@ mod tests {
             // The page's name, a dash, and then a sentence.
             let said =
                 name.and_then(|line| line.split_once(" \\- ")).unwrap_or_else(|| panic!("{page}: {text}"));
-            assert!(said.1.contains(' '), "{page} says only {said:?}");
+            assert!(said.1.contains(' '), "{page}: no sentence in {said:?}");
         }
     }
 
@@ -72,11 +72,11 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);
             let script = String::from_utf8(script).unwrap();
-            for name in told_of(&Args::command(), &[]) {
+            for name in visible_commands(&Args::command(), &[]) {
                 let last = name.rsplit('-').next().unwrap();
-                assert!(script.contains(last), "{shell} knows no {name}");
+                assert!(script.contains(last), "{shell}: no {name}");
             }
-            // What help hides is offered by nobody.
+            // Completions do not offer hidden commands.
             for name in ["manual-pages", "exec-keeper", "uninstall"] {
                 assert!(cfg!(windows) || !script.contains(name), "{shell} offers {name}");
             }

@@ -1,4 +1,4 @@
-//! `notbefore operation …`, and what is shown of an operation that was just made.
+//! `notbefore operation …`, and the output of a newly created operation.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::pause::pause;
 use crate::time;
 use crate::vm::when;
 
-/// How often an operation that is waited for is looked at.
+/// Poll interval of `operation wait`.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
         args::Operation::List => {
             let operations: Vec<Operation> = client.list("/v1/operations", &[])?;
-            output.answer(&operations, |operations| table(operations).print("no operation is open"))
+            output.answer(&operations, |operations| table(operations).print("no open operations"))
         }
         args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
         args::Operation::Cancel { operation, confirmation } => {
-            let question = Question::optional("Call it off?", "nothing was called off");
+            let question = Question::optional("Cancel it?", "nothing was cancelled");
             let plan = || get(client, &operation);
             if let Decision::DryRun =
                 confirm::show_and_ask(&confirmation, output, question, plan, cancel_plan)?
@@ -49,7 +49,6 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
     }
 }
 
-/// Does something to operations one after the other, up to the first that is refused.
 fn get(client: &Client, id: &str) -> Result<Operation> {
     client.get(&format!("/v1/operations/{}", encode(id)))
 }
@@ -73,12 +72,13 @@ fn table(operations: &[Operation]) -> Table {
     ])
 }
 
+/// Applies a verb to operations in order, up to the first refusal.
 fn each(client: &Client, ids: &[String], verb: &OperationVerb, output: Output) -> Result<()> {
     let mut done: Vec<Operation> = Vec::new();
     for id in ids {
         let one = act(client, id, verb).map_err(|error| match done.len() {
             0 => error,
-            some => error.context(format!("{some} operations before it are done")),
+            some => error.context(format!("{some} operations before it succeeded")),
         })?;
         if output == Output::Table {
             show(&one)?;
@@ -96,13 +96,13 @@ fn show(operation: &Operation) -> Result<()> {
     let is_waiting = operation.targets.iter().any(waits);
     let if_waiting = |value: String| if is_waiting { value } else { String::new() };
     let start = operation.host_start.as_ref().map_or("", |start| match start {
-        HostStart::Waiting => "all events together, when all are approved or NotBefore has passed",
+        HostStart::Waiting => "all events together, when all are approved or at NotBefore",
         HostStart::Ready => "all events together, when the operation is started",
         HostStart::Released | HostStart::Unknown(_) => "all events together, now",
     });
     output::fields::<14>(&[
         ("host", operation.host.clone().unwrap_or_default()),
-        ("asked for by", format!("{} at {:.0}", operation.by, operation.requested_at)),
+        ("requested by", format!("{} at {:.0}", operation.by, operation.requested_at)),
         ("not before", if_waiting(when(operation.not_before))),
         ("release", if_waiting(operation.release.to_string())),
         ("start", if_waiting(start.to_owned())),
@@ -116,7 +116,7 @@ fn show(operation: &Operation) -> Result<()> {
         ("STATUS", &|part| part.status.to_string()),
         ("STATE", &|part| match (&part.refused, &part.started_because) {
             (Some(code), _) => format!("refused: {code}"),
-            (None, _) if part.failed => "started, a command has failed".to_owned(),
+            (None, _) if part.failed => "started, a command failed".to_owned(),
             (None, Some(why)) => format!("{}: {why}", part.state),
             (None, None) => part.state.to_string(),
         }),
@@ -125,7 +125,7 @@ fn show(operation: &Operation) -> Result<()> {
     parts.print("")
 }
 
-/// How far an operation is, in a line.
+/// One-line progress of an operation.
 fn progress(progress: &OperationProgress) -> String {
     let OperationProgress { scopes, scopes_told, waiting, approved, started, ended, .. } = progress;
     let some = |count: usize, what: &str| match count {
@@ -137,15 +137,14 @@ fn progress(progress: &OperationProgress) -> String {
         count => format!(" ({count} cancelled)"),
     };
     format!(
-        "{scopes_told} of {scopes} scopes told; events: {waiting} waiting, {approved} approved, {started} started{}, {ended} ended{cancelled}{}",
+        "{scopes_told} of {scopes} scopes notified; events: {waiting} waiting, {approved} approved, {started} started{}, {ended} ended{cancelled}{}",
         some(progress.failed, "of them failed"),
         some(progress.refused, "refused")
     )
 }
 
-/// Shows how far operations are until all of them are closed: as a bar at a terminal, else a line at each change. Ends
-/// early when commands of a part have used up their attempts, since such a part waits for a person, or when the time is
-/// over.
+/// Waits until all operations are closed and shows progress: as a bar at a terminal, else a line per change. Fails
+/// early when an exec command has used up its attempts, which needs an operator, or at the timeout.
 pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: Output) -> Result<()> {
     let bars = MultiProgress::new();
     let at_terminal = output == Output::Table && io::stderr().is_terminal();
@@ -193,13 +192,13 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
         }
         open = next;
         let span = left.map_or(POLL_EVERY, |left| left.min(POLL_EVERY));
-        pause(span, "an operation is looked at again and again until it is closed");
+        pause(span, "operations are polled until closed");
     };
     match output {
         Output::Json => output::json(&closed.iter().chain(&still_open).collect::<Vec<_>>())?,
         Output::Table => {
             for one in &closed {
-                let how = if one.cancelled { "called off" } else { "done" };
+                let how = if one.cancelled { "cancelled" } else { "completed" };
                 output::line(&format!("operation {} is closed: {how}", one.id))?;
             }
         }
@@ -210,10 +209,11 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
 fn out_of_time(open: &[Operation], timeout: Duration) -> Error {
     let one = |one: &Operation| format!("operation {} is {}: {}", one.id, one.state, progress(&one.progress));
     let open = open.iter().map(one).collect::<Vec<_>>().join("\n  ");
-    TimedOut(format!("not closed within {}; it goes on\n  {open}", time::span(timeout.as_secs()))).into()
+    TimedOut(format!("not closed within {}; still in progress\n  {open}", time::span(timeout.as_secs())))
+        .into()
 }
 
-/// Why the operations do not go on by themselves, if commands of their parts have used up their attempts.
+/// The error of exec commands that have used up their attempts, if there are any.
 fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
     if open.iter().all(|operation| operation.progress.failed == 0) {
         return Ok(None);
@@ -229,29 +229,29 @@ fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
                 command.attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
             let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {}", printable(why)));
             failed.push(format!(
-                "operation {}, event {}: the command for {} has failed{attempt}{why}",
+                "operation {}, event {}: the command for {} failed{attempt}{why}",
                 event.operation, event.id, command.name
             ));
         }
     }
     Ok((!failed.is_empty()).then(|| {
         let cure =
-            "'notbefore event retry EVENT' tries again, 'notbefore event complete EVENT' ends an event";
+            "use 'notbefore event retry EVENT' to try again, or 'notbefore event complete EVENT' if the work was done by hand";
         anyhow!("{}\n{cure}", failed.join("\n"))
     }))
 }
 
-/// What cancelling an operation would do to each of its events.
+/// Text of the plan: the effect of cancelling on each event.
 fn cancel_plan(operation: &Operation) -> Vec<String> {
     let mut lines = vec![format!("operation {} {} ({})", operation.id, operation.cause, operation.state)];
     let becomes = |part: &OperationTarget| match part.status {
-        TargetStatus::Opening | TargetStatus::Scheduled => "is called off",
-        TargetStatus::Started => "no: it has started and goes on",
+        TargetStatus::Opening | TargetStatus::Scheduled => "is cancelled",
+        TargetStatus::Started => "no: already started",
         TargetStatus::Completed
         | TargetStatus::Cancelled
         | TargetStatus::Refused
         | TargetStatus::Ended
-        | TargetStatus::Unknown(_) => "no: it is over",
+        | TargetStatus::Unknown(_) => "no: already ended",
     };
     let parts = Rows(&operation.targets).columns(&[
         ("  EVENT", &|part| format!("  {}", part.event)),
@@ -265,23 +265,23 @@ fn cancel_plan(operation: &Operation) -> Vec<String> {
     lines
 }
 
-/// The names of an event's VMs.
+/// VM names, separated by commas.
 pub fn names(resources: &[Resource]) -> String {
     resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// Announces events, and tells of the operation that was made of them.
+/// Schedules events and prints the new operation.
 pub fn schedule(client: &Client, request: &ScheduleEvents, output: Output) -> Result<()> {
     output.answer(&client.post("/v1/events", request)?, announced)
 }
 
-/// Tells of an operation that was just made: an event a line.
+/// Prints a new operation, a line per event.
 fn announced(operation: &Operation) -> Result<()> {
     for part in &operation.targets {
         let what = match (&part.started_because, &part.status) {
             (Some(why), _) => format!("started at once: {why}"),
             (None, TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Ended) => {
-                "over already".to_owned()
+                "already ended".to_owned()
             }
             (
                 None,

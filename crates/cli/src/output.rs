@@ -1,9 +1,8 @@
-//! All that the program prints: tables and lines for people, JSON for programs, logs. Nothing else in this crate writes to
-//! standard output or standard error, but for `export -` and progress bars.
+//! Output of the program: tables, lines, JSON and logs. No other module writes to standard output or standard error,
+//! except for `export -` and progress bars.
 //!
-//! Much of what is shown was written by others: a platform, an operator, a hook. People see everything spelled out that
-//! would move their terminal's cursor or turn its words around, and JSON has an escape for it. What was asked for as data
-//! ([`data`]) is spelled out at a terminal only.
+//! Output may contain untrusted text from a platform, an operator or a hook. Control and bidirectional characters are
+//! escaped in text and JSON. Raw output ([`data`]) is escaped at a terminal only.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -16,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::args::Output;
 
 impl Output {
-    /// Prints what a command came to: JSON for programs, and for people what `show` prints.
+    /// Prints a result: as JSON, or with `show` for tables.
     pub fn answer<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
         match self {
             Output::Json => json(value),
@@ -25,14 +24,12 @@ impl Output {
     }
 }
 
-/// A column of a table: its head, and its cell for an item.
+/// A column: heading, and cell of an item.
 pub type Column<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
 
-/// The items of a table, one row each.
 pub struct Rows<'a, T>(pub &'a [T]);
 
 impl<T> Rows<'_, T> {
-    /// The table of these columns.
     pub fn columns(&self, columns: &[Column<'_, T>]) -> Table {
         let head: Vec<String> = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
         let row = |item: &T| columns.iter().map(|(_, cell)| printable(&cell(item))).collect();
@@ -40,11 +37,11 @@ impl<T> Rows<'_, T> {
     }
 }
 
-/// Rows of cells, the head first. Each column is as wide as its widest cell.
+/// Rows of cells, the heading first. Each column is as wide as its widest cell.
 pub struct Table(Vec<Vec<String>>);
 
 impl Table {
-    /// Prints it, or a sentence if it has no rows below its head.
+    /// Prints the table, or `if_empty` if it has no rows.
     pub fn print(&self, if_empty: &str) -> Result<()> {
         match self.0.len() {
             1 => line(if_empty),
@@ -52,7 +49,6 @@ impl Table {
         }
     }
 
-    /// It, as lines.
     pub fn lines(&self) -> Vec<String> {
         let widest = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.0[0].len()).map(widest).collect();
@@ -64,37 +60,35 @@ impl Table {
     }
 }
 
-/// Prints the fields of one thing below its head line, with their values in a column. Those without a value are left out.
+/// Prints fields with their values in a column. Fields without a value are omitted.
 pub fn fields<const WIDTH: usize>(fields: &[(&str, String)]) -> Result<()> {
     let mut said = fields.iter().filter(|(_, value)| !value.is_empty());
     said.try_for_each(|(name, value)| line(&format!("  {name:<WIDTH$}{value}")))
 }
 
-/// Prints one line.
 pub fn line(line: &str) -> Result<()> {
     write(&(printable(line) + "\n"))
 }
 
-/// Prints lines at once.
+/// Prints lines in one write.
 pub fn lines(lines: &[String]) -> Result<()> {
     write(&lines.iter().map(|line| printable(line) + "\n").collect::<String>())
 }
 
-/// Says on standard error what went wrong, or what is waited for, in however many lines.
-#[allow(clippy::print_stderr, reason = "this is the place for it")]
+/// Prints an error or a notice on standard error; may have several lines.
+#[allow(clippy::print_stderr, reason = "all other modules print through this one")]
 pub fn eprint(text: &str) {
     text.split('\n').for_each(|line| eprintln!("{}", printable(line)));
 }
 
-/// Asks on standard error; the answer comes in the same line.
+/// Prints a question on standard error, without a line end.
 pub fn ask(question: &str) -> Result<()> {
     let mut stderr = io::stderr().lock();
     write!(stderr, "{} ", printable(question))?;
     Ok(stderr.flush()?)
 }
 
-/// Prints what was asked for as it is: to a file or a program byte by byte, at a terminal with everything spelled out but
-/// line ends.
+/// Prints raw bytes. At a terminal, control characters other than line ends are escaped.
 pub fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {
@@ -104,12 +98,12 @@ pub fn data(bytes: &[u8]) -> Result<()> {
     Ok(stdout.write_all(bytes)?)
 }
 
-/// Prints a value as JSON, for a person's eyes too.
+/// Prints a value as indented JSON.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
     write(&(printable_json(&serde_json::to_string_pretty(value)?) + "\n"))
 }
 
-/// Prints a value as JSON in one line, one of many.
+/// Prints a value as one line of JSON, for streams.
 pub fn json_line<T: Serialize>(value: &T) -> Result<()> {
     write(&(printable_json(&serde_json::to_string(value)?) + "\n"))
 }
@@ -118,19 +112,19 @@ fn write(text: &str) -> Result<()> {
     Ok(write!(io::stdout().lock(), "{text}")?)
 }
 
-/// Writes a log to standard error, an event a line.
+/// Log writer for standard error, one line per event.
 #[derive(Clone, Copy, Debug)]
 pub enum Log {
     Plain,
-    /// The subscriber's own colours stay: it spells the character out that begins one wherever else it comes from.
+    /// ESC is kept for the subscriber's colours; the subscriber escapes ESC in messages.
     Coloured,
     Json,
-    /// What a command complains of, as it does of all else.
-    Complaint,
+    /// Warnings of a command, with the prefix of its error messages.
+    Warning,
 }
 
 impl Log {
-    /// A log in words. Colours are for people; a file or a journal keeps the words.
+    /// A text log, coloured at a terminal if `NO_COLOR` is not set.
     pub fn in_words() -> Self {
         match io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
             true => Self::Coloured,
@@ -147,7 +141,7 @@ impl Log {
             Self::Plain => printable(event),
             Self::Coloured => escape(event, |char| is_unprintable(char) && char != '\x1b'),
             Self::Json => printable_json(event),
-            Self::Complaint => format!("notbefore: {}", printable(event.trim())),
+            Self::Warning => format!("notbefore: {}", printable(event.trim())),
         }
     }
 }
@@ -161,7 +155,7 @@ impl MakeWriter<'_> for Log {
 }
 
 impl Write for Log {
-    /// Takes an event of the log at a time, which is how a subscriber writes.
+    /// Expects one whole event per call, as the subscriber writes.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let shown = self.shown(text.strip_suffix('\n').unwrap_or(&text)) + "\n";
@@ -174,22 +168,21 @@ impl Write for Log {
     }
 }
 
-/// A file's name within one line.
+/// A file name, escaped.
 pub fn file_name(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }
 
-/// A value, or a dash where there is none.
+/// The value, or a dash if empty.
 pub fn or_dash(value: Option<&str>) -> String {
     value.filter(|value| !value.is_empty()).unwrap_or("-").to_owned()
 }
 
-/// Whether something is so.
 pub fn yes_no(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// Whether an error only means that nobody reads any more.
+/// Whether the error is a broken pipe: the reader has closed it.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_error = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,9 +1,9 @@
-//! The one place that sleeps. Tests, benchmarks and the agent take this file in by its path.
+//! The only place that calls `thread::sleep`. Tests, benchmarks and the agent include this file by path.
 
 use std::time::Duration;
 
-/// Lets time pass where there is no event to wait for; `_why` is why there is none.
-#[allow(clippy::disallowed_methods, reason = "each caller says why it has nothing else to wait for")]
+/// Sleeps where no event can be awaited; `_why` documents the reason.
+#[allow(clippy::disallowed_methods, reason = "each caller gives the reason")]
 pub fn pause(span: Duration, _why: &str) {
     std::thread::sleep(span);
 }

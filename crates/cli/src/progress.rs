@@ -1,5 +1,4 @@
-//! How far something long has come, for whoever watches a terminal. Where nobody does, nothing is shown unless
-//! somebody has asked for it.
+//! Progress of long commands: a bar at a terminal, else lines if requested with `--progress`.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,20 +7,19 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 
 use crate::{output, time};
 
-/// How often a second the terminal is written to.
 const DRAWN_PER_SECOND: u8 = 8;
 
-/// A line at the foot of the terminal, on stderr; gone when this is.
+/// A progress bar on standard error, removed on drop.
 pub struct Progress {
     bar: ProgressBar,
     vms: u64,
-    /// How often to say it in a line of its own where there is no terminal.
+    /// Interval of progress lines without a terminal.
     report_interval: Option<Duration>,
     reports: u32,
 }
 
 impl Progress {
-    /// Counts things of which nobody knows how many there will be.
+    /// Counts items of unknown total.
     #[cfg(unix)]
     pub fn counting(what: &str) -> Self {
         Self::new(None, &format!("{{spinner}} {{human_pos}} {what}, {{rate}}"), None)
@@ -46,19 +44,18 @@ impl Progress {
         Self { bar, vms: 0, report_interval, reports: 0 }
     }
 
-    /// So many by now.
     #[cfg(unix)]
     pub fn set(&mut self, count: u64) {
         self.bar.set_position(count);
     }
 
-    /// One more scope, with so many VMs.
+    /// Adds a finished scope with its number of VMs.
     pub fn add(&mut self, vms: u64) {
         self.vms += vms;
         self.bar.inc(1);
         let elapsed = self.bar.elapsed();
         match self.report_interval {
-            // A terminal is written to now and then; this is every time.
+            // The bar itself limits how often it draws.
             _ if !self.bar.is_hidden() => self.bar.set_message(HumanCount(self.vms).to_string()),
             Some(every) if elapsed >= every * (self.reports + 1) => {
                 self.reports = u32::try_from(elapsed.as_secs() / every.as_secs().max(1)).unwrap_or(u32::MAX);
@@ -75,7 +72,7 @@ impl Progress {
         format!("{done} of {all} scopes, {} VMs; {left} left", self.vms)
     }
 
-    /// Prints something else meanwhile.
+    /// Hides the bar while `print` runs.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }

@@ -28,17 +28,17 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
     let loaded = config::load(&Sources::of_process(serve.config, serve.settings.0))?;
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
-        // Settings that contradict each other are shown as well: this is where one looks for who said them.
+        // Print contradicting settings too: their sources show where to fix them.
         output.answer(&Effective::new(&loaded), |_| output::data(print::toml(&loaded).as_bytes()))?;
         config?;
         return Ok(());
     }
     let config = config?;
     if serve.check_config {
-        // A start reads the secret later, and a file that is not there yet may be there then.
+        // Only this check needs the secret now; at startup it is read later, when the file may exist.
         TrustedProxies::load(&config.proxy).map_err(|error| ConfigErrors::one(error.to_string()))?;
         let file = loaded.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
-        return output::line(&format!("{file}no mistakes"));
+        return output::line(&format!("{file}no errors"));
     }
     let filter = EnvFilter::try_new(&loaded.settings.general.log)?;
     let log = Log::in_words();
@@ -51,14 +51,14 @@ async fn run_until_stopped(config: ServeConfig) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // Heard from the start, so that it does not end a service that is still starting.
+    // Handle SIGHUP early, so that it does not kill a service that is still starting.
     let mut hang_up = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("stopping: finishing what was acknowledged");
+        tracing::info!("stopping: finishing acknowledged requests");
         systemd::stopping();
         let _ = stop.send(true);
     });
@@ -77,17 +77,17 @@ async fn run_until_stopped(config: ServeConfig) -> Result<()> {
     Ok(())
 }
 
-/// The service's own configuration; refuses settings that contradict each other.
+/// Converts settings to the service's configuration; refuses contradictions.
 fn validated(settings: config::Settings) -> Result<ServeConfig> {
     let operator_certificate = match (settings.operator.cert, settings.operator.key) {
         (Some(cert), Some(key)) => Some(CertificateFiles { cert, key }),
         (None, None) => None,
-        (Some(_), None) => bail!(
-            "operator.cert (--operator-cert) is set and operator.key (--operator-key) is not; a certificate needs its key"
-        ),
-        (None, Some(_)) => bail!(
-            "operator.key (--operator-key) is set and operator.cert (--operator-cert) is not; a key needs its certificate"
-        ),
+        (Some(_), None) => {
+            bail!("operator.cert (--operator-cert) is set but operator.key (--operator-key) is not; set both")
+        }
+        (None, Some(_)) => {
+            bail!("operator.key (--operator-key) is set but operator.cert (--operator-cert) is not; set both")
+        }
     };
     let config = ServeConfig {
         data: settings.general.data,
@@ -149,22 +149,20 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     Ok(config)
 }
 
-/// A count of at least one, which is what its setting takes.
+/// Converts a count; its setting allows 1 or more.
 fn counted(count: usize) -> Result<NonZeroU32> {
     Ok(NonZeroU32::try_from(u32::try_from(count)?)?)
 }
 
-/// What the exec driver is told, where that is the driver.
+/// Configuration of the exec driver, if it is selected.
 fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecConfig>> {
     let command = match (driver, &exec.command) {
         (DriverKind::Exec, Some(command)) => check_command(command)?,
         (DriverKind::Exec, None) => {
-            bail!(
-                "the exec driver runs a command for each VM: name it with --exec FILE (driver.exec.command)"
-            )
+            bail!("the exec driver needs a command: set it with --exec FILE (driver.exec.command)")
         }
         (DriverKind::Simulated | DriverKind::Manual, Some(command)) => bail!(
-            "{} is a command for the exec driver, and the driver is {driver}: say --driver exec too (driver.kind)",
+            "{} is set as the exec driver's command, but the driver is {driver}; use --driver exec (driver.kind)",
             command.display()
         ),
         (DriverKind::Simulated | DriverKind::Manual, None) => return Ok(None),
@@ -172,7 +170,7 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
     let passed_on = |name: &String| {
         let value = std::env::var_os(name).with_context(|| {
             format!(
-                "--exec-env {name}: the service's environment has no such variable; set it, or leave it out"
+                "--exec-env {name}: the variable is not set in the service's environment; set it, or remove the flag"
             )
         })?;
         Ok((name.into(), value))
@@ -185,8 +183,8 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
     }))
 }
 
-/// At most as many connections as there are files, less some that the operators and the store shall have. The soft
-/// limit of files is raised to the hard one first: every guest that keeps its connection open takes one.
+/// Raises the soft limit of open files to the hard limit, and limits guest connections to it, less a reserve for the
+/// operator listener and the store.
 fn limit_to_open_files(mut config: ServeConfig) -> ServeConfig {
     const RESERVED: u64 = 768;
     let mut files = getrlimit(Resource::Nofile);
@@ -194,7 +192,7 @@ fn limit_to_open_files(mut config: ServeConfig) -> ServeConfig {
     let raised = setrlimit(Resource::Nofile, files);
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     if raised.is_err() {
-        tracing::warn!(files, "cannot raise the limit of open files");
+        tracing::warn!(files, "cannot raise the open file limit");
     }
     let most = usize::try_from(files.saturating_sub(RESERVED).max(files / 2)).unwrap_or(usize::MAX);
     let limits = &mut config.guest_settings.limits;
@@ -202,13 +200,13 @@ fn limit_to_open_files(mut config: ServeConfig) -> ServeConfig {
     config
 }
 
-/// The machine's name, exactly as gethostname() gives it.
+/// The machine's name from gethostname(), unchanged.
 fn host_name() -> Result<String> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Some(name).filter(|name| !name.is_empty()).context("this machine has no name")
+    Some(name).filter(|name| !name.is_empty()).context("this machine has no host name")
 }
 
-/// Tells whoever has started the service what to try next.
+/// Prints the listeners, and commands to try next.
 fn announce(addresses: &Addresses) {
     let path = "/metadata/scheduledevents?api-version=2020-07-01";
     let mut lines = vec![format!("notbefore {} is ready", env!("CARGO_PKG_VERSION"))];
@@ -227,16 +225,14 @@ fn announce(addresses: &Addresses) {
     let scheme = if addresses.operator_encrypted { "https" } else { "http" };
     lines.push(format!("  operators  {scheme}://{operator}/v1 (token in {token})"));
     if let Some(vm) = &addresses.first_run {
-        lines.push(format!(
-            "There is no fleet yet, so this machine is the VM {vm}. Try, in another terminal:"
-        ));
+        lines.push(format!("There is no fleet yet: this machine is the VM {vm}. Try in another terminal:"));
         let try_guest =
             |guest: &GuestListener| format!("  curl -H Metadata:true \"http://{}{path}\"", guest.at.address);
-        // What comes by a device or by TPROXY does not come from here.
+        // Listeners bound to a device or TPROXY cannot be reached from this machine.
         let near = addresses.guest.iter().find(|guest| guest.at.device.is_none() && !guest.at.tproxy);
         lines.extend(near.map(try_guest));
         lines.push(format!("  notbefore vm restart {vm}"));
     }
-    // Nobody may be reading any more; the service runs all the same.
+    // Ignore errors: the service runs even if standard output is closed.
     let _ = output::lines(&lines);
 }

@@ -1,32 +1,31 @@
-//! Word to systemd, as `Type=notify` and `WatchdogSec=` ask for it: ready, reloading, stopping, a status line, and a
-//! sign of life. Without `NOTIFY_SOCKET` in the environment nothing is sent.
+//! systemd notifications (sd_notify) for `Type=notify` and `WatchdogSec=`: ready, reloading, stopping, status line,
+//! watchdog. Without `NOTIFY_SOCKET` nothing is sent.
 
 use std::time::Duration;
 
 use notbefore_service::running::Running;
 use sd_notify::NotifyState;
 
-/// How often the status line is looked at when no watchdog asks for more.
+/// Interval of status line updates, and upper limit of the watchdog interval.
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 
-/// Sends word; a manager that does not listen is no reason to stop.
+/// Sends notifications; a failure is only logged.
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "cannot tell systemd how the service is");
+        tracing::warn!(%error, "cannot notify systemd");
     }
 }
 
-/// Everything listens.
+/// Call when all listeners are open.
 pub fn ready(running: &Running) {
     send(&[NotifyState::Ready, NotifyState::Status(&status(running))]);
 }
 
-/// The service has been told to stop.
 pub fn stopping() {
-    send(&[NotifyState::Stopping, NotifyState::Status("finishing what was acknowledged")]);
+    send(&[NotifyState::Stopping, NotifyState::Status("finishing acknowledged requests")]);
 }
 
-/// Reads anew whatever can be, and logs what became of it.
+/// Reloads certificates and secrets, and logs the outcome.
 pub async fn reload(running: &Running) {
     let mut states = vec![NotifyState::Reloading];
     states.extend(NotifyState::monotonic_usec_now());
@@ -34,13 +33,15 @@ pub async fn reload(running: &Running) {
     let reloads = running.reloads.clone();
     match tokio::task::spawn_blocking(move || reloads.run()).await {
         Ok(outcomes) if outcomes.is_empty() => {
-            tracing::info!("nothing to reload; settings are read at the start");
+            tracing::info!("nothing to reload; settings are read only at startup");
         }
         Ok(outcomes) => {
             for (what, outcome) in outcomes {
                 match outcome {
                     Ok(()) => tracing::info!("reloaded: {what}"),
-                    Err(error) => tracing::error!(%error, "could not reload: {what}; it stays as it was"),
+                    Err(error) => {
+                        tracing::error!(%error, "could not reload: {what}; the previous one stays in use")
+                    }
                 }
             }
         }
@@ -49,8 +50,8 @@ pub async fn reload(running: &Running) {
     ready(running);
 }
 
-/// Sends a sign of life twice in the watchdog's time, each after the engine's own task has given one: if that task
-/// hangs, systemd starts the service anew. Also keeps the status line true. Ends with the engine.
+/// Sends watchdog notifications at half the watchdog interval, each after a ping of the engine's task: if that task
+/// hangs, systemd restarts the service. Also updates the status line. Ends with the engine.
 pub async fn keep_notified(running: Running) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
@@ -73,7 +74,7 @@ pub async fn keep_notified(running: Running) {
 
 fn status(running: &Running) -> String {
     if !running.engine.stats().is_store_writable() {
-        return "the store cannot write: guests are answered from memory, changes are refused".to_owned();
+        return "store is read-only: polls are still served, changes are refused".to_owned();
     }
     let addresses = &running.addresses;
     let guests: Vec<String> = addresses.guest.iter().map(ToString::to_string).collect();

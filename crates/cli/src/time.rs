@@ -1,33 +1,30 @@
-//! Times and spans as people write and read them: `20m`, `in 14 min`, `3 min ago`.
+//! Parsing and formatting of times and spans: `20m`, `in 14 min`, `3 min ago`.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_client::clock::Clock;
 
-/// What time it is, for showing how far away things are.
+/// The current time, for relative times.
 pub fn now() -> Timestamp {
     Clock::start().now().wall
 }
 
 pub use notbefore_settings::span::parse as parse_duration;
 
-/// Reads a time with its zone.
+/// Parses an RFC 3339 time.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| format!("{text:?} is no time; write 2026-11-20T08:00:00Z, or say --in 20m"))
+    text.parse().map_err(|_| format!("invalid time {text:?}; write 2026-11-20T08:00:00Z, or use --in 20m"))
 }
 
-/// A time in the past: so long ago, or the time itself.
+/// A time in the past, relative or absolute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ago {
-    /// So long before now.
     Span(Duration),
-    /// Then.
     At(Timestamp),
 }
 
 impl Ago {
-    /// The time that is meant.
     pub fn at(self, now: Timestamp) -> Timestamp {
         match self {
             Self::Span(span) => now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH),
@@ -36,14 +33,13 @@ impl Ago {
     }
 }
 
-/// Reads a span or a time.
 pub fn parse_ago(text: &str) -> Result<Ago, String> {
-    let wrong = || format!("{text:?} is neither a span nor a time; write 7d, or 2026-11-20T08:00:00Z");
+    let wrong = || format!("invalid span or time {text:?}; write 7d or 2026-11-20T08:00:00Z");
     let at = || text.parse().map(Ago::At).map_err(|_| wrong());
     parse_duration(text).map(Ago::Span).or_else(|_| at())
 }
 
-/// How far away a time is: `in 14 min`, `2 h ago`, `now`.
+/// A time relative to `now`: `in 14 min`, `2 h ago`, `now`.
 pub fn relative(at: Timestamp, now: Timestamp) -> String {
     let seconds = at.as_second() - now.as_second();
     match seconds {
@@ -53,17 +49,17 @@ pub fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How far a time is from now.
+/// A time relative to the current time.
 pub fn from_now(at: Timestamp) -> String {
     relative(at, now())
 }
 
-/// A time, and how far it is from now.
+/// An absolute time, with the relative time in parentheses.
 pub fn and_from_now(at: Timestamp) -> String {
     format!("{at} ({})", from_now(at))
 }
 
-/// A span, to its two largest units at most: `45 s`, `14 min`, `2 h 5 min`, `6 d 23 h`.
+/// A span with at most its two largest units: `45 s`, `14 min`, `2 h 5 min`, `6 d 23 h`.
 pub fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

@@ -26,12 +26,12 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
             output::line(&format!("token {}: {may}{ends}", token.name))?;
             output::line(&made.secret)?;
             output::line(
-                "this is shown once: keep it, and give it as NOTBEFORE_TOKEN or in a file that NOTBEFORE_TOKEN_FILE names",
+                "the secret is shown only once: store it, and pass it in NOTBEFORE_TOKEN or in a file named by NOTBEFORE_TOKEN_FILE",
             )
         }
         args::Token::List => {
             let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
-            output.answer(&tokens, |tokens| table(tokens).print("there are no tokens"))
+            output.answer(&tokens, |tokens| table(tokens).print("no tokens"))
         }
         args::Token::Revoke { name, confirmation } => {
             let question = Question::optional("Revoke it?", "nothing was revoked");
@@ -40,41 +40,40 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
                 return Ok(());
             }
             client.delete_at::<()>(&format!("/v1/tokens/{}", encode(&name)), None)?;
-            let done = format!("revoked {name}: it is refused from now on");
+            let done = format!("revoked {name}: requests with it are refused");
             output.answer(&serde_json::json!({ "revoked": name }), |_| output::line(&done))
         }
     }
 }
 
-/// The token of a name.
 fn named(client: &Client, name: &str) -> Result<Token> {
     let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
     let found = tokens.into_iter().find(|token| token.name.eq_ignore_ascii_case(name));
-    let cure = "'notbefore token list' shows those there are (unknown_token)";
-    found.ok_or_else(|| anyhow!("there is no token {name}; {cure}"))
+    let cure = "see 'notbefore token list' (unknown_token)";
+    found.ok_or_else(|| anyhow!("unknown token {name}; {cure}"))
 }
 
-/// What revoking a token takes away.
+/// Text of the plan of a revocation.
 fn revoked(token: &Token) -> Vec<String> {
     let used = match token.last_used_at {
         Some(at) => time::from_now(at),
         None => "not since the service started".to_owned(),
     };
     vec![
-        format!("token {} is refused from then on, and its streams end", token.name),
-        format!("  may        {}", granted(&token.grants)),
+        format!("token {} is revoked: requests are refused and its streams end", token.name),
+        format!("  roles      {}", granted(&token.grants)),
         format!("  last used  {used}"),
     ]
 }
 
-/// The grants that were typed: a role with its paths, and pairs of both.
+/// Grants from `--role` with `--on`, and from `--grant`.
 fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
     let paths = match (&role, on.is_empty()) {
-        // Everywhere is what is usually meant for an operator, and hardly ever for others.
+        // The default path is `/` for operators only; for other roles it is rarely intended.
         (Some(role), true) if Role::parse_ignoring_case(role) == Role::Operator => vec!["/".to_owned()],
         (Some(role), true) => {
             let cure = "--on subscription/group, or --on / for everywhere";
-            return Err(UsageError(format!("say where the role {role} holds: {cure}")).into());
+            return Err(UsageError(format!("the role {role} needs a path: {cure}")).into());
         }
         (Some(_), false) | (None, _) => on,
     };
@@ -86,7 +85,7 @@ fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -
     Ok(grants)
 }
 
-/// What a token may do.
+/// Grants as text.
 pub fn granted(grants: &[Grant]) -> String {
     let one = |grant: &Grant| match grant.path == "/" {
         true => format!("{} everywhere", grant.role),
@@ -98,7 +97,7 @@ pub fn granted(grants: &[Grant]) -> String {
 fn table(tokens: &[Token]) -> Table {
     Rows(tokens).columns(&[
         ("TOKEN", &|token| token.name.clone()),
-        ("MAY", &|token| granted(&token.grants)),
+        ("ROLES", &|token| granted(&token.grants)),
         ("CREATED", &|token| time::from_now(token.created_at)),
         ("BY", &|token| or_dash(token.created_by.as_deref())),
         ("EXPIRES", &|token| match token.expires_at.map(time::from_now) {

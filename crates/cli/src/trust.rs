@@ -1,9 +1,8 @@
-//! Whom the command line believes to be the service when it calls by https.
+//! TLS certificate verification of the operator API's client.
 //!
-//! A service elsewhere proves its name as any web site does; `--operator-ca` names a file of authorities of one's
-//! own, or the service's very certificate. A service on this machine is found by its data directory, and there it
-//! leaves its certificate: that one is trusted and no other, whatever name it is made out to, since whoever can
-//! write there could as well put another service in its place.
+//! - A remote service is verified with the public CAs, or with the CAs or the certificate in `--operator-ca`.
+//! - A local service, found by its data directory, is verified by certificate pinning: only the certificate that it
+//!   wrote there is accepted, under any name. A user who can write there could replace the service anyway.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,18 +18,17 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// Whom to believe.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// The authorities that browsers trust.
+    /// Public CAs (webpki roots).
     Usual,
-    /// The authorities or certificates in a file.
+    /// CAs or server certificates in a file.
     Authorities(std::path::PathBuf),
-    /// Exactly the certificate that was read from a file, under any name.
+    /// Pinned: exactly this certificate, under any name.
     Exactly { path: std::path::PathBuf, pem: String },
 }
 
-/// The side of a client that goes by it.
+/// TLS client configuration for a trust setting.
 pub fn tls(trust: &Trust) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder =
@@ -57,16 +55,16 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>>
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) | Err(_) => {
-            bail!("{shown} holds no certificate in PEM; it should begin with -----BEGIN CERTIFICATE-----")
+            bail!("{shown} contains no PEM certificate (-----BEGIN CERTIFICATE-----)")
         }
     }
 }
 
-/// Believes a certificate that is one of those given, or was issued by one of them.
+/// Accepts a certificate that is one of those given, or was issued by one of them.
 #[derive(Debug)]
 struct Verifier {
     given: Vec<CertificateDer<'static>>,
-    /// Whether names and times count; then authorities do too.
+    /// Whether to check names, validity and issuers; false for a pinned certificate.
     in_full: bool,
     authorities: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
@@ -98,14 +96,14 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        // Only the first of a chain is the service's own; the rest are those who vouch for it.
+        // Only the first certificate of a chain is the service's own; the rest are issuers.
         let exact = match self.in_full {
             true => self.given.contains(own),
             false => self.given.first() == Some(own),
         };
         match (&self.authorities, exact) {
             (_, true) if !self.in_full => Ok(ServerCertVerified::assertion()),
-            // A certificate that vouches for itself is often also an authority, which the usual check refuses.
+            // A self-signed certificate is often also a CA, which webpki refuses as a server certificate.
             (_, true) => {
                 verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
                 let ends = ends_at(own).and_then(|at| u64::try_from(at.as_second()).ok());

@@ -19,8 +19,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     match verb {
         args::Vm::List { scope, host } => {
             let vms: Vec<Vm> = client.list("/v1/vms", &[("scope", scope), ("host", host)])?;
-            let none =
-                "there are no VMs; add one with 'notbefore vm add', or a fleet with 'notbefore fleet apply'";
+            let none = "no VMs; add one with 'notbefore vm add' or a fleet with 'notbefore fleet apply'";
             output.answer(&vms, |vms| table(vms).print(none))
         }
         args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),
@@ -45,7 +44,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 match confirm::show_and_ask(&confirmation, output, question, plan, RemovalPlan::lines)? {
                     Decision::DryRun => return Ok(()),
                     Decision::Proceed(None) => client.delete_at::<()>(&at(&vm, ""), None),
-                    // What was agreed to: this VM, if its scope is as it was shown.
+                    // Remove exactly the VM of the confirmed plan, if its scope is unchanged.
                     Decision::Proceed(Some(plan)) => {
                         client.delete_at(&at(&plan.vm.to_string(), ""), Some(plan.revision))
                     }
@@ -77,15 +76,15 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     }
 }
 
-/// A VM that is about to leave, for good.
+/// Plan of removing or deleting a VM.
 #[derive(Serialize)]
 struct RemovalPlan {
     vm: Uuid,
     path: String,
     scope: String,
-    /// Its scope's.
+    /// The scope's revision.
     revision: u64,
-    /// How it leaves: at once, or by a Terminate event with this notice.
+    /// Notice of the Terminate event; `None` if the VM is removed at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     terminate_notification_seconds: Option<u32>,
     events: Vec<Affected>,
@@ -93,19 +92,19 @@ struct RemovalPlan {
     by_event: bool,
 }
 
-/// A live event of a VM that is about to leave.
+/// A live event of the VM.
 #[derive(Serialize)]
 struct Affected {
     event: Uuid,
     #[serde(rename = "type")]
     event_type: EventType,
     status: EventStatus,
-    /// The VMs for which it goes on; none if it ends with the VM.
+    /// VMs for which the event continues; empty if it ends with the VM.
     goes_on_for: Vec<String>,
 }
 
 impl RemovalPlan {
-    /// Looks at a VM that leaves at once, or by an event.
+    /// Makes the plan: removal at once, or by a Terminate event (`by_event`).
     fn of(client: &Client, name: &str, by_event: bool) -> Result<Self> {
         let vm: Vm = client.get(&at(name, ""))?;
         let id = vm.id.to_string();
@@ -145,26 +144,26 @@ impl RemovalPlan {
     fn lines(&self) -> Vec<String> {
         let how = match (self.by_event, self.terminate_notification_seconds) {
             (false, _) => "is removed at once, without an event".to_owned(),
-            (true, None) => "is deleted at once: its scope gives no notice".to_owned(),
+            (true, None) => "is deleted at once: its scope has no terminate notification".to_owned(),
             (true, Some(seconds)) => {
                 let notice = time::span(seconds.into());
                 format!(
-                    "is deleted by a Terminate event, with {notice} notice, or at once if no guest of its scope has polled within a day"
+                    "is deleted by a Terminate event with {notice} notice, or at once if no guest of its scope polled within a day"
                 )
             }
         };
         let mut lines = vec![format!("VM {} in scope {} {how}", self.path, self.scope)];
         for Affected { event, event_type, status, goes_on_for } in &self.events {
             let what = match (goes_on_for.as_slice(), status) {
-                ([], EventStatus::Scheduled) => "is called off".to_owned(),
+                ([], EventStatus::Scheduled) => "is cancelled".to_owned(),
                 (
                     [],
                     EventStatus::Started
                     | EventStatus::Completed
                     | EventStatus::Cancelled
                     | EventStatus::Unknown(_),
-                ) => "ends with it".to_owned(),
-                (others, _) => format!("goes on for {}", others.join(",")),
+                ) => "ends with the VM".to_owned(),
+                (others, _) => format!("continues for {}", others.join(",")),
             };
             lines.push(format!("  event {event} ({event_type}, {status}) {what}"));
         }
@@ -189,7 +188,6 @@ fn schedule(client: &Client, act: ScheduleVmArgs, cause: Cause, force: bool, out
     operation::schedule(client, &request, output)
 }
 
-/// VMs as a table.
 pub fn table(vms: &[Vm]) -> Table {
     Rows(vms).columns(&[
         ("VM", &|vm| vm.path.clone()),
@@ -202,12 +200,12 @@ pub fn table(vms: &[Vm]) -> Table {
             false => or_dash(Some(&vm.addresses.join(","))),
         }),
         ("EVENTS", &|vm| vm.events.len().to_string()),
-        ("LISTENS", &polling_status),
+        ("LISTENING", &polling_status),
     ])
 }
 
 fn show(vm: &Vm) -> Result<()> {
-    let first_run = if vm.first_run { " (stands in for a fleet)" } else { "" };
+    let first_run = if vm.first_run { " (first-run VM)" } else { "" };
     output::line(&format!("{}{first_run}", vm.path))?;
     output::fields::<14>(&[
         ("id", vm.id.to_string()),
@@ -219,12 +217,12 @@ fn show(vm: &Vm) -> Result<()> {
         ("host", or_dash(vm.host.as_deref())),
         ("spot", yes_no(vm.spot)),
         ("addresses", or_dash(Some(&vm.addresses.join(", ")))),
-        ("listens", polling_detail(vm)),
+        ("listening", polling_detail(vm)),
     ])?;
     vm.events.iter().try_for_each(|event| output::fields::<14>(&[("event", event.to_string())]))
 }
 
-/// Whether a VM listens, with when it was last heard where that is of interest.
+/// Whether a VM polls; if not, with the time of its last poll.
 fn polling_status(vm: &Vm) -> String {
     match (vm.listening, vm.last_poll_at) {
         (Listening::No, Some(at)) => format!("no, last {}", time::from_now(at)),
@@ -232,24 +230,24 @@ fn polling_status(vm: &Vm) -> String {
     }
 }
 
-/// The same in a sentence.
+/// Whether a VM polls, with the time and version of its last poll.
 fn polling_detail(vm: &Vm) -> String {
     let polled = vm.last_poll_at.map(|at| {
         let version = vm.last_poll_version.as_deref().unwrap_or_default();
-        format!("it last polled {} ({at:.0}), at api-version {version}", time::from_now(at))
+        format!("last poll {} ({at:.0}), api-version {version}", time::from_now(at))
     });
     match (vm.listening, polled) {
         (listening, Some(polled)) => format!("{listening}: {polled}"),
         (Listening::Unknown, None) => {
-            "unknown: it has not polled since the service started, less than 5 min ago".to_owned()
+            "unknown: no poll since the service started, less than 5 min ago".to_owned()
         }
         (listening, None) => {
-            format!("{listening}: it has not polled since the service started or learnt of it")
+            format!("{listening}: no poll since the service started or the VM was added")
         }
     }
 }
 
-/// How far away a time is, with the time itself.
+/// A NotBefore as text; without one, `at once`.
 pub fn when(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "at once".to_owned(), time::and_from_now)
 }

@@ -1,5 +1,4 @@
-//! `notbefore agent check`: the configuration, the hooks and the platform, looked over without an event. With `--run` a
-//! rule's steps are carried out, which is in `rehearse.rs`.
+//! `notbefore agent check`: checks the configuration, hooks and platform without an event. `--run` is in `rehearse.rs`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,10 +17,10 @@ use crate::args::{Check, LogFormat, Output};
 use crate::guest::in_runtime;
 use crate::output;
 
-/// How long the platform has to answer a person who waits.
+/// Timeout for the platform.
 const PLATFORM_WITHIN: Duration = Duration::from_secs(20);
 
-/// What was found, for programs.
+/// JSON output.
 #[derive(Serialize)]
 struct Report {
     file: String,
@@ -35,7 +34,7 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
     let sources = sources(&check.settings);
     let config = config::load(&sources)?;
     logs::targets(&config.log)?;
-    // Whoever tries hooks wants to see what they print.
+    // With --run, show the output of hooks.
     let hooks = "warn,notbefore_agent::hook=debug,notbefore_agent::hooks=warn";
     let usual = if check.run.is_some() { hooks } else { "warn" };
     logs::start(check.settings.log.as_deref().unwrap_or(usual), LogFormat::Text)?;
@@ -48,7 +47,7 @@ pub fn run(check: &Check, output: Output) -> Result<()> {
     }
 }
 
-/// Why the signals could not be served. Where an agent serves them already, they can be.
+/// Why the listen address is not usable. An address in use by a running agent is fine.
 fn cannot_listen(address: SocketAddr) -> Option<String> {
     let error = signals::check_address(address).err()?;
     let by_an_agent = error.is_taken() && status::ask(address).is_ok();
@@ -79,29 +78,29 @@ async fn check_agent(
     match output {
         Output::Json => output::json(&report)?,
         Output::Table => {
-            output::line(&format!("{}: no mistakes", report.file))?;
+            output::line(&format!("{}: no errors", report.file))?;
             for line in report.rules.iter().flatten() {
                 output::line(line)?;
             }
             if let (Some(endpoint), Some(vm)) = (&report.endpoint, &report.vm) {
-                output::line(&format!("the platform answers at {endpoint}, and this VM is {vm}"))?;
+                output::line(&format!("platform: {endpoint}, VM: {vm}"))?;
             }
         }
     }
     match report.problems.as_slice() {
         [] => Ok(()),
         [one] => bail!("{one}"),
-        several => bail!("there are {} problems:\n  {}", several.len(), several.join("\n  ")),
+        several => bail!("{} problems:\n  {}", several.len(), several.join("\n  ")),
     }
 }
 
-/// Where the platform answers, and what it calls this VM.
+/// The platform's endpoint and this VM's name.
 pub async fn platform(config: &Config) -> Result<(String, String)> {
     let discovery = Discovery::new(config.endpoint.clone(), Options::from(config.api_version));
     let found = tokio::time::timeout(PLATFORM_WITHIN, discovery.find()).await;
     let found = found.with_context(|| {
         format!(
-            "the platform has not answered within {} s; --offline leaves it out",
+            "the platform did not answer within {} s; use --offline to skip it",
             PLATFORM_WITHIN.as_secs()
         )
     })??;

@@ -1,5 +1,5 @@
-//! The agent's log: standard error, or the event log for a service of Windows. Levels by module are all that a filter can
-//! say here: what matches spans and fields by patterns would be the largest thing in an agent at rest.
+//! Log of the agent: standard error, or the event log for a Windows service. Filters support only levels per module:
+//! matching spans and fields would dominate the memory of an idle agent.
 
 use anyhow::Result;
 use notbefore_settings::ConfigErrors;
@@ -26,20 +26,20 @@ pub fn start(filter: &str, format: LogFormat) -> Result<()> {
     Ok(())
 }
 
-/// Starts logging to the event log, which has times and levels of its own.
+/// Starts logging to the event log, which adds time and level itself.
 #[cfg(windows)]
 pub fn start_event_log(filter: &str) -> Result<()> {
     let plain = fmt::layer().with_ansi(false).without_time().with_level(false);
-    let told = plain.with_writer(super::windows::event_log::EventLog);
-    tracing_subscriber::registry().with(targets(filter)?).with(told).init();
+    let layer = plain.with_writer(super::windows::event_log::EventLog);
+    tracing_subscriber::registry().with(targets(filter)?).with(layer).init();
     Ok(())
 }
 
-/// A filter that cannot be read is a mistake of the configuration.
+/// Parses a filter; an invalid one is a configuration error.
 pub fn targets(filter: &str) -> Result<Targets, ConfigErrors> {
     filter.parse().map_err(|error| {
         ConfigErrors::one(format!(
-            "log: expected a level (error, warn, info, debug, trace), or levels by module, as \
+            "log: expected a level (error, warn, info, debug, trace), or levels per module, for example \
              \"info,notbefore_agent=debug\", not {filter:?} ({error})"
         ))
     })

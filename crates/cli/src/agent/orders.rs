@@ -1,10 +1,10 @@
-//! Signals of the system, as orders to the agent.
+//! Signal handlers that send orders to the agent.
 
 use anyhow::Result;
 use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 
-/// Hands on what the system says, for as long as the runtime runs.
+/// SIGTERM and SIGINT stop, SIGHUP reloads; runs as long as the runtime.
 #[cfg(unix)]
 pub fn listen(orders: mpsc::Sender<Order>) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -26,7 +26,7 @@ pub fn listen(orders: mpsc::Sender<Order>) -> Result<()> {
     Ok(())
 }
 
-/// Hands on what the console says; the service manager has a way of its own.
+/// Console events stop the agent; the service control manager uses `windows/service.rs`.
 #[cfg(windows)]
 pub fn listen(orders: mpsc::Sender<Order>) -> Result<()> {
     let mut interrupt = tokio::signal::windows::ctrl_c()?;

@@ -1,7 +1,7 @@
-//! `notbefore agent check --run`: a rule's steps carried out for real, once each, with an event that is none.
+//! `notbefore agent check --run`: runs a rule's steps once each, for a made-up event.
 //!
-//! `notbefore_agent::rehearsal` has the agent handle the event; here it is said what is going to happen, asked whether it
-//! shall, and told what came of it. Under a dry run the steps are told and none is run.
+//! `notbefore_agent::rehearsal` handles the event. This module prints the steps, asks for confirmation and reports the
+//! results. With `--dry-run` the steps are only printed.
 
 use anyhow::{Context, Result, bail};
 use notbefore_agent::config::Config;
@@ -21,7 +21,7 @@ use crate::args::{Check, Output, RunStage};
 use crate::confirm::{self, Question};
 use crate::output;
 
-/// How it went, for programs.
+/// JSON output.
 #[derive(Serialize)]
 struct Report {
     rule: String,
@@ -31,11 +31,10 @@ struct Report {
     steps: Vec<StepResult>,
 }
 
-/// Runs the steps of the rule that has this name.
 pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> Result<()> {
     let whole = config.rules.iter().find(|rule| rule.name == name).with_context(|| {
         let names: Vec<&str> = config.rules.iter().map(|rule| rule.name.as_str()).collect();
-        format!("there is no rule {name:?}; there are {}", names.join(", "))
+        format!("no rule {name:?}; rules: {}", names.join(", "))
     })?;
     let mut rule = whole.clone();
     match check.stage {
@@ -44,11 +43,11 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
         RunStage::After => rule.before.clear(),
     }
     if rule.before.is_empty() && rule.after.is_empty() {
-        bail!("the rule {name} has no such steps");
+        bail!("rule {name} has no such steps");
     }
     let (vm, kind) = (vm(config, check.offline).await?, kind(&rule, check));
-    let how = if config.dry_run { "this would run" } else { "this runs for real" };
-    output::eprint(&format!("{how}, on this machine, as if a {kind} came for {}:", printable(&vm)));
+    let how = if config.dry_run { "dry run, would run" } else { "running for real" };
+    output::eprint(&format!("{how} on this machine, as for a {kind} event of {}:", printable(&vm)));
     let before = rule.before.iter().map(|step| (Stage::Before, step));
     let all = before.chain(rule.after.iter().map(|step| (Stage::After, step)));
     for (stage, step) in all.clone() {
@@ -70,7 +69,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     orders::listen(orders)?;
     let show = |tried: &StepResult| {
         if output == Output::Table {
-            // Nobody may be reading any more. What was begun is brought to its end all the same.
+            // Ignore errors: started steps are finished even if standard output is closed.
             let _ = output::line(&line(tried));
         }
     };
@@ -79,7 +78,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     ended(&report(vm, kind, steps), is_left, output)
 }
 
-/// Says how it went; well is only what has done every step.
+/// Prints the report; fails if a step failed.
 fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
     output.answer(report, |_| Ok(()))?;
     let is_wrong = |tried: &&StepResult| !matches!(tried.outcome, Outcome::Done | Outcome::NotRun);
@@ -88,7 +87,7 @@ fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
         (true, _) => Ok(()),
         (false, false) => bail!("{}", wrong.join("; ")),
         (false, true) => bail!(
-            "{}; the steps after it were not run: 'notbefore agent check --run {} --stage after' runs them",
+            "{}; the steps after it were not run; run them with 'notbefore agent check --run {} --stage after'",
             wrong.join("; "),
             report.rule
         ),
@@ -99,29 +98,30 @@ fn line(tried: &StepResult) -> String {
     format!("{} {}: {}", word(tried.stage), tried.step, tried.text)
 }
 
-/// What a dry run comes to. Whoever has typed `--dry-run` knows; a script that wants the steps run must not take it for that.
+/// Ends a dry run. It succeeds only with the `--dry-run` flag: if the file or environment sets it, a script must not
+/// assume that the steps ran.
 fn finish_dry_run(config: &Config, report: &Report, check: &Check, output: Output) -> Result<()> {
     output.answer(report, |_| Ok(()))?;
     match check.settings.dry_run {
         true => Ok(()),
         false => bail!(
-            "nothing was run: {} or NOTBEFORE_AGENT_DRY_RUN says dry_run = true; take that out, or say \
-             NOTBEFORE_AGENT_DRY_RUN=false this once",
+            "nothing was run: {} or NOTBEFORE_AGENT_DRY_RUN sets dry_run = true; remove it, or set \
+             NOTBEFORE_AGENT_DRY_RUN=false for this run",
             config.file.display()
         ),
     }
 }
 
-/// What this VM is called: what is set, or what the platform says, or without that what an agent would go by.
+/// This VM's name: from the configuration, else from the platform, or with `--offline` the agent's initial name.
 async fn vm(config: &Config, offline: bool) -> Result<String> {
     match &config.name {
         Some(name) => Ok(name.clone()),
         None if offline => Ok(initial_identity(config).name().to_owned()),
-        None => Ok(platform(config).await.context("cannot learn this VM's name")?.1),
+        None => Ok(platform(config).await.context("cannot determine this VM's name")?.1),
     }
 }
 
-/// A type that the rule is for: the one that was said, the first that it names, or Reboot.
+/// The event's type: from `--type`, else the rule's first, else Reboot.
 fn kind(rule: &Rule, check: &Check) -> EventKind {
     let said = check.r#type.clone().map(EventKind::from);
     said.or_else(|| rule.matches.kinds.first().cloned()).unwrap_or(EventKind::Reboot)

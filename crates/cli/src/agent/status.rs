@@ -1,5 +1,5 @@
-//! `notbefore agent status`: what the agent handles, by its own word or by its journal's. It has to do when something is
-//! wrong, and for users who may read neither configuration nor journal: whoever may connect to the agent is told.
+//! `notbefore agent status`: events that the agent handles, from the running agent or its journal. It also works with a
+//! broken configuration, and for users who may read neither configuration nor journal but can connect to the agent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::output::{self, Rows, or_dash, yes_no};
 use crate::time;
 use crate::trust::{self, Trust};
 
-/// How long the agent has to answer: it is on this machine.
+/// Timeout for the agent, which is on this machine.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 pub fn run(status: &Status, output: Output) -> Result<()> {
@@ -36,16 +36,16 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
     let events = match asked {
         Ok(events) => events,
         Err(error) => read_journal(&place).with_context(|| match &place.unread {
-            Some(unread) => format!("{error:#}; {unread}: --listen and --state name what it may say"),
+            Some(unread) => format!("{error:#}; {unread} (use --listen and --state)"),
             None => format!("{error:#}"),
         })?,
     };
     output.answer(&events, show)
 }
 
-/// Asks the agent that runs.
+/// Queries the running agent.
 pub fn ask(address: SocketAddr) -> Result<Events> {
-    // An agent that listens everywhere also listens here.
+    // An unspecified listen address is reachable on loopback.
     let host = match address.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -57,20 +57,20 @@ pub fn ask(address: SocketAddr) -> Result<Events> {
     if !answer.status().is_success() {
         bail!("it answers {}", answer.status());
     }
-    serde_json::from_slice(answer.body()).with_context(|| format!("{url} is no agent's"))
+    serde_json::from_slice(answer.body()).with_context(|| format!("{url} is not an agent"))
 }
 
-/// What the last agent has written down.
+/// The events in the journal of an agent that is not running.
 fn read_journal(place: &RunningAgent) -> Result<Events> {
     let state = journal::read_state(&place.state)
-        .with_context(|| format!("and there is no journal to read in {}", place.state.display()))?;
+        .with_context(|| format!("cannot read a journal in {}", place.state.display()))?;
     let events = overview::of(&state);
     Ok(Events {
         vm: None,
         endpoint: None,
         dry_run: false,
         draining: events.iter().any(|event| event.draining),
-        not_ready: Some("no agent runs; this is what its journal holds".to_owned()),
+        not_ready: Some("the agent is not running; events are from its journal".to_owned()),
         events,
     })
 }
@@ -95,5 +95,5 @@ fn show(events: &Events) -> Result<()> {
         ("STEP", &|event| or_dash(event.step.as_deref())),
         ("APPROVAL", &|event| event.approval.clone()),
     ]);
-    table.print("there are no events")
+    table.print("no events")
 }

@@ -1,5 +1,5 @@
-//! The agent as a service of Windows: [`service`] installs it and runs it as one, [`event_log`] is where it then says
-//! what it does, [`directory`] is where its configuration and its journal are.
+//! The agent as a Windows service: [`service`] installs and runs it, [`event_log`] is its log, [`directory`] protects
+//! its configuration and journal.
 
 mod directory;
 pub mod event_log;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use super::{flag_values, logs, run_until_stopped};
 use crate::args::{Install, Settings};
 
-/// Installs the service with the flags that it shall be started with.
+/// Installs the service; it starts with the same flags.
 pub fn install(install: &Install) -> Result<()> {
     service::install(service::Installation {
         arguments: arguments(&install.settings)?,
@@ -21,16 +21,14 @@ pub fn install(install: &Install) -> Result<()> {
     })
 }
 
-/// Runs as the service.
 pub fn serve(settings: Settings) -> Result<()> {
-    service::run(move |told| run_until_stopped(&settings, logs::start_event_log, told, || Ok(())))
+    service::run(move |orders| run_until_stopped(&settings, logs::start_event_log, orders, || Ok(())))
 }
 
-/// The flags that say what these settings say. A service is started in a directory of the system's, so paths are
-/// made whole.
+/// Converts settings to flags. Paths become absolute, since Windows starts a service in a system directory.
 fn arguments(settings: &Settings) -> Result<Vec<OsString>> {
     let whole =
-        |path: &Path| std::path::absolute(path).with_context(|| format!("{} is no path", path.display()));
+        |path: &Path| std::path::absolute(path).with_context(|| format!("invalid path {}", path.display()));
     let mut arguments = Vec::new();
     if let Some(config) = &settings.config {
         arguments.extend(["--config".into(), whole(config)?.into_os_string()]);

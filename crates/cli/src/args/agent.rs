@@ -1,4 +1,4 @@
-//! What can be typed after `notbefore agent`.
+//! Arguments of `notbefore agent` and its subcommands.
 
 use std::path::PathBuf;
 
@@ -6,25 +6,25 @@ use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub enum Agent {
-    /// Run the agent until it is told to stop
+    /// Run the agent until it is stopped
     #[command(after_help = include_str!("help/agent_run.txt").trim_end())]
     Run(Run),
-    /// Look over the configuration, its hooks and the platform, without an event
+    /// Check the configuration, its hooks and the connection to the platform
     #[command(after_help = include_str!("help/agent_check.txt").trim_end())]
     Check(Check),
-    /// Show what the agent handles, and how far it is
+    /// Show the events that the agent handles and their progress
     #[command(after_help = include_str!("help/agent_status.txt").trim_end())]
     Status(Status),
-    /// Print a configuration to begin with
+    /// Print a sample configuration
     Sample,
-    /// Make the agent a service of Windows, or bring the one that is there up to date
+    /// Install or update the agent as a Windows service
     #[cfg_attr(not(windows), command(hide = true))]
     #[command(after_help = include_str!("help/agent_install.txt").trim_end())]
     Install(Install),
-    /// Stop the service of Windows and take it away; its configuration and journal stay
+    /// Stop and remove the Windows service; configuration and journal stay
     #[cfg_attr(not(windows), command(hide = true))]
     Uninstall,
-    /// Run as the service that Windows has started, which alone calls this
+    /// Entry point of the Windows service; only the service control manager runs this
     #[cfg(windows)]
     #[command(hide = true)]
     Service(Settings),
@@ -33,12 +33,12 @@ pub enum Agent {
 #[derive(Debug, clap::Args)]
 #[cfg_attr(
     not(windows),
-    allow(dead_code, reason = "there is no such service elsewhere, and the answer is always the same")
+    allow(dead_code, reason = "the command fails with the same message on other platforms")
 )]
 pub struct Install {
     #[command(flatten)]
     pub settings: Settings,
-    /// Have Windows start it some minutes after the others; events that come before are not prepared for
+    /// Delayed start: Windows starts it some minutes after boot; earlier events are not handled
     #[arg(long)]
     pub delayed: bool,
 }
@@ -47,47 +47,47 @@ pub struct Install {
 pub struct Check {
     #[command(flatten)]
     pub settings: Settings,
-    /// Leave the platform out; with --run, the VM's name is then its host name
+    /// Do not contact the platform; with --run, the VM's name is its host name
     #[arg(long)]
     pub offline: bool,
-    /// Run the steps of this rule for real, once each, as if an event had come; it asks first (with --dry-run they
-    /// are only told)
+    /// Run the steps of this rule once each, as for an event, after confirmation (with --dry-run they are only
+    /// printed)
     #[arg(long, value_name = "RULE")]
     pub run: Option<String>,
-    /// With --run: the event's type [default: the first that the rule names, or Reboot]
+    /// With --run: the event's type [default: the rule's first type, or Reboot]
     #[arg(long, requires = "run", value_name = "TYPE")]
     pub r#type: Option<String>,
-    /// With --run: which steps
+    /// With --run: the steps to run
     #[arg(long, requires = "run", value_enum, default_value_t = RunStage::Both)]
     pub stage: RunStage,
-    /// With --run: do not ask
+    /// With --run: do not ask for confirmation
     #[arg(long, short, requires = "run")]
     pub yes: bool,
 }
 
-/// What says where an agent is, and no more.
+/// The settings needed to find a running agent or its journal.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Status {
-    /// The agent's configuration file, if it can be read [env: NOTBEFORE_AGENT_CONFIG] [default:
+    /// Configuration file of the agent, if readable [env: NOTBEFORE_AGENT_CONFIG] [default:
     /// /etc/notbefore/agent.toml, on Windows %ProgramData%\notbefore\agent.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the agent serves its signals [env: NOTBEFORE_AGENT_LISTEN] [default: what the file says, else
+    /// Listen address of the agent's signals [env: NOTBEFORE_AGENT_LISTEN] [default: from the file, else
     /// 127.0.0.1:9256]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// The directory of its journal, for when it does not run [env: NOTBEFORE_AGENT_STATE]
+    /// Journal directory, read if the agent is not running [env: NOTBEFORE_AGENT_STATE]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RunStage {
-    /// Those before the event
+    /// Steps before the event
     Before,
-    /// Those after it
+    /// Steps after the event
     After,
-    /// One after the other
+    /// Steps before, then steps after
     Both,
 }
 
@@ -95,45 +95,45 @@ pub enum RunStage {
 pub struct Run {
     #[command(flatten)]
     pub settings: Settings,
-    /// How the log is written, to standard error
+    /// Log format, on standard error
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people
+    /// Plain text lines
     Text,
-    /// An object for each line
+    /// One JSON object per line
     Json,
 }
 
-/// The settings that may be said by a flag; each goes before its variable, and that before the file.
+/// Agent settings with a flag. A flag overrides the environment variable, which overrides the file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Settings {
-    /// The configuration file [env: NOTBEFORE_AGENT_CONFIG] [default: /etc/notbefore/agent.toml, on Windows
+    /// Configuration file [env: NOTBEFORE_AGENT_CONFIG] [default: /etc/notbefore/agent.toml, on Windows
     /// %ProgramData%\notbefore\agent.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the platform answers [env: NOTBEFORE_AGENT_ENDPOINT] [default: found by itself]
+    /// URL of the platform's metadata endpoint [env: NOTBEFORE_AGENT_ENDPOINT] [default: discovered]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// This VM's name [env: NOTBEFORE_AGENT_NAME] [default: what instance metadata says, else the host name]
+    /// This VM's name [env: NOTBEFORE_AGENT_NAME] [default: from instance metadata, else the host name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The newest api-version to ask for [env: NOTBEFORE_AGENT_API_VERSION] [default: 2020-07-01]
+    /// Newest api-version to request [env: NOTBEFORE_AGENT_API_VERSION] [default: 2020-07-01]
     #[arg(long, value_name = "DATE")]
     pub api_version: Option<String>,
-    /// The directory of the journal, on a disk that survives the event [env: NOTBEFORE_AGENT_STATE]
+    /// Journal directory, on a disk that survives the event [env: NOTBEFORE_AGENT_STATE]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
-    /// Where signals are served, or `none` [env: NOTBEFORE_AGENT_LISTEN] [default: 127.0.0.1:9256]
+    /// Listen address of the signals, or `none` [env: NOTBEFORE_AGENT_LISTEN] [default: 127.0.0.1:9256]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Only tell what would be done [env: NOTBEFORE_AGENT_DRY_RUN]
+    /// Log the actions without running them [env: NOTBEFORE_AGENT_DRY_RUN]
     #[arg(long)]
     pub dry_run: bool,
-    /// What is logged: a level, or levels by module [env: NOTBEFORE_AGENT_LOG] [default: info]
+    /// Log filter: a level, or levels per module [env: NOTBEFORE_AGENT_LOG] [default: info]
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
 }

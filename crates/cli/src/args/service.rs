@@ -1,4 +1,4 @@
-//! What can be typed where the service runs, which is on Linux: `serve`, and the way out of and into its store.
+//! Arguments of the commands that run the service or read its store, on Unix only: `serve`, `export`, `import`.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,10 @@ use crate::config;
 pub struct Export {
     /// The file; - for standard output [default: -]
     pub file: Option<PathBuf>,
-    /// Leave out the operators' tokens (their hashes, and what they may do)
+    /// Leave out operator tokens (their hashes and roles)
     #[arg(long)]
     pub without_tokens: bool,
-    /// Read a damaged store itself, of a service that is stopped, and leave out what is damaged and what does not fit
-    /// without it
+    /// Read the store of a stopped service directly; skip damaged records and records that depend on them
     #[arg(long)]
     pub skip_damaged: bool,
 }
@@ -29,14 +28,14 @@ pub struct Import {
 /// The settings themselves are in `config/settings.rs`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// The configuration file; the environment and flags go before it [env: NOTBEFORE_CONFIG] [default:
+    /// Configuration file (environment variables and flags override it) [env: NOTBEFORE_CONFIG] [default:
     /// /etc/notbefore/notbefore.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Show every setting, its value and where that came from, and end
+    /// Print every setting with its value and source, and exit
     #[arg(long)]
     pub print_config: bool,
-    /// Look the configuration over and end
+    /// Check the configuration and exit
     #[arg(long, conflicts_with = "print_config")]
     pub check_config: bool,
     #[command(flatten)]

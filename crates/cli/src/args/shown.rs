@@ -1,42 +1,42 @@
-//! The words that can be typed, as people are shown them. Flags that are taken everywhere are told of only where they do
-//! something, and shells are not offered what help hides.
+//! The clap command as shown in help, manual pages and completions. Global flags are hidden for commands that ignore
+//! them, and completions leave out hidden commands.
 
 use clap::{Command, CommandFactory};
 
 use super::Args;
 
-/// How to reach a service, and how results are shown.
+/// Ids of the connection flags.
 const REACH: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls"];
 const ALL: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "output"];
-/// The directory is theirs, and there is no service elsewhere.
+/// Connection flags for remote services; `--data` still applies.
 const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls"];
 
-/// Commands, and the flags that they take like any other and do nothing with.
+/// Commands and the global flags that they accept but ignore.
 const IDLE: &[(&[&str], &[&str])] = &[
     (&["get", "approve", "agent"], REACH),
     (&["completions", "openapi"], ALL),
-    // Its --operator-without-tls is a setting of its own.
+    // `serve` has its own `--operator-without-tls` setting.
     (&["serve"], &["operator_url", "operator_ca"]),
     (&["import", "check"], ELSEWHERE),
 ];
 
-/// All of it, ready to read what was typed.
+/// The command that parses arguments and prints help.
 pub fn command() -> Command {
     without_idle_flags(Args::command())
 }
 
-/// The same for manual pages: `help` says of every command what its page says.
+/// The command for manual pages, without the `help` subcommand: it would repeat every page.
 pub fn for_pages() -> Command {
     without_idle_flags(Args::command().disable_help_subcommand(true))
 }
 
-/// The same for shells.
+/// The command for shell completions, without hidden subcommands.
 pub fn for_shells() -> Command {
     without_idle_flags(without_hidden(&Args::command()))
 }
 
 fn without_idle_flags(mut command: Command) -> Command {
-    // Only now has every command the flags of those above it.
+    // `build` propagates global flags to subcommands; before it they cannot be hidden there.
     command.build();
     command.mut_subcommands(|below| {
         let idle = IDLE.iter().find(|(names, _)| names.contains(&below.get_name()));
@@ -52,10 +52,10 @@ fn hidden(command: Command, flags: &'static [&'static str]) -> Command {
     command.mut_args(hide).mut_subcommands(|below| hidden(below, flags))
 }
 
-/// A command with all that shells ask of it: its flags, and the commands below it that people are shown.
+/// A copy of the command with its flags and its visible subcommands only.
 fn without_hidden(command: &Command) -> Command {
     let below = command.get_subcommands().filter(|command| !command.is_hide_set()).map(without_hidden);
-    // clap wants names that last, and the program ends with what is made of these.
+    // clap requires a `'static` name. The leak is bounded: the program exits after printing completions.
     let name: &'static str = command.get_name().to_owned().leak();
     let shown = Command::new(name).args(command.get_arguments()).subcommands(below);
     let shown = shown.about(command.get_about().cloned().unwrap_or_default());
@@ -81,7 +81,7 @@ mod tests {
             let help = help(words);
             assert!(!help.contains("--data") && help.contains("--output"), "{words:?}: {help}");
         }
-        assert!(!help(&["completions"]).contains("Everywhere"));
+        assert!(!help(&["completions"]).contains("Global options"));
         for words in [&["vm", "list"][..], &["event", "show"], &["fleet", "apply"]] {
             assert!(help(words).contains("--operator-url"), "{words:?}");
         }

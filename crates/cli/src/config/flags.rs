@@ -1,4 +1,4 @@
-//! The flags, made from the table of settings.
+//! clap flags, generated from the table of settings.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use toml::Value as Toml;
 
 use super::{SCHEMA, defaults, help};
 
-/// What the flags say.
+/// Values of the flags on the command line, not yet checked.
 #[derive(Clone, Debug, Default)]
 pub struct Flags(pub Vec<FlagValue>);
 
@@ -25,7 +25,7 @@ impl clap::Args for Flags {
     }
 }
 
-/// The flags of a setting. What they say is checked with all else that is said.
+/// The flags of a setting. Their values are checked later, together with the file and the environment.
 fn flags(group: &'static Group, key: &'static Key, default: &Toml) -> Vec<Arg> {
     let new = |name: &'static str| Arg::new(name).long(name).help_heading(group.title.trim());
     match key.flag {
@@ -81,7 +81,7 @@ impl FromArgMatches for Flags {
     }
 }
 
-/// The flags of a setting that were typed, each with what it says. One that was repeated says a list.
+/// The flags of a setting on the command line with their values. Values of a repeated flag are joined with commas.
 fn flag_texts(flag: Flag, matches: &ArgMatches) -> Vec<(&'static str, String)> {
     let typed = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
     match flag {

@@ -1,4 +1,4 @@
-//! Kinds of values that only the service has.
+//! Value kinds that only the service's settings use.
 
 use std::net::SocketAddr;
 
@@ -10,50 +10,45 @@ use notbefore_settings::kind::{FileName, Form, Integer, Kind, OneOf, OrNone, Raw
 use toml::Value as Toml;
 use tracing_subscriber::EnvFilter;
 
-/// Timeouts of the guest listener: at least a second, since clients are real; at most a day, since a connection that
-/// waits longer is dead.
+/// Timeouts of the guest listener: 1 second to 1 day. A connection that waits longer is dead.
 pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
-/// Spans of a whole fleet's life: up to a hundred years, beyond which dates stop making sense.
+/// Retention and duration spans, up to 100 years: longer ones overflow dates.
 pub const LONG_SPAN: Span = Span { min: 0, max: 100 * 365 * 86_400 };
-/// Numbers of connections: a process cannot have more files than a billion.
+/// Connection limits. A process cannot open more than a billion files.
 pub const CONNECTIONS: Integer<usize> = Integer::between(1, 1_000_000_000);
-/// A file that need not be named.
+/// An optional file.
 pub const FILE: OrNone<FileName> = OrNone(FileName);
-/// An address to listen at.
-pub const ADDRESS: Text<SocketAddr> = Text::parsed("an address with its port, as \"127.0.0.1:9255\"");
-/// Where guests call.
+pub const ADDRESS: Text<SocketAddr> = Text::parsed("an address with port, for example \"127.0.0.1:9255\"");
 pub const LISTENER: Text<GuestListener> = Text::parsed(
-    "an address with its port, as \"127.0.0.1:9254\", perhaps with its network, device or TPROXY, as \"blue=169.254.169.254:80%br-blue\" or \"127.0.0.1:9254+tproxy\"",
+    "an address with port, for example \"127.0.0.1:9254\", optionally with network, device or TPROXY: \"blue=169.254.169.254:80%br-blue\", \"127.0.0.1:9254+tproxy\"",
 );
-/// A VM that has a listener of its own.
-pub const VM: Text<GuestVm> = Text::parsed("a VM and an address with its port, as \"web-0=127.0.0.1:9301\"");
-/// Where proxies of guests call from.
+pub const VM: Text<GuestVm> =
+    Text::parsed("a VM name and an address with port, for example \"web-0=127.0.0.1:9301\"");
+/// Source address of a guest proxy.
 pub const PROXY: Text<ProxyAddress> = Text::parsed(
-    "an address, as \"10.9.0.2\" or \"blue=10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"",
+    "an address, for example \"10.9.0.2\" or \"blue=10.9.0.2\", or a prefix without host bits, for example \"10.9.0.0/24\"",
 );
-/// Where proxies of operators call from.
-pub const PREFIX: Text<AddressPrefix> =
-    Text::parsed("an address, as \"10.9.0.2\", or a prefix with zeros after its bits, as \"10.9.0.0/24\"");
-/// What the operator listener is called.
-pub const HOST: Text<HostName> = Text::parsed("the name of a host without a port, as \"ops.example.com\"");
-/// Who carries events out.
+/// Source address of an operator proxy.
+pub const PREFIX: Text<AddressPrefix> = Text::parsed(
+    "an address, for example \"10.9.0.2\", or a prefix without host bits, for example \"10.9.0.0/24\"",
+);
+/// A name that the operator listener accepts in `Host`.
+pub const HOST: Text<HostName> = Text::parsed("a host name without port, for example \"ops.example.com\"");
 pub const DRIVER: OneOf<DriverKind> = OneOf(&[
     ("simulated", DriverKind::Simulated),
     ("manual", DriverKind::Manual),
     ("exec", DriverKind::Exec),
 ]);
-/// What is asked of requests.
 pub const MODE: OneOf<Mode> =
     OneOf(&[("normal", Mode::Normal), ("strict", Mode::Strict), ("lenient", Mode::Lenient)]);
-/// Which messages are logged.
 pub const LOG_FILTER: Text<String> = Text::new(
-    "a level (error, warn, info, debug, trace), or levels by module, as \"info,notbefore_service=debug\"",
+    "a level (error, warn, info, debug, trace), or levels per module, for example \"info,notbefore_service=debug\"",
     |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()),
 );
-/// The name of an environment variable. Those of the service are for itself: it sets what its commands get, and one
-/// of them is a token.
+/// Name of an environment variable. `NOTBEFORE_*` is refused: the service sets the command's variables itself, and
+/// `NOTBEFORE_TOKEN` is a secret.
 pub const VARIABLE: Text<String> = Text::new(
-    "the name of a variable, as \"LIBVIRT_DEFAULT_URI\", that is none of the service's own",
+    "the name of a variable that does not begin with NOTBEFORE_, for example \"LIBVIRT_DEFAULT_URI\"",
     |text| {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let ours = text.to_ascii_uppercase().starts_with("NOTBEFORE_");
@@ -61,7 +56,7 @@ pub const VARIABLE: Text<String> = Text::new(
     },
 );
 
-/// What every notice is multiplied by.
+/// The factor of `events.notice`.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor;
 
@@ -69,7 +64,7 @@ impl Kind for Factor {
     type Value = f64;
 
     fn expected(&self) -> String {
-        "a number from 0 to 1000, as 0.01".to_owned()
+        "a number from 0 to 1000, for example 0.01".to_owned()
     }
 
     fn read(&self, raw: &RawValue) -> Option<f64> {

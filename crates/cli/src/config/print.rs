@@ -1,12 +1,12 @@
-//! The configuration as text: what `--print-config` shows. The sample file and the table of the documentation are
-//! written here too, and kept right by tests.
+//! Configuration as text, for `--print-config`. Tests here also generate the sample file and the documentation's table
+//! of settings, and compare both with the checked-in files.
 
 use notbefore_settings::{Entry, print};
 use serde::Serialize;
 
 use super::Loaded;
 
-/// The configuration for programs.
+/// The effective configuration, for JSON output.
 #[derive(Serialize)]
 pub struct Effective<'a> {
     file: Option<String>,
@@ -14,19 +14,18 @@ pub struct Effective<'a> {
 }
 
 impl<'a> Effective<'a> {
-    /// What was read.
     pub fn new(loaded: &'a Loaded) -> Self {
         Self { file: loaded.file.as_ref().map(|path| path.display().to_string()), settings: &loaded.entries }
     }
 }
 
-/// The effective configuration as a file that can be used, each line with its source.
+/// The effective configuration as a valid TOML file, each line with its source as a comment.
 pub fn toml(loaded: &Loaded) -> String {
     let file = match &loaded.file {
-        Some(path) => format!("The file is {}.", path.display()),
-        None => "There is no file.".to_owned(),
+        Some(path) => format!("File: {}.", path.display()),
+        None => "File: none.".to_owned(),
     };
-    format!("# What notbefore serve goes by. {file}\n{}", print::toml(&loaded.entries))
+    format!("# Effective configuration of notbefore serve. {file}\n{}", print::toml(&loaded.entries))
 }
 
 #[cfg(test)]
@@ -46,12 +45,12 @@ mod tests {
         load(&Sources { file: Some(file.to_owned()), environment, ..Sources::default() }).unwrap()
     }
 
-    /// Every key at its default, commented out, so that a copy of it does not freeze today's defaults.
+    /// The sample file. Keys are commented out, so that a copy does not pin today's defaults.
     fn sample() -> String {
         let mut text = format!(
-            "# Settings of notbefore serve, each shown with its default. Copy this to {USUAL_FILE},\n\
-             # and take the # off what you change. 'notbefore serve --check-config' looks it over,\n\
-             # 'notbefore serve --print-config' shows what is in force and where it came from.\n"
+            "# Settings of notbefore serve with their defaults. Copy this file to {USUAL_FILE}\n\
+             # and uncomment the settings you change. 'notbefore serve --check-config' checks the file,\n\
+             # 'notbefore serve --print-config' shows the effective settings and their sources.\n"
         );
         let mut section = "";
         for ((group, key), entry) in SCHEMA.settings().zip(defaults()) {
@@ -77,9 +76,9 @@ mod tests {
         lines.join("\n") + "\n"
     }
 
-    /// The table of the documentation.
+    /// The documentation's table of settings.
     fn reference() -> String {
-        let mut text = "| key | default | flag | what it does |\n|---|---|---|---|\n".to_owned();
+        let mut text = "| key | default | flag | description |\n|---|---|---|---|\n".to_owned();
         for ((_, key), entry) in SCHEMA.settings().zip(defaults()) {
             let flag = match key.flag {
                 Flag::None => String::new(),
@@ -96,7 +95,7 @@ mod tests {
         text
     }
 
-    /// Compares a checked-in text with what the settings say, or writes it.
+    /// Compares a checked-in file with the generated text, or rewrites it if `NOTBEFORE_WRITE` is set.
     fn checked_in(path: &str, wanted: impl Fn(&str) -> String) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
         let there = std::fs::read_to_string(&path).unwrap_or_default();
@@ -107,28 +106,28 @@ mod tests {
         }
         assert!(
             there == wanted,
-            "{} does not say what the settings are; write it anew with\n  NOTBEFORE_WRITE=1 cargo test -p notbefore --bin notbefore config::print",
+            "{} does not match the settings; rewrite it with\n  NOTBEFORE_WRITE=1 cargo test -p notbefore --bin notbefore config::print",
             path.display()
         );
     }
 
     #[test]
-    fn the_sample_has_every_setting() {
+    fn sample_file_is_up_to_date() {
         checked_in("dist/notbefore.toml", |_| sample());
     }
 
     #[test]
-    fn the_documentation_has_every_setting() {
+    fn documentation_table_is_up_to_date() {
         checked_in("docs/reference/configuration.md", |page| {
-            let (before, rest) =
-                page.split_once("<!-- settings -->\n").expect("the page has a place for the table");
-            let (_, after) = rest.split_once("<!-- end of settings -->\n").expect("the table has an end");
+            let (before, rest) = page.split_once("<!-- settings -->\n").expect("no <!-- settings --> marker");
+            let (_, after) =
+                rest.split_once("<!-- end of settings -->\n").expect("no <!-- end of settings --> marker");
             format!("{before}<!-- settings -->\n{}<!-- end of settings -->\n{after}", reference())
         });
     }
 
     #[test]
-    fn the_sample_says_the_defaults() {
+    fn uncommented_sample_equals_defaults() {
         let sample = sample();
         let taken_off = sample.lines().map(|line| {
             let setting =

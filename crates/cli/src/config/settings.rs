@@ -1,17 +1,18 @@
-//! Every setting of `serve`, and the only place to add one.
+//! Table of all settings of `serve`. Add a new setting only here.
 //!
 //! ```text
-//! /// What the section is about
+//! /// Section title
 //! "section" field: Struct {
-//!     /// What the setting does: the flag's help, the sample file and the documentation say this
+//!     /// Description, used in the flag's help, the sample file and the documentation
 //!     name: Type = default, kind, flag;
 //! }
 //! ```
 //!
-//! From this come the key `section.name` of the file, the variable `NOTBEFORE_SECTION_NAME`, the flag, the help,
-//! `--print-config`, `dist/notbefore.toml` and the table in `docs/reference/configuration.md` (a test says how to write these
-//! two anew), and a field `settings.field.name` for `serve.rs` to use. Kinds are the kernel's, or in `kinds.rs`. A secret
-//! is never a value here: the setting names the file that holds it, as a `FILE` that is `None` by default.
+//! The table generates the file's key `section.name`, the variable `NOTBEFORE_SECTION_NAME`, the flag, its help,
+//! `--print-config`, and the field `settings.field.name` that `serve.rs` uses. It also generates `dist/notbefore.toml`
+//! and the table in `docs/reference/configuration.md`; a failing test prints the command that rewrites both.
+//! Kinds come from `notbefore_settings` or `kinds.rs`. A secret is never a value: the setting names the file that
+//! contains it, as a `FILE` with default `None`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -32,133 +33,135 @@ use super::kinds::*;
 use super::table::settings;
 
 settings! {
-    /// The service as a whole
+    /// General
     "" general: General {
-        /// Where the service keeps its data, its first token included; `$STATE_DIRECTORY` if systemd sets that
+        /// Data directory, with the first token (`$STATE_DIRECTORY` if systemd sets it)
         data: PathBuf = "notbefore-data".into(), FileName, Flag::Everywhere("data");
-        /// What is logged, to standard error: a level, or levels by module
+        /// Log filter, for standard error: a level, or levels per module
         log: String = "info".to_owned(), LOG_FILTER, Flag::None;
     }
 
     /// Guests
     "guest" guest: Guest {
-        /// Where guests call, from which network if not `default`, by which device if not any, and whether by TPROXY
+        /// Listen address for guests, with optional network (`default` if omitted), network device and TPROXY
         listen: Vec<GuestListener> = vec![GuestListener {
             network: "default".to_owned(),
             at: SocketAddr::from(([127, 0, 0, 1], 9254)).into(),
         }], List(LISTENER), Flag::Value("guest", "[NETWORK=]ADDR[%DEVICE][+tproxy]");
-        /// A listener whose callers are all one VM, made if there is none of that name: a Spot VM whose deletion gives 5 minutes' notice
+        /// Listener for one VM: every request comes from that VM. A missing VM is created as a Spot VM with 5 minutes'
+        /// terminate notification
         vms: Vec<GuestVm> = Vec::new(), List(VM), Flag::Value("guest-vm", "NAME=ADDR");
-        /// What is asked of requests: `strict` (exactly `Metadata: true` on every one, as Azure does today), `normal`,
-        /// or `lenient` (approvals without `Metadata` at every version, and the paths of 2017)
+        /// How requests are checked: `strict` (require exactly `Metadata: true`, as Azure does today), `normal`, or
+        /// `lenient` (accept approvals without `Metadata` at every version, and the paths of 2017)
         mode: Mode = Mode::Normal, MODE, Flag::Choices(&[
-            ("strict", "strict", "Ask for exactly `Metadata: true` on every request, as Azure does today"),
-            ("lenient", "lenient", "Take approvals without `Metadata` at every version, and the paths of 2017"),
+            ("strict", "strict", "Require exactly `Metadata: true` on every request, as Azure does today"),
+            ("lenient", "lenient", "Accept approvals without `Metadata` at every version, and the paths of 2017"),
         ]);
-        /// Write NotBefore as RFC 1123 at 2017-03-01 too
+        /// Write NotBefore in RFC 1123 format at api-version 2017-03-01 too
         rfc1123_everywhere: bool = false, Switch, Flag::Switch("rfc1123-everywhere");
-        /// Requests a second that a VM may make, a second's worth at once; 429 beyond (Azure: 5)
+        /// Requests per second for each VM, with a burst of the same size; 429 above it (Azure: 5)
         rate_limit: Option<NonZeroU32> =
             Some(GuestSettings::RATE_LIMIT), OrNone(Integer::between(1, i64::MAX)), Flag::Value("rate-limit", "N");
-        /// Threads that answer polls; one for each processor the service may use, four at most, if not set
+        /// Threads that answer polls; `none`: one per available processor, 4 at most
         threads: Option<usize> = None, OrNone(Integer::between(1, 1_024)), Flag::None;
     }
 
     /// Limits of the guest listener
     "guest.limits" guest_limits: GuestLimits {
-        /// Open connections of all listeners together, fewer where the limit of open files is lower; for one more,
-        /// those of callers that are no VM go first, then those that have been idle longest
+        /// Open connections of all guest listeners, fewer if the open file limit is lower. At the limit, connections
+        /// of callers that are not VMs are closed first, then those idle longest
         connections_max: usize = Limits::default().connections_max, CONNECTIONS, Flag::None;
-        /// Open connections of one source address; 127.0.0.1, ::1 and trusted proxies are exempt
+        /// Open connections per source address; 127.0.0.1, ::1 and trusted proxies are exempt
         connections_per_source_max: Option<usize> =
             Limits::default().connections_per_source_max, OrNone(CONNECTIONS), Flag::None;
-        /// How long a request's head may take from its first byte to its last
+        /// Timeout for a request's head, from first to last byte
         head_timeout: Duration = Limits::default().head_timeout, TIMEOUT, Flag::None;
-        /// How long a request's body may take
+        /// Timeout for a request's body
         body_timeout: Duration = Limits::default().body_timeout, TIMEOUT, Flag::None;
-        /// How long a connection may stay open between requests
+        /// Idle timeout of a connection between requests
         idle_timeout: Duration = Limits::default().idle_timeout, TIMEOUT, Flag::None;
-        /// How long a write may make no progress
+        /// Timeout for a write without progress
         write_timeout: Duration = Limits::default().write_timeout, TIMEOUT, Flag::None;
-        /// How long requests being served have to finish when the service stops
+        /// Grace period for requests in progress when the service stops
         shutdown_grace: Duration = Limits::default().shutdown_grace, TIMEOUT, Flag::None;
     }
 
-    /// Proxies that speak for guests
+    /// Guest proxies
     "proxy" proxy: Proxy {
-        /// Where proxies call from that may say which VM they call for (`X-Instance-ID` and its signature)
+        /// Source addresses of trusted proxies, which name the VM they forward for (`X-Instance-ID` and its signature)
         addresses: Vec<ProxyAddress> = Vec::new(), List(PROXY), Flag::Value("proxy", "[NETWORK=]ADDR[/BITS]");
-        /// The file with the secret that they sign with; two lines while it is being changed. SIGHUP reads it again
+        /// File with the secret for the signature; two lines during rotation. Reloaded on SIGHUP
         secret_file: Option<PathBuf> = None, FILE, Flag::Value("proxy-secret-file", "FILE");
     }
 
     /// Operators
     "operator" operator: Operator {
-        /// Where operators call
+        /// Listen address for operators
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9255)), ADDRESS, Flag::Value("operator", "ADDR");
-        /// The operator listener's certificate chain in PEM, its own first; read again on SIGHUP
+        /// Certificate chain of the operator listener (PEM, leaf first). Reloaded on SIGHUP
         cert: Option<PathBuf> = None, FILE, Flag::Value("operator-cert", "FILE");
-        /// The private key of the operator listener's certificate, in PEM
+        /// Private key of the operator listener's certificate (PEM)
         key: Option<PathBuf> = None, FILE, Flag::Value("operator-key", "FILE");
-        /// Let the operator listener listen beyond loopback although nothing is encrypted
+        /// Allow the operator listener on a non-loopback address without TLS
         without_tls: bool = false, Switch, Flag::Switch("operator-without-tls");
-        /// Changes that a token without operator rights everywhere may make at once; 429 beyond
+        /// Burst of changes for a token that is not operator on `/`; 429 above it
         changes_at_once: usize = ChangeRateLimit::BURST, Integer::between(1, 1_000_000), Flag::None;
-        /// Changes a second that such a token gets back
+        /// Changes per second for such a token
         changes_per_second: usize = ChangeRateLimit::PER_SECOND, Integer::between(1, 100_000), Flag::None;
-        /// Reverse proxies before the operator listener: they call for many, so the limit of one source is not for them
+        /// Reverse proxies in front of the operator listener, exempt from the limit per source address
         proxies: Vec<AddressPrefix> = Vec::new(), List(PREFIX), Flag::None;
-        /// Names that the operator listener answers to on loopback, besides `localhost`, this machine's and its certificate's
+        /// Host names accepted on loopback, besides `localhost`, this machine's name and the certificate's names
         hosts: Vec<HostName> = Vec::new(), List(HOST), Flag::None;
     }
 
     /// Limits of the operator listener
     "operator.limits" operator_limits: OperatorLimits {
-        /// Open connections of one token; 429 for one more. There are 512 in all, 16 of them for loopback
+        /// Open connections per token; 429 above it. The total is 512, 16 of them reserved for loopback
         connections_per_token_max: usize = OperatorServerLimits::default().connections_per_token_max, CONNECTIONS, Flag::None;
-        /// Open streams of one token (`GET /v1/stream`); 429 for one more
+        /// Open streams per token (`GET /v1/stream`); 429 above it
         streams_per_token_max: usize = OperatorServerLimits::default().streams_per_token_max, CONNECTIONS, Flag::None;
-        /// Open streams of all tokens together; for one more, the oldest of the token that has most ends
+        /// Open streams of all tokens. At the limit, the oldest stream of the token with the most streams is closed
         streams_max: usize = OperatorServerLimits::default().streams_max, CONNECTIONS, Flag::None;
     }
 
     /// Events
     "events" events: Events {
-        /// Multiply every notice by this, to try things out (0.01: fifteen minutes become nine seconds)
+        /// Factor for all notice periods, for testing (0.01: 15 minutes become 9 seconds)
         notice: f64 = 1.0, Factor, Flag::Value("notice", "FACTOR");
-        /// User operations that may be live in one scope
+        /// Live user operations per scope
         user_operations_max: usize = 100, Integer::between(0, 1_000_000), Flag::Value("user-operations-max", "N");
-        /// User operations that may be stored for one scope, those that have ended included; operators of everywhere pass
+        /// Stored user operations per scope, ended ones included; operators on `/` are exempt
         stored_user_operations_max: usize = 10_000, Integer::between(1, 100_000_000), Flag::None;
-        /// Give user operations their notice also where no guest has asked for a day
+        /// Give user operations their notice even if no guest of the scope has polled for a day
         always_give_notice: bool = false, Switch, Flag::Switch("always-give-notice");
-        /// For how long ended events and facts are kept
+        /// Retention of ended events and facts
         keep_history: Duration = Duration::from_secs(90 * 86_400), LONG_SPAN, Flag::Value("keep-history", "SPAN");
     }
 
-    /// Who carries events out
+    /// Driver
     "driver" driver: DriverSettings {
-        /// Who carries events out: `simulated` (nobody: an event stays Started for its duration and then ends),
-        /// `manual` (somebody's automation, with `event start` and `event complete`) or `exec` (a command for each VM)
+        /// How events are carried out: `simulated` (not at all: an event stays Started for its duration, then
+        /// completes), `manual` (by external automation, with `event start` and `event complete`) or `exec` (one
+        /// command per VM)
         kind: DriverKind = DriverKind::Simulated, DRIVER, Flag::Value("driver", "KIND");
-        /// How long the simulated driver keeps an event Started when its duration is unknown
+        /// Time that the simulated driver keeps an event Started if its duration is unknown
         simulated_duration: Duration = Duration::from_secs(60), LONG_SPAN, Flag::Value("simulated-duration", "SPAN");
     }
 
-    /// The exec driver
+    /// Exec driver
     "driver.exec" exec: Exec {
-        /// What it runs for each VM: an executable file, which finds the facts in its environment
+        /// Executable to run for each VM; it receives the event in environment variables
         command: Option<PathBuf> = None, FILE, Flag::Value("exec", "FILE");
-        /// How long the command may take; then it is ended and has failed
+        /// Timeout of the command; then it is killed and counts as failed
         timeout: Duration = ExecConfig::TIMEOUT, Span { min: 1, max: 7 * 86_400 }, Flag::Value("exec-timeout", "SPAN");
-        /// How often the command is tried before the event waits for `event retry`
+        /// Attempts before the event waits for `event retry`
         attempts: usize = 5, Integer::between(1, 1_000_000), Flag::Value("exec-attempts", "N");
-        /// How long a command waits after its first failure; twice as long after each further one, five minutes at most
+        /// Back-off after the first failure; doubles with each further failure, 5 minutes at most
         backoff: Duration =
             ExecSettings::default().backoff_first, Span { min: 0, max: 300 }, Flag::Value("exec-backoff", "SPAN");
-        /// How many commands run at once; others wait their turn
+        /// Commands that run at once; others are queued
         concurrency: usize = ExecConfig::CONCURRENCY, Integer::between(1, 1_000), Flag::Value("exec-concurrency", "N");
-        /// Variables of the service's environment that the command gets too
+        /// Environment variables of the service that are passed to the command
         environment: Vec<String> = Vec::new(), List(VARIABLE), Flag::Value("exec-env", "NAME");
     }
 }

@@ -1,5 +1,5 @@
-//! What makes [`settings!`](crate::config::settings) work: from one list of settings it makes the structs
-//! that hold them, the function that reads them, and the tables that the kernel and the documentation go by.
+//! The macro behind [`settings!`](crate::config::settings). From one list of settings it generates the structs, the
+//! function that reads them, and the tables for `notbefore_settings` and the documentation.
 
 /// See the top of `settings.rs`.
 macro_rules! settings {
@@ -26,7 +26,7 @@ macro_rules! settings {
             }
         )+
 
-        /// All settings, in the order in which they are shown.
+        /// All settings, in display order.
         pub const GROUPS: &[&Group] = &[$(
             &Group {
                 path: $section,
@@ -38,7 +38,6 @@ macro_rules! settings {
         )+];
 
         impl Settings {
-            /// Reads every setting.
             pub fn read(reader: &mut Reader<'_>) -> Self {
                 Self {
                     $( $field: $struct {

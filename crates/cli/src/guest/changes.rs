@@ -1,7 +1,7 @@
-//! `notbefore get --watch`: changes as they come, and troubles when they begin and when they are over.
+//! `notbefore get --watch`: prints changes, and the start and end of outages.
 //!
-//! What this VM is called is asked beside that, until the platform says: an endpoint that is not there yet has no name for
-//! it either. Until then it is taken for its host name, and an event that turns out to be its own is told again.
+//! The VM's name is looked up in parallel, since the endpoint may not answer yet. Until the platform provides it, the
+//! host name is used. Events whose ownership changes with the new name are printed again.
 
 use std::future::pending;
 
@@ -18,7 +18,7 @@ use super::{in_json, is_mine};
 use crate::args::{self, Output};
 use crate::{output, time};
 
-/// Tells changes until there were as many as were asked for.
+/// Prints changes until `--count` is reached.
 pub async fn watch_changes(client: Client, mut watch: Watch, get: &args::Get, output: Output) -> Result<()> {
     let name = match &get.platform.name {
         Some(name) => Name::Known(Identity::set(name)),
@@ -29,7 +29,7 @@ pub async fn watch_changes(client: Client, mut watch: Watch, get: &args::Get, ou
         Name::Awaited(naming) => (Identity::of_host(&identity::host_name()), naming),
     };
     let mut printer = ChangePrinter { me, left: get.count.unwrap_or(u64::MAX), output };
-    output::eprint(&format!("waiting for something to happen to {}; end with Ctrl-C", printer.me.name()));
+    output::eprint(&format!("waiting for events of {}; stop with Ctrl-C", printer.me.name()));
     let (mut tracker, mut outage) = (Tracker::default(), None::<Outage>);
     while printer.left > 0 {
         let update = tokio::select! {
@@ -46,7 +46,7 @@ pub async fn watch_changes(client: Client, mut watch: Watch, get: &args::Get, ou
                 output::eprint(&format!("notbefore: {}", new.text));
             }
             Update::Document { .. } | Update::Unchanged { .. } if outage.is_some() => {
-                output::eprint("notbefore: it answers again");
+                output::eprint("notbefore: the platform answers again");
             }
             Update::Outage(_) | Update::Document { .. } | Update::Unchanged { .. } => {}
         }
@@ -65,20 +65,20 @@ pub async fn watch_changes(client: Client, mut watch: Watch, get: &args::Get, ou
     Ok(())
 }
 
-/// For a name that is known.
+/// The lookup of a name that is already known: never completes.
 fn never() -> NameFuture {
     Box::pin(pending())
 }
 
 struct ChangePrinter {
     me: Identity,
-    /// How many changes are still wanted.
+    /// Changes left until `--count`.
     left: u64,
     output: Output,
 }
 
 impl ChangePrinter {
-    /// Takes the name that the platform gives. What it makes this VM's own is told again.
+    /// Sets the name from the platform. Events whose ownership changes are printed again.
     fn set_identity(&mut self, me: Identity, events: &[Event]) -> Result<()> {
         let turned = |event: &&Event| is_mine(event, &me) != is_mine(event, &self.me);
         let turned: Vec<&Event> = events.iter().filter(turned).collect();
@@ -90,7 +90,7 @@ impl ChangePrinter {
         Ok(())
     }
 
-    /// Tells one change, if any more are wanted.
+    /// Prints a change, if the count is not used up.
     fn print(&mut self, change: &Change, now: Timestamp) -> Result<()> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(()) };
         self.left = left;

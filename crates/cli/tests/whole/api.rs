@@ -1,5 +1,5 @@
-//! The operator API against its own description: the checked-in copy is the one that is served, and
-//! schemathesis, which makes thousands of requests up from the description, finds nothing amiss in the answers.
+//! The operator API against its OpenAPI description: the served description equals the checked-in file, and
+//! schemathesis, which generates thousands of requests from it, finds no errors in the responses.
 
 use std::fs;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn operation_ids_are_unique() {
     assert_eq!(names.len(), many, "a client generator makes one function of two: {names:?}");
 }
 
-/// Names and ids that exist, so that the requests get past "there is no such thing"; others are made up besides.
+/// Existing names and ids, so that requests get past 404; schemathesis also generates unknown ones.
 fn known(service: &Service) -> String {
     let operation =
         service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "web-0", "web-1"]);
@@ -49,12 +49,11 @@ fn known(service: &Service) -> String {
     )
 }
 
-/// The statuses that count as a refusal of bad data. A request may also carry a revision that is not the newest, which is
-/// found out first.
+/// Statuses that count as a refusal of invalid data. A stale revision is detected before invalid data.
 const REJECTED: &str = "[checks]\nnegative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 406, 409, 412, 415, 422, 428, 429, \"5xx\"]\n";
 
-/// The stream is left out because it never ends, and `positive_data_acceptance` because the description cannot
-/// say everything that the service must refuse: a NotBefore nearer than the notice, an address that is taken.
+/// The stream is excluded because it never ends. `positive_data_acceptance` is excluded because the description cannot
+/// express every refusal, such as a NotBefore nearer than the notice or an address in use.
 #[test]
 fn schemathesis_finds_no_errors() {
     let schemathesis = root().join("target/tests-python/bin/schemathesis");

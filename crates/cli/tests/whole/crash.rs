@@ -1,18 +1,22 @@
-//! `kill -9` at random moments under load: no acknowledged command is missing afterwards, and none has been
+//! Crash test: `kill -9` at random moments under load. No acknowledged command is missing afterwards, and none is
 //! applied twice.
 //!
-//! Eight [`client`]s work against one service over one data directory, each keeping a [`ledger`] of what it
-//! asked and what it was told. A round starts the service (sometimes killing it on its way up, sometimes
-//! twice), lets the [`judge`] compare it with the ledgers, puts it under load and kills it after none to a
-//! few hundred steps of the clients: steps and not milliseconds, so that a slow machine tests as much. A command that was cut off is *in doubt*: its client repeats it with the same
-//! Idempotency-Key in the rounds to come until it is answered, and then it must have taken effect once. In the
-//! end nothing is in doubt, and everything ever acknowledged is looked at once more.
+//! Eight [`client`]s work against one service with one data directory. Each keeps a [`ledger`] of its requests and
+//! responses. A round has these steps:
+//! - Start the service, sometimes killing it during startup, sometimes twice.
+//! - The [`judge`] compares its state with the ledgers.
+//! - Run load, and kill the service after 0 to a few hundred client steps. Steps instead of milliseconds make the test
+//!   independent of the machine's speed.
 //!
-//! A killed process loses what it has not written; the machine goes on, so what was written and not synced is
-//! not lost here. That the store syncs before it answers is for the store's own crash images to show.
+//! An interrupted command is *in doubt*: its client repeats it under the same Idempotency-Key in later rounds until it
+//! is answered, and it must have taken effect once. At the end no command is in doubt, and all acknowledged ones are
+//! checked again.
 //!
-//! The seed is printed and can be given as `NOTBEFORE_SEED`; `NOTBEFORE_CRASH_ROUNDS` makes a longer run.
-//! Each client's choices follow from the seed, the moment of a kill only nearly.
+//! A killed process loses only unwritten data; data written but not synced survives here. The store's own crash images
+//! test that it syncs before it answers.
+//!
+//! The seed is printed and can be set with `NOTBEFORE_SEED`; `NOTBEFORE_CRASH_ROUNDS` sets the number of rounds. The
+//! seed determines each client's choices, but not the exact moment of a kill.
 
 mod client;
 mod fleet;
@@ -39,17 +43,17 @@ use random::Random;
 use tempfile::TempDir;
 
 const CLIENTS: usize = 8;
-/// How often the service is killed under load.
+/// Number of kills under load.
 const KILLS: usize = 110;
-/// How often it is asked to end under load.
+/// Number of SIGTERMs under load.
 const TERMINATIONS: usize = 8;
-/// How long a service that is told to end may take.
+/// Time limit of a SIGTERM.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// Notice of seconds and events of a second, so that events also begin and end by themselves.
+/// Notice of seconds and events of one second, so that events also start and end by time.
 const FLAGS: [&str; 4] = ["--notice", "0.01", "--simulated-duration", "1s"];
 
-/// A service, its clients and what is known of both.
+/// A service, its clients and their ledgers.
 struct Trial {
     seed: u64,
     round: usize,
@@ -105,7 +109,7 @@ impl Trial {
             let working: Vec<_> = self.clients.iter_mut().map(work).collect();
             // A client that has found something wrong stops.
             while load.steps.load(Ordering::SeqCst) < steps && !working.iter().all(|one| one.is_finished()) {
-                pause(Duration::from_millis(1), "the load goes on");
+                pause(Duration::from_millis(1), "the load runs meanwhile");
             }
             pause(moment, "a kill comes at any moment of the load; no verdict depends on which");
             load.ending.store(true, Ordering::SeqCst);
@@ -133,7 +137,7 @@ impl Trial {
         }
     }
 
-    /// The last round: nobody is killed, every doubt is settled, everything is looked at.
+    /// The last round: no kill, every doubt is settled, everything is checked.
     fn conclude(&mut self) {
         self.round += 1;
         let service = Service::start_in(self.data.path(), &FLAGS);
@@ -182,7 +186,7 @@ fn endpoints(service: &Service) -> Endpoints {
 }
 
 #[test]
-fn kill_9_under_load_loses_and_repeats_nothing() {
+fn kill_9_under_load_loses_and_duplicates_no_command() {
     let rounds = rounds(KILLS);
     let mut trial = Trial::new("kill -9");
     for round in 1..=rounds {
@@ -229,7 +233,7 @@ fn sigterm_under_load_exits_cleanly_without_unknown_outcomes() {
     assert!(tally.acknowledged >= rounds * 5, "too few commands were acknowledged");
 }
 
-/// Asks the service to end; it must do so well, and soon.
+/// Sends SIGTERM; the service must exit with 0 within the time limit.
 fn terminate(service: &mut Service) {
     let pid = service.pid();
     let (ended, end) = mpsc::channel();

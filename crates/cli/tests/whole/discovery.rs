@@ -1,8 +1,8 @@
-//! A VM finds its endpoint: the usual address, the environment, a lease of dhclient's, a DISCOVER of our own, each with
-//! the real service and a real DHCP server. And it notices when it is cut off from it.
+//! Endpoint discovery: default address, environment, DHCP leases of dhclient and systemd-networkd, and our own
+//! DISCOVER, with the real service and a real DHCP server. Also detection of a lost connection.
 //!
-//! The platform is a network namespace with the service and dnsmasq in it, the VM another at the end of a wire. What
-//! the VM's programs write goes to file systems of their own, and all of it goes with the test.
+//! The platform is a network namespace with the service and dnsmasq; the VM is another one, linked to it. Programs in
+//! the VM write to temporary file systems that are removed with the test.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Output, Stdio};
@@ -15,11 +15,10 @@ use notbefore_client::clock::Clock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where platforms without a virtual network answer.
+/// Address of platforms without a virtual network.
 const ELSEWHERE: &str = "168.63.129.16";
 
-/// What the VM's DHCP clients call when they have a lease: an address and a way out, and nothing of the machine that
-/// the test runs on.
+/// Script of the VM's DHCP clients on a new lease: sets address and route, and nothing on the test machine.
 const LEASE_SCRIPT: &str = "#!/bin/sh
 case \"$1$reason\" in
   bound | BOUND)
@@ -29,11 +28,11 @@ case \"$1$reason\" in
 esac
 ";
 
-/// What every script begins with: no leases but those of the test, and nobody at the usual address.
+/// Start of every script: no leases but the test's, and no service at the default address.
 const ALONE: &str = "mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/lib; mkdir /var/lib/dhcp; ip route replace unreachable 169.254.0.0/16;";
-/// The VM's address, as if it had always been there.
+/// Sets the VM's address statically.
 const CONFIGURED: &str = "ip addr add 10.0.0.4/24 dev eth0; ip route add default via 10.0.0.1;";
-/// dhclient as ifupdown starts it, but for what it would do to the machine.
+/// dhclient as ifupdown starts it, without changes to the machine.
 const DHCLIENT: &str =
     "dhclient -1 -cf /dev/null -pf $PWD/pid -sf $PWD/lease.sh -lf /var/lib/dhcp/dhclient.eth0.leases eth0;";
 
@@ -142,15 +141,15 @@ fn default_address_and_environment_need_no_dhcp() {
     assert_eq!(ground.finds(CONFIGURED), found(ADDRESS, "the usual address"));
     let variable = format!("export SCHEDULEDEVENTSIP={ELSEWHERE};");
     assert_eq!(ground.finds(&variable), found(ELSEWHERE, "SCHEDULEDEVENTSIP"));
-    // One that nobody answers at is passed over.
+    // An endpoint that does not answer is skipped.
     assert_eq!(ground.finds("export SCHEDULEDEVENTSIP=10.0.0.1:9;"), found(ADDRESS, "the usual address"));
 }
 
 #[test]
-fn a_lease_of_dhclients_is_read() {
+fn dhclient_lease_is_read() {
     let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
     let mut ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]).dhcp(&[&option]);
-    // It keeps its leases where a later script finds them, and DHCP cannot be asked any more.
+    // The lease file stays for a later script; DHCP is no longer available.
     let keep = "cp /var/lib/dhcp/dhclient.eth0.leases $PWD/kept;";
     ground.finds(&format!("{ALONE} {DHCLIENT} {keep}"));
     ground.end_dhcp();
@@ -161,7 +160,7 @@ fn a_lease_of_dhclients_is_read() {
     assert_eq!(ground.finds(&format!("{ALONE} cp $PWD/kept {place};")), by);
 }
 
-/// systemd-networkd by itself: without its manager, and without udev, which a `/sys` that nobody can write to means to it.
+/// systemd-networkd alone: without systemd, and without udev, which it skips if `/sys` is read-only.
 const NETWORKD: &str = "mkdir -p /run/systemd/network /run/systemd/netif/leases /run/systemd/netif/links /run/systemd/netif/lldp; \
     chown -R systemd-network /run/systemd/netif; \
     printf '[Match]\\nName=eth0\\n[Network]\\nDHCP=ipv4\\nLinkLocalAddressing=no\\nIPv6AcceptRA=no\\n' > /run/systemd/network/10.network; \
@@ -169,7 +168,7 @@ const NETWORKD: &str = "mkdir -p /run/systemd/network /run/systemd/netif/leases 
     until ip route show default | grep -q 10.0.0.1; do sleep 0.05; done;";
 
 #[test]
-fn a_lease_of_systemd_networkds_is_read() {
+fn systemd_networkd_lease_is_read() {
     need("/lib/systemd/systemd-networkd", "systemd");
     let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]).dhcp(&[&option]);
@@ -178,7 +177,7 @@ fn a_lease_of_systemd_networkds_is_read() {
     assert!(by.starts_with("the DHCP lease /run/systemd/netif/leases/"), "{by}");
 }
 
-/// `NOTBEFORE_ENDPOINT` is `--endpoint`, and the agent takes its own the same way.
+/// `NOTBEFORE_ENDPOINT` equals `--endpoint`; the agent has its own variable.
 #[test]
 fn endpoint_without_port_tries_both_ports() {
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]);
@@ -191,12 +190,12 @@ fn dhcp_is_queried_without_lease() {
     let option = format!("--dhcp-option-force=245,{ELSEWHERE}");
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:8080")]).dhcp(&[&option]);
     let by = found(&format!("{ELSEWHERE}:8080"), "a DHCP answer on eth0");
-    // udhcpc keeps no lease; and it may still be there, at the same port.
+    // udhcpc keeps no lease, and may still use the same port.
     let udhcpc = "udhcpc -i eth0 -s $PWD/lease.sh -n -q -f >&2;";
     assert_eq!(ground.finds(&format!("{ALONE} {udhcpc}")), by);
     let beside = "udhcpc -i eth0 -s $PWD/lease.sh -f >$PWD/udhcpc 2>&1 & until grep -q obtained $PWD/udhcpc; do sleep 0.05; done;";
     assert_eq!(ground.finds(&format!("{ALONE} {beside}")), by);
-    // dhclient that has kept its lease where we do not look.
+    // dhclient with its lease file at an unknown path.
     let dhclient = DHCLIENT.replace("/var/lib/dhcp/dhclient.eth0.leases", "$PWD/dhclient.leases");
     assert_eq!(ground.finds(&format!("{ALONE} {dhclient}")), by);
 }
@@ -210,7 +209,7 @@ fn invalid_dhcp_answer_is_reported_and_ignored() {
         ),
         (&["--dhcp-option-force=245,0a:00:00"], "eth0): a DHCP answer whose option 245 has 3 bytes"),
         (&[], "eth0): a DHCP answer without option 245"),
-        // An address that nobody answers at.
+        // An address without a listener.
         (&["--dhcp-option-force=245,10.0.0.1"], "http://10.0.0.1 (a DHCP answer on eth0): cannot connect"),
     ] {
         let ground = Ground::new(&[]).dhcp(option);
@@ -235,7 +234,7 @@ fn discovery_times_out_and_reports_missing_permission() {
     assert!(told.contains("asking DHCP needs root"), "{told}");
 }
 
-/// A poll that waits for half a minute on a wire that was cut would hear of an eviction when it is over.
+/// Without detection, a 30-second long poll on a cut link would miss an eviction.
 #[test]
 fn cut_link_is_detected_during_long_poll() {
     let ground = Ground::new(&[]);
@@ -244,9 +243,9 @@ fn cut_link_is_detected_during_long_poll() {
     let mut watching =
         command.args(["-euc", &script]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
-    // Where the metadata takes its time, the host name is said first.
+    // If the metadata is slow, the host name is printed first.
     said.find(|line| line.contains("web-0")).unwrap();
-    // The first has nothing to wait for, the second learns that it may, and the third waits for long.
+    // The first poll has no tag, the second learns that long polls are supported, the third is a long poll.
     let polls = || ground.service.cli(&["vm", "show", "web-0"])["last_poll_at"].as_str().map(str::to_owned);
     let first = wait_for("a poll", polls);
     let second = wait_for("a second", || polls().filter(|last| *last != first));
@@ -257,18 +256,18 @@ fn cut_link_is_detected_during_long_poll() {
     assert!(noticed.starts_with(&format!("notbefore: http://{ADDRESS}: ")), "{noticed}");
     assert!(clock.now().tick < Duration::from_secs(15), "noticed after {:?}", clock.now().tick);
     ground.service.namespace.ip("link set vnet0 up");
-    assert_eq!(said.next().unwrap(), "notbefore: it answers again");
+    assert_eq!(said.next().unwrap(), "notbefore: the platform answers again");
     ground.service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
     let told = watching.wait_with_output().unwrap();
     assert!(String::from_utf8_lossy(&told.stdout).contains("Freeze mine: web-0 is Scheduled"), "{told:?}");
 }
 
-/// An endpoint that was found is no setting: when it falls silent for good, the VM's agent has to find the next one. What
-/// DHCP said the last time is one, and never the first: anybody on the wire may have said it.
+/// A discovered endpoint is not fixed: if it stops answering, the agent discovers the next one. An endpoint from DHCP
+/// is tried last, since any machine on the link may have sent it.
 #[test]
 fn agent_rediscovers_moved_endpoint() {
     let ground = Ground::new(&["--guest", &format!("{ELSEWHERE}:80")]);
-    // Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
+    // Not in /tmp, which is in memory on some systems; the agent refuses a volatile journal.
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (file, state) = (home.path().join("agent.toml"), home.path().join("state"));
     let text = format!("state = \"{}\"\nlisten = \"none\"\n[[rule]]\nname = \"all\"\n", state.display());

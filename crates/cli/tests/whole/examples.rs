@@ -1,8 +1,8 @@
-//! The sample clients in `examples/`, each through whole events of the real service.
+//! The sample clients in `examples/`, each through whole events with the real service.
 //!
-//! They print the same lines, so that one story is told to all of them: a VM that shares its document with another,
-//! an event for each, a question before the approval. A second service knows nothing but trouble. PowerShell is not to
-//! be had where tests run, so its samples are only read: by a grammar, and for the words that the others use.
+//! They print the same lines, so one scenario tests all of them: a VM that shares its document with another, an event
+//! for each, and a question before the approval. A second, faulty service tests errors. PowerShell is not available
+//! where tests run, so its samples are only parsed and compared with the others.
 
 mod faults;
 mod operator;

@@ -1,18 +1,17 @@
-//! docs/guide/first-hour.md, as printed: from an empty machine to a maintained host with two tenants.
+//! docs/guide/first-hour.md as printed: from an empty machine to a maintained host with two tenants.
 //!
-//! The blocks of the page are one script, run by one shell in namespaces of its own, so that the bridge, the addresses
-//! and the named namespaces that it makes are the test's alone and end with it. The page builds the release binary,
-//! which the README's first command builds too.
+//! The blocks of the page form one script, run by one shell in its own namespaces, so that its bridge, addresses and
+//! named namespaces are removed with the test. The page builds the release binary, like the README's first command.
 
 use std::process::Command;
 
 use crate::support::pages::{as_typed, blocks, root};
 
-/// Names of network namespaces are files below /run; the shell is process 1, with which all others end.
+/// Names of network namespaces are files under /run. The shell is process 1, so all others end with it.
 const IN_NAMESPACES: [&str; 7] =
     ["unshare", "--net", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child"];
 
-/// What the script printed after a line that it ran, up to the next one.
+/// The script's output after one command, up to the next.
 fn after<'a>(printed: &'a str, line: &str) -> &'a str {
     let rest = printed
         .split_once(&format!("\n+ {line}\n"))
@@ -38,7 +37,7 @@ fn first_day_page_commands_work() {
     let printed = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success(), "{printed}\n{}", String::from_utf8_lossy(&done.stderr));
 
-    // A tenant sees its own, and of the other not even that it is there.
+    // A tenant sees only its own scopes; others do not exist for it.
     let own = after(&printed, "notbefore vm list");
     assert!(own.contains("web-0") && !own.contains("db-0"), "{own}");
     assert!(printed.contains("\nto acme there is no db-0\n"), "{printed}");

@@ -1,5 +1,5 @@
-//! docs/guide/handlers.md and docs/guide/ci.md, as printed. Each runs in a network namespace of its own, so that
-//! the ports that the pages name are free.
+//! docs/guide/handlers.md and docs/guide/ci.md as printed. Each runs in its own network namespace, so that the ports on
+//! the pages are free.
 
 use std::process::{Child, Stdio};
 
@@ -77,7 +77,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn handlers_page_leads_to_a_handler_that_approves_every_type() {
+fn handlers_page_handler_approves_every_event_type() {
     let page = page("handlers.md");
     let (commands, shown) = (blocks(&page, "sh"), blocks(&page, "text"));
     let mut terminal = Terminal::new();
@@ -96,7 +96,7 @@ fn handlers_page_leads_to_a_handler_that_approves_every_type() {
             .then_some(())
     });
 
-    // Every command of the table is one, and the VM reads the type that its row names.
+    // Every command of the table works, and the VM reads the type of its row.
     let rows: Vec<Vec<&str>> = page
         .lines()
         .filter(|line| line.starts_with("| `notbefore "))
@@ -118,7 +118,7 @@ fn handlers_page_leads_to_a_handler_that_approves_every_type() {
 }
 
 #[test]
-fn handlers_page_shows_what_the_vm_sees() {
+fn handlers_page_output_matches_guest_view() {
     let page = page("handlers.md");
     let commands = blocks(&page, "sh");
     let mut terminal = Terminal::new();
@@ -132,7 +132,7 @@ fn handlers_page_shows_what_the_vm_sees() {
 }
 
 #[test]
-fn handlers_page_shares_a_document_and_scripts_a_test() {
+fn handlers_page_shared_document_and_test_script_work() {
     let page = page("handlers.md");
     let commands = blocks(&page, "sh");
     let mut terminal = Terminal::new();
@@ -145,7 +145,7 @@ fn handlers_page_shares_a_document_and_scripts_a_test() {
     terminal.run(&commands[7]);
 
     terminal.run(&commands[5]);
-    // The shell became the service, and the namespace's command the shell.
+    // The shell execs the service, so its process id is the service's.
     terminal.stop(0);
     terminal.start(&commands[6], "second.log");
     ready(&terminal, "second.log");
@@ -156,7 +156,7 @@ fn handlers_page_shares_a_document_and_scripts_a_test() {
 }
 
 #[test]
-fn ci_script_passes_with_the_handler_and_fails_without_one() {
+fn ci_script_fails_without_handler() {
     let page = page("ci.md");
     let script = &blocks(&page, "sh")[0];
     let terminal = Terminal::new();

@@ -1,7 +1,7 @@
-//! Tests of the whole binary. Each module here is one part of the test command: what it needs (a network namespace, a
-//! Python environment, Wine, a package) differs. What needs nothing but the binary is in [`service`].
+//! Integration tests of the binary. Each module is a part of the test command with its own requirements: a network
+//! namespace, a Python environment, Wine, a package. Tests that need only the binary are in [`service`].
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod api;
 mod clients;

@@ -1,7 +1,7 @@
-//! The Debian package, installed by dpkg on a machine that is thrown away: what it puts where, what runs, what it
-//! leaves when it is removed and when it is purged.
+//! The Debian package, installed with dpkg on a temporary machine: its files, what runs, and what remains after remove
+//! and purge.
 //!
-//! `./dev test deb` builds the package and says in `NOTBEFORE_DEB` where it is.
+//! `./dev test deb` builds the package and sets `NOTBEFORE_DEB` to its path.
 
 mod licences;
 mod machine;
@@ -34,13 +34,13 @@ fn installed_on(machine: Machine) -> Machine {
     machine
 }
 
-/// The files whose name has ours in it; those of other packages, too.
+/// Files with our name in theirs, including those of other packages.
 fn named_like_us(machine: &Machine) -> BTreeSet<String> {
     let found = machine.said("find", &["/etc", "/usr", "/var", "-xdev", "-iname", "*notbefore*"]);
     found.lines().map(str::to_owned).collect()
 }
 
-/// Every file of the package: its mode, its owner, its path.
+/// Mode, owner and path of every file of the package.
 fn contents() -> Vec<(String, String, String)> {
     let listed = Command::new("dpkg-deb").arg("--contents").arg(deb()).output().unwrap();
     assert!(listed.status.success());
@@ -52,7 +52,7 @@ fn contents() -> Vec<(String, String, String)> {
     listed.lines().map(entry).collect()
 }
 
-/// Every file that people are to have beside the program, where the package has to have it, and whether it is a program.
+/// Every file that ships besides the program: its path in the package, and whether it is executable.
 fn documents() -> Vec<(String, bool)> {
     let root = root();
     let mut find = Command::new("find");
@@ -67,7 +67,7 @@ fn documents() -> Vec<(String, bool)> {
 }
 
 #[test]
-fn files_are_where_debian_has_them_and_belong_to_root() {
+fn package_files_follow_debian_layout_and_belong_to_root() {
     let homes = [
         "./etc/notbefore/",
         "./usr/bin/notbefore",
@@ -92,7 +92,7 @@ fn files_are_where_debian_has_them_and_belong_to_root() {
         assert!(owner == "0/0" || owner == "root/root", "{path} belongs to {owner}");
         let expected = match path.as_str() {
             _ if mode.starts_with('d') => "drwxr-xr-x",
-            // Secrets of webhooks belong into it.
+            // It may contain webhook secrets.
             "./etc/notbefore/agent.toml" => "-rw-r-----",
             path if is_program(path) => "-rwxr-xr-x",
             _ => "-rw-r--r--",
@@ -115,7 +115,7 @@ fn sections(file: &Path) -> String {
 }
 
 #[test]
-fn line_tables_are_in_the_debug_file_that_the_binary_names() {
+fn debug_file_has_line_tables_and_is_linked() {
     let (tree, debug) = (tempfile::tempdir().unwrap(), deb().with_file_name("notbefore.debug"));
     let mut extract = Command::new("dpkg-deb");
     assert!(extract.arg("--extract").arg(deb()).arg(tree.path()).status().unwrap().success());
@@ -135,18 +135,18 @@ fn installed_services_run_and_wait_for_configuration() {
     let machine = installed();
     let version = format!("notbefore {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(machine.said("notbefore", &["--version"]), version);
-    assert!(machine.said("notbefore", &["serve", "--check-config"]).contains("no mistakes"));
+    assert!(machine.said("notbefore", &["serve", "--check-config"]).contains("no errors"));
     let checked = machine.said("notbefore", &["agent", "check", "--offline"]);
     assert!(checked.contains("drain"), "{checked}");
     for unit in UNITS {
         let path = format!("/usr/lib/systemd/system/{unit}");
         let verified = machine.command("systemd-analyze", &["verify", &path]).output().unwrap();
         assert!(verified.status.success() && verified.stderr.is_empty(), "{}", machine::all_of(&verified));
-        // Nobody has said yet what this machine is to do.
+        // The machine is not configured yet.
         let enabled = machine.command("systemctl", &["--root=/", "is-enabled", unit]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
     }
-    // dpkg finds what is no longer as it came.
+    // dpkg --verify finds changed files.
     assert_eq!(machine.said("dpkg", &["--verify", "notbefore"]), "");
     let changed = "echo >>/usr/share/doc/notbefore/docs/guide/agent.md; dpkg --verify notbefore";
     assert!(machine.said("sh", &["-c", changed]).contains("/docs/guide/agent.md"));
@@ -156,7 +156,7 @@ fn installed_services_run_and_wait_for_configuration() {
     }
     let shown = machine.said("man", &["5", "notbefore-agent.toml"]);
     assert!(shown.contains("on_interrupt") && shown.contains("NOTBEFORE_EVENT_TYPE"), "{shown}");
-    // As bash does when somebody types 'notbefore ev' and the tabulator.
+    // As bash does for 'notbefore ev' and the tab key.
     let typed = "source /usr/share/bash-completion/completions/notbefore; COMP_WORDS=(notbefore ev); COMP_CWORD=1; \
                  _notbefore notbefore ev notbefore; echo \"${COMPREPLY[@]}\"";
     assert_eq!(machine.said("bash", &["-c", typed]), "event\n");
@@ -170,7 +170,7 @@ fn removal_keeps_site_files_and_purge_deletes_them() {
     let mine = "echo '# mine' >> /etc/notbefore/agent.toml; mkdir -p /var/lib/notbefore-agent; echo > /var/lib/notbefore-agent/journal";
     machine.said("sh", &["-c", mine]);
     let keeps = "grep -q '# mine' /etc/notbefore/agent.toml && test -f /var/lib/notbefore-agent/journal";
-    // A further installation is an upgrade.
+    // A second installation is an upgrade.
     machine.said("dpkg", &["--install", "/root/package.deb"]);
     assert!(machine.finds(keeps), "an upgrade has thrown away what the site wrote");
     machine.said("dpkg", &["--remove", "notbefore"]);

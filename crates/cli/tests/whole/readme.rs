@@ -1,5 +1,5 @@
-//! The README, as printed: its first command, its five calls and its command lines are taken from the page
-//! and run, in a network namespace of their own so that the ports it names are free.
+//! The README as printed: its first command, its five requests and its command lines are read from the page and run in
+//! a network namespace, so that the ports are free.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -8,7 +8,7 @@ use crate::support;
 use crate::support::pages::{as_typed, blocks, root};
 use serde_json::Value;
 
-/// A namespace with loopback, and a directory that looks like a fresh clone to whoever types there.
+/// A namespace with loopback, and a directory that looks like a fresh clone.
 struct Place {
     namespace: String,
     dir: tempfile::TempDir,
@@ -65,16 +65,16 @@ fn readme_commands_work_as_printed() {
     let commands = blocks(&page, "sh");
     let mut place = Place::new();
 
-    // Its build is shown, and what the service prints is not mixed with it.
+    // The build's output is shown first, not mixed with the service's.
     assert_eq!(commands[0], "./dev run");
     let checked = place.shell("./dev run --check-config").output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
-    assert!(out.ends_with("no mistakes\n") && out.lines().count() == 1, "{out}");
+    assert!(out.ends_with("no errors\n") && out.lines().count() == 1, "{out}");
     assert!(err.contains("Finished `release` profile"), "{err}");
     let sections = place.run("readelf --wide --sections target/release/notbefore");
     assert!(!sections.contains(".debug_line") && sections.contains(".symtab"), "{sections}");
 
-    // The first command. It is run with exec so that ending it ends the service and not a shell.
+    // The first command. Run with exec, so that the signal reaches the service, not a shell.
     let mut service = place.shell("exec ./dev run").stdout(Stdio::piped()).spawn().unwrap();
     let mut printed = BufReader::new(service.stdout.take().unwrap()).lines().map(Result::unwrap);
     place.service = Some(service);
@@ -84,7 +84,7 @@ fn readme_commands_work_as_printed() {
         assert_eq!(printed.next().as_deref(), Some(shown.as_str()), "what the page says one then sees");
     }
 
-    // The five calls.
+    // The five requests.
     let calls: Vec<&str> = commands[1].lines().filter(|line| line.starts_with("curl")).collect();
     assert_eq!(calls.len(), 5);
     let answers: Vec<String> =
@@ -101,14 +101,14 @@ fn readme_commands_work_as_printed() {
     assert_eq!(answers[3], "");
     assert_eq!(json(4)["Events"][0]["EventStatus"], "Started");
 
-    // The command line, one line after the other in one shell.
+    // The command lines, in one shell.
     let said = place.run(&format!("shopt -s expand_aliases\n{}", commands[2]));
     assert!(said.contains(&format!("default/default/{name}/{name}")), "{said}");
     assert!(said.contains(&format!("user-restart of {name}, not before")), "{said}");
     assert!(said.contains("Scheduled") && said.contains("Started"), "{said}");
     assert!(said.contains("MINE"), "what the guest sees: {said}");
 
-    // Then the event ends by itself: here at once, since nobody wants to wait for its minute.
+    // The event would end after a minute; complete it now.
     let id = json(2)["Events"][0]["EventId"].as_str().unwrap().to_owned();
     place.run(&format!("./target/release/notbefore event complete {id}"));
     let left = serde_json::from_str::<Value>(&place.run(&calls[4].replacen("curl", "curl -s", 1))).unwrap();
@@ -142,7 +142,7 @@ fn readme_fleet_and_rehearsal_work_as_printed() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Should it connect only after all of these: what has started ends by itself, and that is a fact as well.
+    // If the stream connects late, the end of the started event is still a fact to see.
     let mut seen = BufReader::new(watch.stdout.take().unwrap()).lines();
     run_block(&commands[3]);
     service.cli(&["vm", "restart", "web-0"]);
@@ -165,7 +165,7 @@ fn readme_fleet_and_rehearsal_work_as_printed() {
 }
 
 #[test]
-fn the_fleet_file_of_the_docs_has_no_mistakes() {
+fn documented_fleet_file_is_valid() {
     let page = std::fs::read_to_string(root().join("docs/reference/fleet-file.md")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fleet.yaml");
@@ -175,7 +175,7 @@ fn the_fleet_file_of_the_docs_has_no_mistakes() {
     let output =
         Command::new(support::binary()).args(check).env("NOTBEFORE_DATA", dir.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.ends_with(": 3 scopes and 4 VMs, no mistakes\n"), "{output:?}");
+    assert!(said.ends_with(": 3 scopes and 4 VMs, no errors\n"), "{output:?}");
     let service = support::Service::start(&[]);
     assert!(
         service.cli(&["fleet", "apply", file.to_str().unwrap()]).contains("default/shop/web: created, 2 VMs")

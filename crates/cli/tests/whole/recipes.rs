@@ -1,18 +1,17 @@
-//! The recipes, each with the real agent, the real service and the real program that it is about.
+//! The recipes, each with the real agent, the real service and the real program.
 //!
-//! A recipe's `agent.toml` is used as it stands, but for the addresses and paths that a test names; its scripts are
-//! copied to where the test says they are installed. Every recipe goes through a whole event (before, approval, start,
-//! end, after), and those that undo something through a cancelled one. HAProxy and Redis are Debian's. Two programs are
-//! played: `kubectl`, for there is no cluster, and `systemctl`, for nobody wants a test to stop units. What is played
-//! keeps its state in files and writes its calls down.
+//! A recipe's `agent.toml` is used unchanged, except for addresses and paths; its scripts are copied to the test's
+//! paths. Every recipe handles a whole event (before, approval, start, end, after), and those that undo something a
+//! cancelled one. HAProxy and Redis are Debian's. Two programs are fake: `kubectl`, because there is no cluster, and
+//! `systemctl`, because a test must not stop units. Fakes keep their state in files and record their calls.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
-//! | `vm` | a VM: the service that knows it, the recipe's configuration, the agent |
+//! | `vm` | a VM: its service, the recipe's configuration, the agent |
 //! | `redis` | Redis servers, for two recipes |
 //! | `site` | HAProxy with two servers behind it, for two more |
-//! | `rehearsal` | what `recipes/README.md` tells its reader to type |
-//! | the rest | a recipe each |
+//! | `rehearsal` | the commands in `recipes/README.md` |
+//! | others | one recipe each |
 
 mod checkpoint;
 mod degraded_hardware;

@@ -1,4 +1,4 @@
-//! Tests that need nothing but the binary, a module for each thing that is tried.
+//! Tests that need only the binary, one module per subject.
 
 mod agent;
 mod agent_events;

@@ -1,8 +1,7 @@
-//! What the tests of the whole binary share: a service of their own on free ports, guests that call it from
-//! addresses of their choice, and the command line.
+//! Shared support of the integration tests: a service on free ports, guests with chosen source addresses, and the
+//! command line.
 //!
-//! Nothing here sleeps for luck: a test waits for a condition, and says what it waited for if that never
-//! comes.
+//! No fixed sleeps: a test waits for a condition, and names it on a timeout.
 
 pub mod administrator;
 pub mod agent;
@@ -31,7 +30,7 @@ pub use pause::pause;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up on it.
+/// Timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The binary under test.
@@ -39,7 +38,7 @@ pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_notbefore")
 }
 
-/// A running service with a data directory of its own.
+/// A running service with its data directory.
 pub struct Service {
     child: Child,
     /// Where guests call; port 0, which refuses every connection, where none but the VMs of `--guest-vm` can call.
@@ -56,7 +55,7 @@ pub struct Service {
     through: Vec<String>,
 }
 
-/// The data directory: one that goes with the test, or one that the test keeps.
+/// The data directory: temporary, or kept by the test.
 enum DataDir {
     Own(TempDir),
     Kept(PathBuf),
@@ -302,8 +301,8 @@ fn log_of(data: &Path) -> PathBuf {
     data.join("log")
 }
 
-/// Makes a file that can be executed, whole and at once. Another process writes it: were it open for writing here, a child
-/// of another thread could inherit that for a moment, and the kernel executes no file that is open for writing.
+/// Creates an executable file. Another process writes it: a child of another thread could briefly inherit the open
+/// descriptor, and the kernel refuses to execute a file open for writing (ETXTBSY).
 pub fn write_program(file: &Path, text: &str) {
     let new = file.with_extension("new");
     let mut install = Command::new("install");
@@ -314,12 +313,11 @@ pub fn write_program(file: &Path, text: &str) {
     std::fs::rename(new, file).unwrap();
 }
 
-/// The first of the ports that tests hand out, below those that the kernel gives to whoever does not choose.
+/// First port that tests hand out, below the kernel's ephemeral ports.
 const FIRST_PORT: u16 = 10_000;
 
-/// An address of loopback that nobody else has, nor will have: for programs that cannot choose a port themselves, or come back
-/// to the one they had. It is this process's own as its id is, so no other run of tests is there; and the near ends of
-/// connections are at other ports.
+/// A unique loopback address, for programs that cannot choose a port themselves or reuse one. It is derived from the
+/// process id, so other test runs do not use it, and ephemeral ports do not overlap.
 pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(FIRST_PORT);
     // A process id has 22 bits at most. This is never 127.0.0.1.
@@ -327,7 +325,7 @@ pub fn free_address() -> SocketAddr {
     SocketAddr::from(([127, high, middle, low], NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// Waits until something holds, looking often; panics with `what` if it does not in time.
+/// Polls until a condition holds; panics with `what` on timeout.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let span = Duration::from_millis(20);
     let mut waited = Duration::ZERO;
@@ -341,19 +339,19 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The names, types and help texts on a page of metrics, in order: dashboards and alarms are made of these.
+/// Names, types and help texts of a metrics page, in order: dashboards and alerts depend on them.
 pub fn described(metrics: &str) -> String {
     let mut lines: Vec<&str> = metrics.split_inclusive('\n').filter(|line| line.starts_with('#')).collect();
     lines.sort_unstable();
     lines.concat()
 }
 
-/// Who did something, in words: `vm web-0 at 10.0.0.4`.
+/// An actor as text: `vm web-0 at 10.0.0.4`.
 pub fn actor(fact: &Value) -> String {
     serde_json::from_value::<notbefore_wire::operator::Fact>(fact.clone()).unwrap().by.to_string()
 }
 
-/// What happened to an event, and who did it.
+/// Facts of an event with their actors.
 pub fn trail(shown: &Value) -> Vec<(String, String)> {
     let fact = |fact: &Value| (fact["type"].as_str().unwrap().to_owned(), actor(fact));
     shown["trail"].as_array().unwrap().iter().map(fact).collect()
@@ -364,7 +362,7 @@ pub fn first_event(document: &Value) -> String {
     document["Events"][0]["EventId"].as_str().unwrap_or_else(|| panic!("no event in {document}")).to_owned()
 }
 
-/// The processes, but for zombies, whose command line holds a text.
+/// Processes, except zombies, whose command line contains a text.
 pub fn processes_with(text: &str) -> Vec<u32> {
     let own = std::process::id();
     let numbers = std::fs::read_dir("/proc")

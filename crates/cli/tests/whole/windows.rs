@@ -1,8 +1,8 @@
-//! The guest's side on Windows: `notbefore.exe`, run by Wine, against a service that runs on this machine.
+//! The program on Windows: `notbefore.exe`, run by Wine, against a service on this machine.
 //!
-//! `./dev test windows` builds the program and says in `NOTBEFORE_WINDOWS_EXE` where it is. Wine is not Windows: what
-//! these tests show is that the program starts there, speaks HTTP, starts children through `cmd`, keeps its files in
-//! the places where Windows has them, and does as a service is told. `docs/guide/windows.md` says what nobody has tried.
+//! `./dev test windows` builds the program and sets `NOTBEFORE_WINDOWS_EXE`. Wine is not Windows. These tests show that
+//! the program starts, speaks HTTP, starts children through `cmd`, uses Windows paths, and works as a service.
+//! `docs/guide/windows.md` lists what is untested.
 
 mod agent;
 mod machine;
@@ -14,7 +14,7 @@ use crate::support::program::Program;
 use crate::support::{Service, first_event};
 use wine::{Windows, complaint, said};
 
-/// A service with one VM, which calls from this machine, as strict as Azure is.
+/// A strict service with one VM, whose address is this machine's.
 fn service(flags: &[&str]) -> Service {
     let service = Service::start(&[&["--strict"], flags].concat());
     service.apply_fleet(
@@ -23,14 +23,14 @@ fn service(flags: &[&str]) -> Service {
     service
 }
 
-/// The command line on Windows, inside of the VM.
+/// The command line on Windows, inside the VM.
 fn guest(service: &Service, words: &[&str]) -> Command {
     let mut command = Windows::get().notbefore(words);
     command.args(["--endpoint", &format!("http://{}", service.guest)]);
     command
 }
 
-/// The command line on Windows, for a service elsewhere.
+/// The command line on Windows, for a remote service.
 fn operator(service: &Service, words: &[&str]) -> Command {
     let mut command = Windows::get().notbefore(words);
     let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
@@ -40,7 +40,7 @@ fn operator(service: &Service, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_guest_sees_an_event_and_approves_it() {
+fn guest_reads_and_approves_event() {
     let service = service(&["--simulated-duration", "1h"]);
     assert!(said(&mut guest(&service, &["get"])).contains("no event is announced"));
     service.cli(&["vm", "restart", "web-0"]);
@@ -62,7 +62,7 @@ fn a_guest_sees_an_event_and_approves_it() {
 }
 
 #[test]
-fn an_operator_at_a_windows_machine_announces_an_event() {
+fn operator_on_windows_schedules_event() {
     let service = service(&[]);
     assert!(said(&mut operator(&service, &["vm", "list"])).contains("web-0"));
     said(&mut operator(&service, &["vm", "restart", "web-0"]));

@@ -1,12 +1,12 @@
-//! The directory of the agent's configuration and journal, for administrators alone.
+//! Protected directory of the agent's configuration and journal: access for administrators only.
 //!
-//! What stands in the configuration runs as the system, and every user of a Windows machine may make directories in
-//! ProgramData: one of this name with a configuration in it, or one that leads to a directory of the system's. So an
-//! installation goes on with no directory but one that an installation has made, and moves any other aside, unopened.
+//! The configuration's hooks run as LocalSystem, and every Windows user may create directories in ProgramData. A user
+//! could create this one with a configuration in it, or as a link to a system directory. So the installation uses only
+//! a directory that an installation created, and renames any other without opening it.
 //!
-//! It knows its own by a mark: a number in a file that only administrators can read, whose hash is in a part of the registry
-//! that only they can write. Who owns a directory would say it as well, but takes unsafe code to find out. `icacls`, which
-//! keeps others out, is part of Windows.
+//! It recognises its own directory by a mark: a UUID in a file that only administrators can read, with its hash in a
+//! registry key that only they can write. The owner would also do, but reading it needs unsafe code. Permissions are
+//! set with `icacls`, which is part of Windows.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
@@ -20,19 +20,18 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use windows_registry::LOCAL_MACHINE;
 
-/// The system, and the administrators, by the numbers that they have in every language.
+/// Well-known SIDs of LocalSystem and Administrators; names depend on the language.
 const SYSTEM: &str = "*S-1-5-18";
 const ADMINISTRATORS: &str = "*S-1-5-32-544";
-/// Of what leads elsewhere: FILE_ATTRIBUTE_REPARSE_POINT.
+/// FILE_ATTRIBUTE_REPARSE_POINT: links and junctions.
 const REPARSE_POINT: u32 = 0x400;
-/// The file with the mark, and what may be in it: a UUID as text.
+/// File with the mark, and its length: a UUID as text.
 const MARK: &str = "installation";
 const MARK_BYTES: u64 = 36;
-/// Where the mark's hash is.
+/// Registry key and value with the mark's hash.
 const KEY: &str = r"Software\notbefore";
 const HASH: &str = "DirectoryMark";
-/// How many directories of others are kept aside. Whoever makes more wants to keep us from installing, and then somebody
-/// should look.
+/// Limit of renamed directories. More of them suggest an attack; an administrator must look.
 const ASIDE_MAX: u32 = 20;
 
 /// `%ProgramData%\notbefore`.
@@ -41,21 +40,21 @@ pub fn place() -> Result<PathBuf> {
     Ok(PathBuf::from(data).join("notbefore"))
 }
 
-/// Sees to it that the directory is there and administrators' alone. What is there and was made by somebody else is moved
-/// aside; gives where that is then.
+/// Creates the directory with access for administrators only. An existing one that no installation created is renamed;
+/// returns its new path.
 pub fn make_private(dir: &Path) -> Result<Option<PathBuf>> {
     if is_ours(dir) {
         restrict_access(dir)?;
         return Ok(None);
     }
     let aside = move_aside(dir)?;
-    // If it is there again, somebody has been quick.
-    fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    // Fails if another user has just created it again.
+    fs::create_dir(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     restrict_access(dir)?;
     let mut entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
     if entries.next().is_some() {
         bail!(
-            "somebody has put something into {} while it was made; see who, and install again",
+            "another user wrote into {} during its creation; find out who, and install again",
             dir.display()
         );
     }
@@ -63,7 +62,7 @@ pub fn make_private(dir: &Path) -> Result<Option<PathBuf>> {
     Ok(aside)
 }
 
-/// Whether an installation has made this directory.
+/// Whether an installation created this directory.
 fn is_ours(dir: &Path) -> bool {
     let plain = |found: Metadata| found.is_dir() && found.file_attributes() & REPARSE_POINT == 0;
     if !fs::symlink_metadata(dir).is_ok_and(plain) {
@@ -86,17 +85,17 @@ fn hash(mark: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(mark))
 }
 
-/// Gives what is there another name, wherever it leads.
+/// Renames the directory without following links.
 fn move_aside(dir: &Path) -> Result<Option<PathBuf>> {
     if is_missing(dir) {
         return Ok(None);
     }
     let names = (1..=ASIDE_MAX).map(|number| dir.with_extension(format!("found-{number}")));
     let Some(aside) = names.into_iter().find(|name| is_missing(name)) else {
-        bail!("{} was made by somebody else, as were {ASIDE_MAX} before it; remove them", dir.display());
+        bail!("{} was created by another user, as were {ASIDE_MAX} before it; remove them", dir.display());
     };
     fs::rename(dir, &aside).with_context(|| {
-        format!("{} was made by somebody else, and cannot be moved aside; remove it", dir.display())
+        format!("{} was created by another user and cannot be renamed; remove it", dir.display())
     })?;
     Ok(Some(aside))
 }
@@ -105,7 +104,7 @@ fn is_missing(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Lets nobody but the system and administrators into the directory and what will be made in it.
+/// Restricts the directory and its future contents to LocalSystem and Administrators.
 fn restrict_access(dir: &Path) -> Result<()> {
     let all = |who: &str| format!("{who}:(OI)(CI)F");
     icacls(dir, &["/setowner", ADMINISTRATORS, "/L", "/Q"])?;
@@ -117,7 +116,7 @@ fn icacls(path: &Path, words: &[&str]) -> Result<()> {
     let output = output.context("cannot run icacls, which is part of Windows")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("icacls could not keep others out of {}: {}", path.display(), said.trim());
+        bail!("icacls could not set the permissions of {}: {}", path.display(), said.trim());
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
-//! The event log of Windows. A service has no terminal, so what the agent would write there goes here: the source
-//! `notbefore-agent` in the log `Application`.
+//! Log writer for the Windows event log: source `notbefore-agent` in the log `Application`.
 //!
-//! The log keeps no sentences but the number of a message in some file and what is put into it. Windows itself has a
-//! file whose messages, 1 to 1000, are nothing but what is put in: that of `eventcreate`.
+//! The event log stores a message number of a message file, and its parameters. The message file of `eventcreate`, part
+//! of Windows, has messages 1 to 1000 that consist of the parameter only.
 
 use std::io;
 
@@ -13,35 +12,34 @@ use tracing_subscriber::fmt::MakeWriter;
 use windows_registry::LOCAL_MACHINE;
 use winsafe::{HEVENTLOG, co};
 
-/// What the log calls us.
 const SOURCE: &str = "notbefore-agent";
 const SOURCES: &str = r"SYSTEM\CurrentControlSet\Services\EventLog\Application";
 const MESSAGES: &str = r"%SystemRoot%\System32\EventCreate.exe";
-/// Errors, warnings and information.
+/// Supported types: errors, warnings and information.
 const TYPES: u32 = 7;
 /// The longest text that the log takes is 31,839 characters.
 const BYTES_MAX: usize = 31_000;
 
-/// Tells the log who we are.
+/// Registers the source.
 pub fn register() -> Result<()> {
     let register = || {
         let key = LOCAL_MACHINE.create(format!(r"{SOURCES}\{SOURCE}"))?;
         key.set_expand_string("EventMessageFile", MESSAGES)?;
         key.set_u32("TypesSupported", TYPES)
     };
-    register().context("cannot make the agent known to the event log")
+    register().context("cannot register the agent as an event log source")
 }
 
-/// Takes that back. Messages that are in the log stay there.
+/// Removes the source. Existing messages stay in the log.
 pub fn unregister() -> Result<()> {
     let remove = || LOCAL_MACHINE.create(SOURCES)?.remove_tree(SOURCE);
-    remove().context("cannot take the agent out of the event log's sources")
+    remove().context("cannot remove the agent's event log source")
 }
 
-/// One line of the log for a line of ours.
+/// Writes one event.
 pub fn report(level: Level, text: &str) {
     let end = text.floor_char_boundary(BYTES_MAX);
-    // A log that does not take it leaves nowhere to say so.
+    // An error cannot be reported anywhere else.
     let _ = HEVENTLOG::RegisterEventSource(None, SOURCE).and_then(|log| {
         let (kind, number) = match level {
             Level::ERROR => (co::EVENTLOG::ERROR_TYPE, 3),
@@ -52,7 +50,7 @@ pub fn report(level: Level, text: &str) {
     });
 }
 
-/// Where a subscriber writes its lines.
+/// Writer for the tracing subscriber.
 #[derive(Clone, Copy, Debug)]
 pub struct EventLog;
 
@@ -68,7 +66,7 @@ impl<'a> MakeWriter<'a> for EventLog {
     }
 }
 
-/// A line that is being written. It is in the log when it is dropped.
+/// A line in progress; written to the log on drop.
 #[derive(Debug)]
 pub struct Line {
     level: Level,

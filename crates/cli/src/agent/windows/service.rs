@@ -1,9 +1,8 @@
-//! The agent as a service: installed, taken away, and run by the service control manager.
+//! The Windows service: installation, removal, and its entry point for the service control manager (SCM).
 //!
-//! The manager starts `notbefore.exe agent service` with the arguments that were given when it was installed, expects the
-//! process to report to it ([`run`]), and then tells it to stop: because somebody says so, or because the machine
-//! goes down. Each of these ends the agent in order, as SIGTERM does elsewhere; `sc.exe control notbefore-agent
-//! paramchange` has it read its rules anew, as SIGHUP does. An agent that fails is started again.
+//! The SCM starts `notbefore.exe agent service` with the arguments of the installation and expects status reports
+//! ([`run`]). On a stop command or shutdown the agent stops in order, like on SIGTERM. `sc.exe control notbefore-agent
+//! paramchange` reloads the rules, like SIGHUP. The SCM restarts an agent that fails.
 
 use std::ffi::OsString;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -27,38 +26,40 @@ use crate::exit::Exit;
 use crate::output;
 use crate::pause::pause;
 
-/// What `sc` and `net` call it.
+/// Service name for `sc` and `net`.
 pub const NAME: &str = "notbefore-agent";
 const DISPLAY_NAME: &str = "notbefore agent";
 const DESCRIPTION: &str =
-    "Prepares this VM for Scheduled Events, approves them, and puts everything back afterwards.";
-/// How long after each failure in a row it is started again; the last goes for all that follow.
+    "Prepares this VM for Scheduled Events, approves them, and undoes the preparation afterwards.";
+/// Restart delays after consecutive failures; the last repeats.
 const RESTART_AFTER: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
-/// After so long without one, failures are counted anew.
+/// The failure count is reset after this long without a failure.
 const FAILURES_FORGOTTEN: Duration = Duration::from_secs(3600);
-/// How long a stop may take: hooks have two seconds to end, and then there is the journal to write, on a slow disk.
+/// Limit of a stop: 2 seconds for hooks, then a journal write on a slow disk.
 const STOP_MAX: Duration = Duration::from_secs(30);
-/// How often it is looked at whether it has stopped.
+/// Poll interval while the service stops.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// What this system answers where it has no such setting: ERROR_INVALID_LEVEL.
+/// ERROR_INVALID_LEVEL: this Windows version does not have the setting.
 const NO_SUCH_SETTING: i32 = 124;
 
-/// How it is installed.
 #[derive(Debug)]
 pub struct Installation {
-    /// What follows `agent service` on its command line.
+    /// Arguments after `agent service`.
     pub arguments: Vec<OsString>,
-    /// Whether Windows starts it some minutes after the others.
+    /// Delayed automatic start.
     pub delayed: bool,
 }
 
-/// Installs the service, or brings the one that is there up to date.
+/// Installs the service, or updates an existing one.
 pub fn install(installation: Installation) -> Result<()> {
     let dir = directory::place()?;
     if let Some(aside) = directory::make_private(&dir)? {
-        output::line(&format!("{} was there, and no installation has made it: it is now", dir.display()))?;
-        output::line(&format!("{}; read what you copy from there", aside.display()))?;
+        output::line(&format!(
+            "{} existed, but no installation created it: it was renamed to",
+            dir.display()
+        ))?;
+        output::line(&format!("{}; check files before you copy them back", aside.display()))?;
     }
     event_log::register()?;
     let access = ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE;
@@ -69,55 +70,52 @@ pub fn install(installation: Installation) -> Result<()> {
         service_type: ServiceType::OWN_PROCESS,
         start_type: ServiceStartType::AutoStart,
         error_control: ServiceErrorControl::Normal,
-        executable_path: std::env::current_exe().context("cannot tell where this program is")?,
+        executable_path: std::env::current_exe().context("cannot determine this program's path")?,
         launch_arguments: ["agent".into(), "service".into()]
             .into_iter()
             .chain(installation.arguments)
             .collect(),
         dependencies: Vec::new(),
-        // The system itself: hooks stop services and move disks.
+        // LocalSystem: hooks stop services and move disks.
         account_name: None,
         account_password: None,
     };
     let (service, done) = match open(&manager, ServiceAccess::all())? {
         Some(service) => {
             service.change_config(&info).context("cannot change the service")?;
-            (service, "brought up to date")
+            (service, "updated")
         }
         None => {
             let made = manager.create_service(&info, ServiceAccess::all());
-            (made.context("cannot make the service")?, "installed")
+            (made.context("cannot create the service")?, "installed")
         }
     };
-    service.set_description(DESCRIPTION).context("cannot describe the service")?;
+    service.set_description(DESCRIPTION).context("cannot set the service's description")?;
     recover(&service)?;
     ignore_unsupported(service.set_delayed_auto_start(installation.delayed), "delayed start")?;
-    ignore_unsupported(service.set_preshutdown_timeout(STOP_MAX), "time before a shutdown")?;
-    output::line(&format!("the service {NAME} is {done}; it starts with the machine"))?;
-    output::line(&format!("its configuration is {}", dir.join("agent.toml").display()))?;
-    output::line("look that over with 'notbefore agent check': its steps run as the system")?;
+    ignore_unsupported(service.set_preshutdown_timeout(STOP_MAX), "preshutdown timeout")?;
+    output::line(&format!("service {NAME} {done}; it starts with the machine"))?;
+    output::line(&format!("configuration: {}", dir.join("agent.toml").display()))?;
+    output::line("check it with 'notbefore agent check': its steps run as LocalSystem")?;
     output::line(&format!("then start the service with 'net start {NAME}'"))
 }
 
-/// Stops the service and takes it away; its configuration and journal stay.
+/// Stops and removes the service; configuration and journal stay.
 pub fn uninstall() -> Result<()> {
     let manager = manager(ServiceManagerAccess::CONNECT)?;
     let access = ServiceAccess::QUERY_STATUS | ServiceAccess::STOP | ServiceAccess::DELETE;
     let Some(service) = open(&manager, access)? else {
-        bail!("there is no service {NAME} on this machine; 'notbefore agent install' makes it");
+        bail!("no service {NAME} on this machine; install it with 'notbefore agent install'");
     };
     stop(&service)?;
-    service.delete().context("cannot take the service away")?;
+    service.delete().context("cannot remove the service")?;
     event_log::unregister()?;
-    output::line(&format!(
-        "the service {NAME} is gone; what it has written is in {}",
-        directory::place()?.display()
-    ))
+    output::line(&format!("service {NAME} removed; its files stay in {}", directory::place()?.display()))
 }
 
 fn manager(access: ServiceManagerAccess) -> Result<ServiceManager> {
     ServiceManager::local_computer(None::<&str>, access)
-        .context("the service control manager refuses; run this as an administrator")
+        .context("cannot open the service control manager; run this as an administrator")
 }
 
 fn open(manager: &ServiceManager, access: ServiceAccess) -> Result<Option<Service>> {
@@ -141,16 +139,16 @@ fn recover(service: &Service) -> Result<()> {
         command: None,
         actions: Some(RESTART_AFTER.map(restart).into()),
     };
-    service.update_failure_actions(actions).context("cannot say what shall follow a failure")?;
-    // An agent that reports that it has ended has failed too, if it says so.
+    service.update_failure_actions(actions).context("cannot set the failure actions")?;
+    // Also restart an agent that reports an error and stops, not only after a crash.
     ignore_unsupported(service.set_failure_actions_on_non_crash_failures(true), "restart after an error")
 }
 
-/// Lets a setting be missing that an older system, or one that only looks like it, does not know.
+/// Ignores a setting that an older Windows, or Wine, does not support.
 fn ignore_unsupported(set: windows_service::Result<()>, what: &str) -> Result<()> {
     match set {
         Err(windows_service::Error::Winapi(error)) if error.raw_os_error() == Some(NO_SUCH_SETTING) => {
-            output::line(&format!("this system has no {what} for services"))
+            output::line(&format!("this system does not support {what} for services"))
         }
         set => set.with_context(|| format!("cannot set the {what}")),
     }
@@ -162,7 +160,7 @@ fn stop(service: &Service) -> Result<()> {
     if now == ServiceState::Stopped {
         return Ok(());
     }
-    // One that is stopping already was told by somebody else.
+    // It may already be stopping.
     if now != ServiceState::StopPending {
         service.stop().context("cannot stop the service")?;
     }
@@ -171,30 +169,30 @@ fn stop(service: &Service) -> Result<()> {
         if state()? == ServiceState::Stopped {
             return Ok(());
         }
-        pause(POLL_EVERY, "the service manager tells nobody when a service has stopped");
+        pause(POLL_EVERY, "the SCM has no event for a stopped service");
     }
     bail!("the service {NAME} has not stopped within {} s", STOP_MAX.as_secs())
 }
 
-/// What a service does until it is told to stop.
+/// The service's work, until the order to stop.
 type Job = Box<dyn FnOnce(mpsc::Receiver<Order>) -> Result<()> + Send>;
 
-/// The manager calls a bare function, which finds here what it is to do.
+/// The SCM calls a plain function, which takes its work from here.
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
-/// How to report to the manager, once that is known.
+/// Handle for status reports, once registered.
 static REPORTS: OnceLock<ServiceStatusHandle> = OnceLock::new();
 
-/// Runs as a service that the manager has started; returns when it has stopped.
+/// Runs as the service; returns when it has stopped.
 pub fn run(job: impl FnOnce(mpsc::Receiver<Order>) -> Result<()> + Send + 'static) -> Result<()> {
     *JOB.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(job));
     service_dispatcher::start(NAME, service_main).with_context(|| {
         format!(
-            "only Windows itself starts this; say 'net start {NAME}', or 'notbefore agent run' at a terminal"
+            "only Windows starts this command; use 'net start {NAME}', or 'notbefore agent run' at a terminal"
         )
     })
 }
 
-/// What the manager calls. The arguments that it has for us are those of `net start`, of which we have none.
+/// Entry point for the SCM. Its arguments are those of `net start`, which are not used.
 extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
     let Some(job) = JOB.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     let (orders, received) = mpsc::channel(ORDERS_MAX);
@@ -204,7 +202,7 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
             report_state(ServiceState::StopPending, ServiceExitCode::NO_ERROR);
             let _ = orders.try_send(Order::Stop);
         } else if control == ServiceControl::ParamChange {
-            // However often it is told to, the order to stop has a place, and one to reload that waits is for all.
+            // The queue always has room for a stop; one waiting reload stands for all.
             if orders.capacity() > 1 {
                 let _ = orders.try_send(Order::Reload);
             }
@@ -215,21 +213,26 @@ extern "system" fn service_main(_count: u32, _words: *mut *mut u16) {
     };
     match service_control_handler::register(NAME, hear) {
         Ok(reports) => drop(REPORTS.set(reports)),
-        Err(error) => return event_log::report(tracing::Level::ERROR, &format!("no service: {error}")),
+        Err(error) => {
+            return event_log::report(
+                tracing::Level::ERROR,
+                &format!("cannot register the service: {error}"),
+            );
+        }
     }
     report_state(ServiceState::Running, ServiceExitCode::NO_ERROR);
     let code = match job(received) {
         Ok(()) => ServiceExitCode::NO_ERROR,
         Err(error) => {
             event_log::report(tracing::Level::ERROR, &format!("{error:#}"));
-            // The exit codes that it has elsewhere.
+            // Same exit codes as on other platforms.
             ServiceExitCode::ServiceSpecific(Exit::of(&error).code().into())
         }
     };
     report_state(ServiceState::Stopped, code);
 }
 
-/// Tells the manager how the service is.
+/// Reports the service's status to the SCM.
 fn report_state(state: ServiceState, exit_code: ServiceExitCode) {
     let running = state == ServiceState::Running;
     let controls = ServiceControlAccept::STOP
@@ -248,7 +251,7 @@ fn report_state(state: ServiceState, exit_code: ServiceExitCode) {
     if let Some(Err(error)) = REPORTS.get().map(|reports| reports.set_service_status(status)) {
         event_log::report(
             tracing::Level::WARN,
-            &format!("the service control manager does not listen: {error}"),
+            &format!("cannot report to the service control manager: {error}"),
         );
     }
 }

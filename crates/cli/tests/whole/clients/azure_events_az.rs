@@ -1,7 +1,7 @@
-//! Pacemaker's agent for this endpoint, exactly as Debian ships it, with stand-ins for the cluster's tools.
+//! Pacemaker's agent for this endpoint, unmodified from Debian, with fake cluster tools.
 //!
-//! The agent keeps its memory in cluster attributes; the stand-ins keep those as files, so a test reads what
-//! the agent has decided, and says through `operations` what the node's resources are doing.
+//! The agent stores its state in cluster attributes. The fake tools keep those as files: a test reads the agent's
+//! decisions from them, and sets the state of the node's resources through `operations`.
 
 use std::fs;
 
@@ -12,17 +12,17 @@ use crate::support::namespace::{complaint, need};
 use crate::support::program::source;
 
 const AGENT: &str = "/usr/lib/ocf/resource.d/heartbeat/azure-events-az";
-/// A resource of the node that has come to rest, and one that is on its way, as Pacemaker lists them.
+/// Pacemaker's listing of a stopped resource and of one in transition.
 const AT_REST: &str =
     "database (ocf:heartbeat:pgsql): Started: database_start_0 (node=here, call=1, rc=0): complete";
 const UNDER_WAY: &str =
     "database (ocf:heartbeat:pgsql): Started: database_stop_0 (node=here, call=-1, rc=193): pending";
-/// A node that has no resource left.
+/// A node without resources.
 const NONE: &str = "";
-/// The weight that keeps every resource away from a node.
+/// The score that keeps every resource off a node.
 const OUT_OF_SERVICE: &str = "-1000000";
 
-/// A node of a cluster of two, whose other node is free to take over.
+/// A node of a two-node cluster; the other node can take over.
 struct Node<'a> {
     service: &'a Service,
     name: String,
@@ -79,10 +79,9 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// How this differs from the page it is documented on: not in the agent, which is Debian's, unmodified. The
-/// cluster is not real, because Debian's Pacemaker makes this version of the agent crash before it approves;
-/// and `monitor` runs when the test says so instead of every ten seconds, because only then each step can be
-/// seen.
+/// The agent is unmodified. The cluster is fake, because with Debian's Pacemaker this version of the agent crashes
+/// before it approves. `monitor` runs on the test's request instead of every ten seconds, so that each step can be
+/// observed.
 #[test]
 fn azure_events_az() {
     let service = Service::start(&[]);

@@ -1,7 +1,6 @@
-//! Who is who: the VM of the first run, listeners bound to one VM, and guests behind links of their own.
+//! Caller identity by source address: the first-run VM, listeners bound to one VM, and guests behind their own links.
 //!
-//! All of it is about source addresses, which on one machine's loopback can only be played; here they are
-//! real, in namespaces.
+//! Loopback cannot provide real source addresses; namespaces can.
 
 use crate::support::in_namespace::{ADDRESS, Guest, Service};
 use crate::support::namespace::Namespace;
@@ -11,8 +10,8 @@ fn ids(guest: &Guest<'_>) -> Vec<String> {
     guest.events().iter().map(|event| event["EventId"].as_str().unwrap().to_owned()).collect()
 }
 
-/// With no fleet, whoever calls from the called address itself, or from loopback, is the VM of the first run.
-/// Another address of the same machine is not: it could be a bridge that others' packets come through.
+/// Without a fleet, a caller from the called address itself or from loopback is the first-run VM. Another address of
+/// the same machine is not: it could be a bridge that forwards packets of others.
 #[test]
 fn local_callers_are_first_run_vm() {
     let service = Service::start(&[]);
@@ -33,10 +32,9 @@ fn local_callers_are_first_run_vm() {
     service.assert_approved_by(&event, &vm, ADDRESS);
 }
 
-/// A listener that is bound to one VM takes whoever calls it for that VM, from wherever; and once there are
-/// VMs, nobody is the VM of the first run any more.
+/// Every caller of a bound listener is its VM, from any address. Once there are VMs, no caller is the first-run VM.
 #[test]
-fn callers_of_a_bound_listener_are_its_vm() {
+fn bound_listener_callers_are_its_vm() {
     let namespace = Namespace::new();
     for address in ["10.77.0.1", "10.77.0.2", "10.77.0.9"] {
         namespace.own(address);
@@ -60,8 +58,8 @@ fn callers_of_a_bound_listener_are_its_vm() {
     service.assert_approved_by(&event, "web-0", "10.77.0.9");
 }
 
-/// Two guests and a stranger, each in a namespace with a link to the service's: each guest sees its own scope
-/// and nothing else, the stranger sees nothing, and none of them reaches the operators' door.
+/// Two guests and an unknown caller, each in a namespace linked to the service's. Each guest sees only its own scope,
+/// the unknown caller sees nothing, and none of them reaches the operator listener.
 #[test]
 fn guests_behind_links_see_their_own_scope() {
     let namespace = Namespace::new();
@@ -107,7 +105,7 @@ fn guests_behind_links_see_their_own_scope() {
     assert_eq!(refused.unwrap().status.code(), Some(7), "curl's number for a connection that was refused");
 }
 
-/// A guest's namespace with an address of its own, and its way to the service's.
+/// A guest's namespace with its address and a link to the service's.
 pub(super) fn linked(service: &Namespace, number: u8) -> Namespace {
     let guest = Namespace::new();
     service.ip(&format!("link add guest{number} type veth peer name uplink netns {}", guest.name()));
@@ -119,7 +117,7 @@ pub(super) fn linked(service: &Namespace, number: u8) -> Namespace {
     guest
 }
 
-/// Asserts that a caller is nobody: refused, and told nothing of any event, whatever it asks.
+/// Asserts that a caller is unknown: every request is refused and shows no event.
 fn assert_stranger(guest: &Guest<'_>, event: &str) {
     for (status, body) in
         [guest.poll(), guest.approve(event), guest.approve("00000000-0000-0000-0000-000000000000")]

@@ -1,7 +1,7 @@
-//! A C# client after the pages of 2017, compiled by mono here and now.
+//! A C# client after the documentation of 2017, compiled with mono during the test.
 //!
-//! It approves without the Metadata header, as its sample does: taken at 2017-03-01, where the header was not
-//! asked for everywhere; refused with `--strict`, and at a newer version; taken everywhere with `--lenient`.
+//! It approves without the Metadata header, as the documented sample does. That is accepted at 2017-03-01, refused with
+//! `--strict` and at newer versions, and accepted at every version with `--lenient`.
 
 use tempfile::TempDir;
 
@@ -9,10 +9,10 @@ use crate::support::in_namespace::{ADDRESS, Service};
 use crate::support::namespace::{Namespace, complaint, need};
 use crate::support::program::{Program, source};
 
-/// Where Debian keeps the assembly that the client is linked with.
+/// Debian's path of the assembly that the client links.
 const NEWTONSOFT: &str = "/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll";
 
-/// The client, compiled; it goes with the test.
+/// The compiled client, removed with the test.
 struct Compiled {
     dir: TempDir,
 }
@@ -39,9 +39,8 @@ impl Compiled {
     }
 }
 
-/// How the client differs from its page is said at the head of `csharp_2017.cs`: chiefly, it compiles, and it
-/// approves without waiting for somebody to press Enter. Two events are listed, so that both are approved in
-/// one POST, and once more after they have started.
+/// `csharp_2017.cs` lists the differences from the documented sample: mainly, it compiles, and approves without waiting
+/// for Enter. Two events are listed, so that both are approved in one POST, and again after they have started.
 #[test]
 fn csharp_2017() {
     let service = Service::start(&[]);
@@ -71,21 +70,19 @@ fn csharp_2017() {
     }
 }
 
-/// The same client where approvals need the header: it dies of a 400 that it does not catch, and the event
-/// goes on waiting.
+/// With `--strict` the client crashes on a 400 that it does not catch, and the event keeps waiting.
 #[test]
 fn csharp_2017_is_refused_by_strict() {
     refused(&["--strict"], "2017-03-01");
 }
 
-/// The same at a version whose documents ask for the header.
+/// The same at a version that requires the header.
 #[test]
 fn csharp_2017_is_refused_at_2020() {
     refused(&[], "2020-07-01");
 }
 
-/// The same at the newest version, from a service that is told to be lenient: a whole event again, and the
-/// names are without `_`.
+/// At the newest version with `--lenient`: a whole event, and names without `_`.
 #[test]
 fn csharp_2017_at_2020_with_lenient() {
     let service = Service::start(&["--lenient"]);

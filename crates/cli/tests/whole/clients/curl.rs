@@ -1,4 +1,4 @@
-//! The command lines that the documents print, through `sh` as a reader would run them.
+//! Commands from the documentation, run with `sh` as printed.
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -6,24 +6,24 @@ use tempfile::TempDir;
 use crate::support::in_namespace::{ADDRESS, Service};
 use crate::support::namespace::{complaint, need};
 
-/// What the pages of 2017 print for reading.
+/// Read command of the 2017 documentation.
 const GET_2017: &str =
     "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01";
-/// The same at the release of the same year.
+/// The same at the release of that year.
 const GET_2017_RELEASE: &str =
     "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2017-08-01";
-/// What the pages of 2020 print for reading.
+/// Read command of the 2020 documentation.
 const GET_2020: &str =
     "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
-/// What the pages of 2017 print for approving, with an incarnation that is a string and long past.
+/// Approve command of the 2017 documentation, with an incarnation that is an outdated string.
 const POST_2017: &str = r#"curl -H Metadata:true -X POST -d '{"DocumentIncarnation":"5", "StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}' http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01"#;
-/// What the pages of 2020 print for approving.
+/// Approve command of the 2020 documentation.
 const POST_2020: &str = r#"curl -H Metadata:true -X POST -d '{"StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}' http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"#;
-/// The id of an event of the documents' own.
+/// The event id in the documentation.
 const PRINTED_ID: &str = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5";
 
-/// Runs lines in the service's namespace. curl is told to be quiet and to add the status through its
-/// configuration file, so that the lines themselves stay as they are printed.
+/// Runs commands in the service's namespace. curl's configuration file makes it quiet and adds the status, so that the
+/// commands stay unchanged.
 struct Shell<'a> {
     service: &'a Service,
     curl_home: TempDir,
@@ -57,11 +57,10 @@ impl<'a> Shell<'a> {
     }
 }
 
-/// How this differs from the documents: the EventId is that of the event at hand, in lower case as theirs is,
-/// since theirs ended years ago. As printed, a line that approves names an event that this VM never had: 400,
-/// and nothing starts.
+/// The documented EventId is replaced with that of a live event, in lower case like the original. As printed, the
+/// approval names an unknown event: 400, and nothing starts.
 #[test]
-fn curl_lines_of_the_documents() {
+fn documented_curl_commands_work() {
     let service = Service::start(&[]);
     let vm = service.first_run_vm();
     let shell = Shell::new(&service);

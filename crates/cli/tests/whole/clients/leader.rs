@@ -1,5 +1,5 @@
-//! Three VMs of one event, each with an agent that finds its endpoint and its own name by itself: all prepare, the first
-//! of them approves when it is ready, and all put themselves back.
+//! Three VMs of one event, each with an agent that discovers its endpoint and name: all prepare, the first one approves
+//! when it is ready, and all restore themselves.
 
 use super::callers::linked;
 use crate::support::agent::{Agent, AgentDir};

@@ -1,5 +1,5 @@
-//! Python packages that retire their work on Preempt, as PyPI has them, unmodified, in a virtual environment
-//! that `./dev test` makes.
+//! Unmodified Python packages from PyPI that retire work on Preempt, in a virtual environment that `./dev test`
+//! creates.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::support::program::{Program, source};
 
 const VM: &str = "batch_0";
 
-/// One spot VM, which calls from the address that the namespace owns.
+/// One Spot VM, with the namespace's address.
 fn fleet() -> String {
     format!(
         "scopes: [{{ name: batch, kind: scale-set, vms: [{{ name: {VM}, spot: true, addresses: [{ADDRESS}] }}] }}]"
@@ -29,10 +29,10 @@ fn start(service: &Service, program: &str) -> Program {
     Program::start(command)
 }
 
-/// The notice of thirty seconds is scaled down to three, since the plugin never approves: it retires its
-/// worker when NotBefore has passed or the event is Started.
+/// The notice is scaled from 30 to 3 seconds, since the plugin never approves: it retires its worker after NotBefore or
+/// when the event is Started.
 #[test]
-fn a_dask_worker_retires_on_preempt_and_a_new_one_recovers() {
+fn dask_worker_retires_on_preempt_and_new_worker_recovers() {
     let service = Service::start(&["--notice", "0.1"]);
     let mut dask = start(&service, "dask_preempt.py");
     dask.says(&["working", "spot", "steady"]);

@@ -1,12 +1,12 @@
-//! Python clients after the pages of 2017 (Python 2, under jython) and of 2020 (Python 3).
+//! Python clients after the documentation of 2017 (Python 2, with jython) and of 2020 (Python 3).
 
 use crate::support::in_namespace::{ADDRESS, Service};
 use crate::support::namespace::need;
 use crate::support::program::{Program, source};
 
-/// How the client differs from its page is said at the head of `python2_2017.py`: chiefly, it takes the `_`
-/// off the names, without which it would never find itself. Like its page it never approves, so the operator starts
-/// the event once the client has seen it.
+/// `python2_2017.py` lists the differences from the documented sample: mainly, it strips `_` from names, or it would
+/// never find its own. Like the sample it never approves, so the operator starts the event after the client has seen
+/// it.
 #[test]
 fn python2_2017() {
     need("/usr/bin/jython", "jython");
@@ -34,8 +34,8 @@ fn python2_2017() {
     assert_eq!(trail[1].1, "token root");
 }
 
-/// How the client differs from its page is said at the head of `python3_2020.py`: chiefly, it is indented as
-/// Python wants it, and it approves.
+/// `python3_2020.py` lists the differences from the documented sample: mainly, its indentation is valid, and it
+/// approves.
 #[test]
 fn python3_2020() {
     need("/usr/bin/python3", "python3");

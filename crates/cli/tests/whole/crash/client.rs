@@ -1,10 +1,10 @@
-//! A client under load: it schedules, restarts, approves, cancels, adds and removes as fast as it is
-//! answered, and writes down what it asked and what it was told.
+//! A client under load: schedules, restarts, approves, cancels, adds and removes as fast as it is answered, and records
+//! requests and responses.
 //!
-//! An event is moved by the client that scheduled it and by the service's own clock, a pool of VMs by its
-//! owner alone: so each client knows in what order its commands took effect, while the scopes are shared and
-//! written by all. When a connection is cut the command in flight is in doubt, and the client does nothing
-//! else until it has been answered: in the next round, or whenever there is somebody to answer.
+//! An event is changed only by the client that scheduled it and by the service's timers; a pool of VMs only by its
+//! owner. So each client knows the order of its commands, while scopes are shared by all. When a connection is cut, the
+//! command in flight is in doubt. The client sends nothing else until that command is answered, in this round or a
+//! later one.
 
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
@@ -20,17 +20,17 @@ use super::http::{self, Endpoints, Operator, Reply, Silence};
 use super::ledger::{Answer, Command, Document, Found, Ledger, Rank, Standing, TAG, Verb, What};
 use super::random::Random;
 
-/// How many events a client keeps going; past it, it finishes some before it schedules more.
+/// Limit of live events per client; above it, the client ends some before it schedules more.
 const LIVE_MAX: usize = 8;
-/// How many VMs of its own a client keeps.
+/// Limit of VMs in a client's pool.
 const POOL_MAX: usize = 4;
-/// How far back a command may lie that is repeated although it was answered.
+/// Age limit, in commands, of an answered command that is repeated.
 const REPEATED_FROM_LAST: usize = 150;
 
-/// What stops a client: there is nobody to talk to any more.
+/// Stops a client: the service is gone.
 type Flow = ControlFlow<()>;
 
-/// An event that this client scheduled and has not seen end.
+/// A live event that this client scheduled.
 struct Mine {
     id: Uuid,
     rank: Rank,
@@ -59,7 +59,7 @@ pub struct Client {
     pub ledger: Ledger,
 }
 
-/// What all clients share during one round.
+/// Shared state of all clients during a round.
 #[derive(Default)]
 pub struct Load {
     /// Whether the service is being ended: until then no connection may be cut.
@@ -68,7 +68,7 @@ pub struct Load {
     pub steps: AtomicU64,
 }
 
-/// What a client works with during one round.
+/// A client's context during a round.
 struct Session<'a> {
     endpoints: &'a Endpoints,
     operator: Operator,
@@ -302,7 +302,7 @@ impl Client {
         self.mine.retain(|mine| mine.rank != Rank::Ended);
     }
 
-    /// A connection without an answer: as it should be if somebody is ending the service, else not.
+    /// A connection without a response: expected only while the service is being stopped.
     fn cut(&mut self, session: &Session<'_>, silence: Silence) -> Flow {
         if !session.load.ending.load(Ordering::SeqCst) {
             let text = format!("client {}: no answer ({silence:?}) from a service that runs", self.number);
@@ -311,7 +311,7 @@ impl Client {
         Flow::Break(())
     }
 
-    /// Sends a command, for the first time or again, until it is answered or there is nobody to.
+    /// Sends or repeats a command until it is answered or the service is gone.
     fn send(&mut self, session: &mut Session<'_>, mut command: Command) -> Flow {
         let reply = match &command.what {
             What::GuestApproval { event, from } => http::approve(session.endpoints, *from, *event),
@@ -340,7 +340,7 @@ impl Client {
         match reply.status {
             200..=299 => self.acknowledged(command, &reply),
             500..=599 if reply.code() != "unavailable" => {
-                // The outcome is not known: whoever asks again finds out.
+                // The outcome is unknown: a retry finds out.
                 self.ledger.doubt = Some(command);
                 return match session.load.ending.load(Ordering::SeqCst) {
                     true => Flow::Break(()),
@@ -461,7 +461,7 @@ impl Client {
     }
 }
 
-/// What of an answer must be the same when the same is asked again.
+/// The part of a response that must be equal when the request is repeated.
 fn answer_of(reply: &Reply) -> Answer {
     let body: Value = serde_json::from_str(&reply.body).unwrap_or_default();
     let id = |value: &Value| value.as_str().and_then(|text| Uuid::parse_str(text).ok());
@@ -470,7 +470,7 @@ fn answer_of(reply: &Reply) -> Answer {
     Answer { status: reply.status, id: id(&body["id"]), targets }
 }
 
-/// A document and how far the events in it are.
+/// A document and the progress of its events.
 pub fn read_document(reply: &Reply) -> Result<(Document, Vec<(Uuid, Rank)>), String> {
     if reply.status != 200 {
         return Err(format!("a poll got {} {}", reply.status, reply.body));
@@ -486,7 +486,7 @@ pub fn read_document(reply: &Reply) -> Result<(Document, Vec<(Uuid, Rank)>), Str
     Ok((Document { incarnation, body: reply.body.clone() }, events))
 }
 
-/// Whether a document may come after another: the incarnation never falls, and says whether it changed.
+/// Whether a document may follow another: the incarnation never decreases, and changes exactly if the document does.
 pub fn follows(before: Option<&Document>, now: &Document) -> Result<(), String> {
     match before {
         Some(before) if now.incarnation < before.incarnation => {

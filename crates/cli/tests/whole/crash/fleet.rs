@@ -1,5 +1,5 @@
-//! The fleet under load: VMs in scopes of every kind that matters here, each with an address of 127.1.0.0/16
-//! to call from. These VMs stay; clients add and remove others in the `pool-N` of their own.
+//! The fleet under load: VMs in scopes of every kind, each with an address in 127.1.0.0/16. These VMs stay; clients add
+//! and remove others in their own `pool-N`.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::CLIENTS;
 use super::random::Random;
 
-/// A VM that stays.
+/// A VM that is never removed.
 pub struct Vm {
     pub id: Uuid,
     pub scope: String,
@@ -82,7 +82,7 @@ pub fn pool_name(client: usize) -> String {
     format!("pool-{client}")
 }
 
-/// The same as a path.
+/// The scope's path.
 pub fn pool(client: usize) -> String {
     format!("default/default/{}", pool_name(client))
 }

@@ -1,4 +1,4 @@
-//! What the clients under load ask of the two endpoints.
+//! Requests of the clients under load, to the guest and operator listeners.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::support::http::Line;
 pub use crate::support::http::{Answer as Reply, Silence};
 
-/// Where a running service is reached, and with what token.
+/// Addresses and token of a running service.
 #[derive(Clone)]
 pub struct Endpoints {
     pub guest: SocketAddr,
@@ -35,7 +35,7 @@ impl Operator {
         ))
     }
 
-    /// Reads something from a service that nobody is about to end.
+    /// Reads from a service that is not being stopped.
     pub fn read<T: DeserializeOwned>(&mut self, target: &str) -> T {
         let reply = self.ask("GET", target, "", "").unwrap_or_else(|why| panic!("GET {target}: {why:?}"));
         assert_eq!(reply.status, 200, "GET {target}: {}", reply.body);

@@ -1,15 +1,15 @@
-//! Compares what the service says after a restart with what the clients were told before it.
+//! Compares the service's state after a restart with the responses that clients received before it.
 //!
-//! | claim | how it is checked |
+//! | claim | check |
 //! |---|---|
 //! | no acknowledged command is missing | its operation's events, the fact in its event's trail, its VM, its setting are there |
 //! | none is applied twice | one operation a tag; every event belongs to an acknowledged command, or to the one in doubt that its client still asks about; no trail has a fact twice; a repeated setting does not come back |
 //! | a refused one had no effect | nothing carries its tag |
-//! | nothing goes back | no event and no incarnation is behind what anybody read before; one incarnation is one document |
+//! | nothing goes back | no event and no incarnation is older than one read before; one incarnation is one document |
 //!
-//! Timers go on while the judge reads, so it asks only for what cannot become untrue: an event that was there
-//! is live or ended, an acknowledged approval is in the trail. A look costs what changed since the last one;
-//! the thorough look at the end reads everything again.
+//! Timers run while the judge reads, so it checks only lasting properties: a known event is live or ended, an
+//! acknowledged approval is in the trail. A check costs as much as has changed since the last one; the final check
+//! reads everything.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -24,12 +24,12 @@ use super::fleet::Fleet;
 use super::http::{self, Endpoints, Operator};
 use super::ledger::{Document, Found, Rank, Standing, TAG, Verb, Violation, What};
 
-/// Ended events are listed by when they ended, which may be a little before their commit.
+/// Ended events are listed by end time, which may be slightly before their commit.
 const HISTORY_OVERLAP: SignedDuration = SignedDuration::from_secs(5);
-/// Answers tell the time in whole seconds, rounded down.
+/// Responses have times in whole seconds, rounded down.
 const DATE_STEP: SignedDuration = SignedDuration::from_secs(1);
 
-/// What was verified, so that a test that checks nothing does not pass.
+/// Counts of verified items, so that a test without checks fails.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub acknowledged: usize,
@@ -43,7 +43,7 @@ pub struct Tally {
     pub documents: usize,
 }
 
-/// What an event owes to commands that were acknowledged.
+/// Effects of acknowledged commands that an event must show.
 #[derive(Clone, Copy, Default)]
 struct Owed {
     /// When its approval was first acknowledged, by the service's clock.
@@ -78,7 +78,7 @@ pub struct Judge {
     pub tally: Tally,
 }
 
-/// What is new since the judge last looked.
+/// Changes since the last check.
 #[derive(Default)]
 struct News {
     operations: Vec<Uuid>,
@@ -283,7 +283,7 @@ impl Judge {
                     },
                 );
             match asked {
-                None => return Err(Violation::new(id, format!("nobody asked for this: {event:?}"))),
+                None => return Err(Violation::new(id, format!("not requested by any command: {event:?}"))),
                 Some(doubt) => match doubt.found {
                     Found::Nothing => doubt.found = Found::Landed(Some(event.operation)),
                     Found::Landed(found) => {
@@ -375,7 +375,7 @@ impl Judge {
         })
     }
 
-    /// Nobody's hand is in a trail who was not told so. Only for when nothing is in doubt.
+    /// Every fact of a client in a trail was acknowledged. Valid only if no command is in doubt.
     fn check_no_other_actor(&self, event: &wire::Event) -> CheckResult {
         let owed = self.owed.get(&event.id).copied().unwrap_or_default();
         for entry in event.trail.iter().filter(|entry| entry.by.kind != wire::ActorKind::Timer) {
@@ -387,7 +387,7 @@ impl Judge {
                 wire::What::EventCompleted { .. } if is_by_token(entry) => owed.completed,
                 _ => true,
             };
-            demand(acknowledged, event.id, || format!("nobody was told of this: {entry:?}"))?;
+            demand(acknowledged, event.id, || format!("not acknowledged: {entry:?}"))?;
         }
         Ok(())
     }
@@ -434,10 +434,10 @@ impl Judge {
         for vm in &listed {
             let being_added = |what: &What| matches!(what, What::AddVm { name, .. } if *name == vm.name);
             let known = self.fleet.has(vm.id) || self.added.contains_key(&vm.id) || doubts().any(being_added);
-            demand(known, vm.id, || format!("nobody added this: {vm:?}"))?;
+            demand(known, vm.id, || format!("not added by any client: {vm:?}"))?;
         }
         for vm in &self.fleet.vms {
-            demand(present.contains(&vm.id), vm.id, || "is gone, and nobody removed it".to_owned())?;
+            demand(present.contains(&vm.id), vm.id, || "is gone, but no client removed it".to_owned())?;
         }
         for (vm, added) in &self.added {
             let mut deleted = self.deletions(*vm).any(|event| event.status == wire::EventStatus::Completed);

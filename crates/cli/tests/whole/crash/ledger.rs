@@ -1,4 +1,4 @@
-//! What a client has asked for and been told: the side of the story that the service must not contradict.
+//! Ledger of a client: its requests and the responses, which the service must not contradict.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
-/// What tells an event made by this test, and by which command, from any other.
+/// Tag that identifies an event's command.
 pub const TAG: &str = "crash-";
 
-/// What a command is about.
+/// The kind of a command, with its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// `POST /v1/events`; the tag is the description of every event it makes.
@@ -48,7 +48,7 @@ impl Verb {
     }
 }
 
-/// What the client knows of a command's fate.
+/// Outcome of a command as the client knows it.
 #[derive(Clone, Debug)]
 pub enum Standing {
     /// Sent, and cut off before the answer.
@@ -59,7 +59,7 @@ pub enum Standing {
     Refused,
 }
 
-/// What must be the same when the same is asked again.
+/// The part of a response that must be equal when the request is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -69,7 +69,7 @@ pub struct Answer {
     pub targets: Vec<Uuid>,
 }
 
-/// A command with its whole story.
+/// A command with its attempts and outcome.
 #[derive(Clone, Debug)]
 pub struct Command {
     pub what: What,
@@ -82,11 +82,11 @@ pub struct Command {
     pub found: Found,
     /// Whether the judge has looked since it was last sent.
     pub looked_for: bool,
-    /// What was sent and what came back, for whoever has to find out what went wrong.
+    /// Requests and responses, for debugging.
     pub log: Vec<String>,
 }
 
-/// Whether a command in doubt turned out to have had its effect.
+/// Whether a command in doubt took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Nothing,
@@ -121,7 +121,7 @@ impl Command {
     }
 }
 
-/// How far an event is; it only ever grows.
+/// Progress of an event; never decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     Scheduled,
@@ -149,7 +149,7 @@ pub struct Document {
     pub body: String,
 }
 
-/// One client's side of the story.
+/// The ledger of one client.
 #[derive(Default)]
 pub struct Ledger {
     /// Answered, in order.
@@ -166,7 +166,7 @@ pub struct Ledger {
     pub repeats: usize,
 }
 
-/// Something that must not be, and the id, tag or name by which its story is found.
+/// A violation, and the id, tag or name to find its commands by.
 #[derive(Clone, Debug)]
 pub struct Violation {
     pub text: String,

@@ -1,10 +1,10 @@
-//! Chance from a seed: the same seed gives the same choices. When a kill falls between two instructions is
-//! not in the seed, so a failure comes back with its seed often, not always.
+//! Seeded random numbers: the same seed gives the same choices. The exact moment of a kill is not in the seed, so a
+//! failure recurs with its seed often, not always.
 
 use std::ops::RangeInclusive;
 
-/// A generator (SplitMix64): small, and good enough to mix commands. By hand, because a library may change its sequences
-/// with an update, and a seed in a report would then stand for another run.
+/// SplitMix64 generator. Not from a library: an update may change its sequence, and seeds in reports would become
+/// invalid.
 pub struct Random(u64);
 
 impl Random {

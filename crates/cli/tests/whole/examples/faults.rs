@@ -1,4 +1,4 @@
-//! A service that knows nothing but trouble, and what the samples make of it.
+//! A faulty service, and how the samples handle it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,10 +9,10 @@ use super::samples::{at, bash, csharp, python3, rust};
 use crate::support::program::Program;
 use crate::support::wait_for;
 
-/// A status and a body. An empty status is a connection that is closed.
+/// A status and a body. An empty status closes the connection.
 type Answer = (&'static str, &'static str);
 
-/// What is answered to one poll after the other; the last one stays.
+/// Responses to successive polls; the last one repeats.
 const POLLS: [Answer; 7] = [
     ("200 OK", ""),
     ("200 OK", "{\"DocumentIncarnation\":1}"),
@@ -22,8 +22,8 @@ const POLLS: [Answer; 7] = [
     ("429 Too Many Requests", "{\"error\":\"Too many requests\"}"),
     ("200 OK", ODD),
 ];
-/// A document whose incarnation is text. Its first event names nobody and no time, the second is none, the third has no id,
-/// the fourth a text for its names and a time in another language; the type of the fifth nobody knows, its VM is
+/// A document whose incarnation is text. Its first event names nobody and no time, the second is none, the third has no
+/// id, the fourth a text for its names and a time in another language; the type of the fifth nobody knows, its VM is
 /// spelt in another case, and the 11th of April 2026 is a Saturday. The last is as it should be.
 const ODD: &str = r#"{"DocumentIncarnation":"7","Events":[
     {"EventId":"cc-dd","EventStatus":"Scheduled","EventType":"Reboot"},
@@ -35,7 +35,7 @@ const ODD: &str = r#"{"DocumentIncarnation":"7","Events":[
      "Resources":["WEB-0"],"NotBefore":"Mon, 11 Apr 2026 10:00:00 GMT"},
     {"EventId":"gg-hh","EventStatus":"Scheduled","EventType":"Reboot","Resources":["web-0"],
      "NotBefore":"2026-04-11T10:00:00Z"}]}"#;
-/// What the samples print of it.
+/// The samples' output for it.
 const ODD_SHOWN: [&str; 6] = [
     "7 cc-dd Scheduled Reboot  - others",
     "7 - - -  - others",
@@ -50,13 +50,13 @@ const PLAIN: Answer = (
     r#"{"DocumentIncarnation":3,"Events":[{"EventId":"ii-jj","EventStatus":"Scheduled","EventType":"Reboot",
     "Resources":["web-0"],"NotBefore":""}]}"#,
 );
-/// The id whose approval is refused.
+/// The id of the event whose approval is refused.
 const REFUSED: &str = "aa-bb";
-/// What a metadata service says of the VM's name that is not up yet.
+/// Response of a metadata service that is not ready.
 const NAMELESS: [Answer; 3] =
     [("503 Service Unavailable", "not now"), ("404 Not Found", "not found"), ("200 OK", "")];
 
-/// Serves for as long as the test runs, and counts.
+/// Serves during the test, and counts requests.
 struct Platform {
     address: SocketAddr,
     heard: Arc<Mutex<Heard>>,
@@ -122,7 +122,7 @@ fn answer(stream: &mut TcpStream, judge: impl FnOnce(&str, &str) -> Answer) {
     let Some(first) = lines.next() else { return };
     let mut length = 0;
     for line in lines.take_while(|line| !line.is_empty()).map(|line| line.to_lowercase()) {
-        // mono sends the body only when it is told to.
+        // mono sends the body only after 100 Continue.
         if line == "expect: 100-continue" {
             let _ = stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -140,8 +140,8 @@ fn answer(stream: &mut TcpStream, judge: impl FnOnce(&str, &str) -> Answer) {
     }
 }
 
-/// It goes on through all of it, and never says that nothing is planned. No event keeps it from another, and a refused
-/// approval is not sent again.
+/// The sample survives all faults, never reports an empty document, handles every event, and does not resend a refused
+/// approval.
 fn gets_through(sample: Command) {
     let platform = Platform::start(&[("200 OK", "web-0\n")], &POLLS);
     let mut client = Program::start(at(sample, platform.address, &["--yes"]));
@@ -157,14 +157,14 @@ fn gets_through(sample: Command) {
     assert_eq!((of("aa-bb"), of("gg-hh"), approvals.len()), (1, 1, 2), "{approvals:?}");
 }
 
-/// In a script, what cannot be read is a failure.
+/// With `--once`, an unreadable response is a failure.
 fn fails_once(sample: Command) {
     let platform = Platform::start(&[("200 OK", "web-0")], &POLLS);
     let complaint = Program::start(at(sample, platform.address, &["--once", "--yes"])).fails();
     assert!(complaint.contains("no document from"), "{complaint}");
 }
 
-/// Until the platform says which VM this is, nothing is approved: the host name need not be it.
+/// Without a name from the platform nothing is approved: the host name may differ.
 fn learns_its_name(sample: impl Fn() -> Command) {
     let platform = Platform::start(&NAMELESS, &[PLAIN]);
     let complaint = Program::start(at(sample(), platform.address, &["--once", "--yes"])).fails();
@@ -181,26 +181,26 @@ fn learns_its_name(sample: impl Fn() -> Command) {
 }
 
 #[test]
-fn bash_gets_through() {
+fn bash_survives_faults() {
     gets_through(bash());
     fails_once(bash());
 }
 
 #[test]
-fn python3_gets_through() {
+fn python3_survives_faults() {
     gets_through(python3());
     fails_once(python3());
 }
 
 #[test]
-fn csharp_gets_through() {
+fn csharp_survives_faults() {
     gets_through(csharp());
     fails_once(csharp());
 }
 
-/// The crate rests ever longer after failures, and has tests of its own for what it gets through.
+/// The crate backs off after failures, and has its own tests for faults.
 #[test]
-fn rust_fails_once() {
+fn rust_once_fails_on_faults() {
     fails_once(rust());
 }
 

@@ -1,4 +1,4 @@
-//! The other side: a script that restarts a VM and waits for it.
+//! Operator sample: a script that restarts a VM and waits for it.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::samples::{bounded, example};
 use crate::support::program::Program;
 use crate::support::{Service, first_event, wait_for};
 
-/// The script with a token in a file, which is all that it is told of the service.
+/// The script, configured with a token file only.
 fn script(service: &Service, token: &str, words: &[&str]) -> Command {
     let file = service.data().join("a.token");
     std::fs::write(&file, token).unwrap();
@@ -23,7 +23,7 @@ fn tenant(service: &Service) -> String {
 }
 
 #[test]
-fn a_tenant_restarts_and_redeploys_a_vm_and_waits_for_the_end() {
+fn tenant_restarts_and_redeploys_vm_and_waits() {
     let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
     let token = tenant(&service);
@@ -53,18 +53,18 @@ fn cancelled_operation_is_reported() {
 }
 
 #[test]
-fn a_refusal_is_final() {
+fn refusal_is_not_retried() {
     let service = Service::start(&[]);
     let complaint = Program::start(script(&service, &tenant(&service), &["restart", "nobody"])).fails();
     assert!(complaint.contains("\"status\":404"), "{complaint}");
     let complaint = Program::start(script(&service, "guessed", &["restart", "nobody"])).fails();
     assert!(complaint.contains("\"status\":401"), "{complaint}");
-    assert!(!complaint.contains("guessed"), "the token is shown to nobody: {complaint}");
+    assert!(!complaint.contains("guessed"), "the token is printed: {complaint}");
 }
 
-/// A token that is revoked while the script waits will not be taken again.
+/// A token revoked during the wait ends the script.
 #[test]
-fn a_refusal_ends_the_waiting_too() {
+fn refusal_ends_wait() {
     let service = Service::start(&["--simulated-duration", "1h"]);
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
     let mut script = Program::start(script(&service, &tenant(&service), &["restart", &vm]));

@@ -1,11 +1,11 @@
-//! PowerShell, which cannot be run here: its samples are read by a grammar, and use the words of the samples that run.
+//! PowerShell samples, which cannot run here: checked with a grammar, and for the same names as the other samples.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use super::samples::example;
 
-/// Addresses and fields of the guests' side; the samples that run use every one of them.
+/// Addresses and fields of the guest API; the other samples use all of them.
 const GUEST_WORDS: [&str; 14] = [
     "http://169.254.169.254",
     "/metadata/scheduledevents?api-version=",
@@ -22,7 +22,7 @@ const GUEST_WORDS: [&str; 14] = [
     "Resources",
     "NotBefore",
 ];
-/// The same of the operators' side.
+/// Addresses and fields of the operator API.
 const OPERATOR_WORDS: [&str; 11] = [
     "http://127.0.0.1:9255",
     "/v1/vms/",
@@ -41,7 +41,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(example(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What the grammar says to some files.
+/// Errors of the grammar for some files.
 fn parsed(files: &[&Path]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = root.join("../../target/tests-python/bin/python");
@@ -50,7 +50,7 @@ fn parsed(files: &[&Path]) -> Output {
 }
 
 #[test]
-fn its_samples_follow_the_grammar() {
+fn powershell_samples_parse() {
     let samples = ["powershell/Watch-Events.ps1", "operator/Restart-VM.ps1"].map(example);
     let said = parsed(&[&samples[0], &samples[1]]);
     assert!(
@@ -60,7 +60,7 @@ fn its_samples_follow_the_grammar() {
         String::from_utf8_lossy(&said.stderr)
     );
 
-    // And the grammar would say so if they did not.
+    // The grammar must detect an error.
     let dir = tempfile::tempdir().unwrap();
     let broken = dir.path().join("broken.ps1");
     std::fs::write(&broken, read("powershell/Watch-Events.ps1").replacen("{ throw", "throw", 1)).unwrap();
@@ -68,8 +68,8 @@ fn its_samples_follow_the_grammar() {
     assert!(String::from_utf8_lossy(&said.stdout).contains("not PowerShell"), "{said:?}");
 }
 
-/// `$id?` is a variable called `id?`, and `$id:` the beginning of one in a scope called `id`, within strings too; what is
-/// meant is `${id}?`. The grammar takes both.
+/// `$id?` is a variable called `id?`, and `$id:` the beginning of one in a scope called `id`, within strings too; what
+/// is meant is `${id}?`. The grammar takes both.
 #[test]
 fn sample_variables_are_delimited() {
     let swallowed = |text: &str| {
@@ -90,7 +90,7 @@ fn sample_variables_are_delimited() {
 }
 
 #[test]
-fn its_samples_use_the_words_of_those_that_run() {
+fn powershell_samples_match_other_samples() {
     let guests = [
         "bash/watch-events.sh",
         "python3/watch_events.py",

@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use crate::support::program::Program;
 use crate::support::{Service, wait_for};
 
-/// How long a sample may run: a slow start of mono on a busy computer, not more.
+/// Time limit of a sample; mono starts slowly on a busy machine.
 const RUN_SECONDS_MAX: &str = "60";
-/// Where Debian keeps the assembly that the C# sample is linked with.
+/// Debian's path of the assembly that the C# sample links.
 const NEWTONSOFT: &str = "/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll";
 
 /// A file among the examples.
@@ -21,7 +21,7 @@ pub fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
 }
 
-/// A program that is ended if it hangs, where the environment names a proxy that nobody must use.
+/// A program with a time limit and a proxy variable that it must ignore.
 pub fn bounded(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=1", RUN_SECONDS_MAX]).arg(program);
@@ -47,7 +47,7 @@ pub fn csharp() -> Command {
     static COMPILED: OnceLock<TempDir> = OnceLock::new();
     let dir = COMPILED.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
-        // Beside the program, the assembly is found without a global cache.
+        // The assembly is found next to the program, without a global cache.
         std::fs::copy(NEWTONSOFT, dir.path().join("Newtonsoft.Json.dll"))
             .unwrap_or_else(|error| panic!("{NEWTONSOFT}: {error}: install libnewtonsoft-json5.0-cil"));
         let mut mcs = bounded("/usr/bin/mcs");
@@ -62,7 +62,7 @@ pub fn csharp() -> Command {
     command
 }
 
-/// The sample in Rust, built once for all tests as one would build it.
+/// The Rust sample, built once for all tests.
 pub fn rust() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -90,7 +90,7 @@ pub fn at(mut sample: Command, endpoint: SocketAddr, words: &[&str]) -> Command 
     sample
 }
 
-/// Two VMs that share a document. Whoever calls from 127.0.0.1 is web-0, whatever the machine is called.
+/// Two VMs that share a document. The caller from 127.0.0.1 is web-0, whatever the host name.
 fn two_vms() -> Service {
     let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
     service.apply_fleet(
@@ -105,7 +105,7 @@ fn two_vms() -> Service {
     service
 }
 
-/// Announces an event, and gives its id and NotBefore as the samples print them.
+/// Schedules an event; returns its id and NotBefore as the samples print them.
 fn announced(service: &Service, kind: &str, vm: &str) -> (String, String) {
     let operation = service.cli_json(&["event", "schedule", "--type", kind, vm]);
     let id = operation["targets"][0]["event"].as_str().unwrap().to_uppercase();
@@ -116,7 +116,7 @@ fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
     crate::support::trail(&service.cli_json(&["event", "show", event]))
 }
 
-/// Its own event is approved when somebody says yes, its neighbour's is not; both are shown as they come and go.
+/// Its own event is approved after the answer yes, its neighbour's is not; both are printed.
 fn whole_event(sample: Command, version: &str) {
     let service = two_vms();
     let mut client = Program::start(at(sample, service.guest, &["--api-version", version]));
@@ -140,7 +140,7 @@ fn whole_event(sample: Command, version: &str) {
     assert_eq!(facts, ["EventScheduled", "EventCancelled"], "the neighbour's event is the neighbour's");
 }
 
-/// For scripts: it looks once, approves only with `--yes`, and ends.
+/// `--once` reads once, approves only with `--yes`, and exits.
 fn once(sample: impl Fn() -> Command) {
     let service = two_vms();
     let (mine, _) = announced(&service, "freeze", "web-0");
@@ -150,7 +150,7 @@ fn once(sample: impl Fn() -> Command) {
     let unasked = run(&["--once"]);
     assert!(unasked.status.success(), "{unasked:?}");
     assert!(String::from_utf8_lossy(&unasked.stdout).contains(&mine), "{unasked:?}");
-    assert_eq!(status(), "Scheduled", "nobody said yes");
+    assert_eq!(status(), "Scheduled", "not confirmed");
 
     let another = run(&["--once", "--yes", "--name", "web-1"]);
     assert!(String::from_utf8_lossy(&another.stdout).contains(" others"), "{another:?}");

@@ -1,9 +1,9 @@
-//! A guest that takes its neighbour's address: what it gets without the page's rules, and with them.
+//! Address spoofing: a guest that uses its neighbour's address, with and without the page's rules.
 
 use super::machine::{ADDRESS, Machine};
 use crate::support::wait_for;
 
-/// What the lie is made of. The neighbour is off, so that nobody contradicts.
+/// The spoofed address. The neighbour is down, so it does not answer ARP.
 const LIES: [(&str, &[&str]); 2] = [
     ("the address", &["addr add 10.0.0.4/24 dev eth0"]),
     (
@@ -42,9 +42,9 @@ fn address_spoofing_is_blocked_by_rules() {
         host.run("guard");
         host.namespace.ip("neigh flush dev br0");
         asks().expect_err("the liar is not heard");
-        assert!(!neighbour(&host).contains("02:00:00:00:00:0"), "{lie}: nobody answers for the address");
+        assert!(!neighbour(&host).contains("02:00:00:00:00:0"), "{lie}: no owner of the address");
 
-        // The truth goes on.
+        // The guest's own address still works.
         victim.namespace.ip("link set eth0 up");
         victim.namespace.ip("route replace default via 10.0.0.1");
         heard(&victim);
@@ -52,7 +52,7 @@ fn address_spoofing_is_blocked_by_rules() {
     }
 }
 
-/// Who the hypervisor takes for the owner of the address, once it had to find out.
+/// The owner of the address in the hypervisor's ARP table.
 fn neighbour(host: &Machine) -> String {
     let looked = host.shell("curl -q -s -m 2 http://10.0.0.4/ || true; ip neigh show 10.0.0.4 dev br0");
     let output = { looked }.output().unwrap();
@@ -69,10 +69,10 @@ fn new_guest_is_served_after_rule_update() {
     host.run("fleet");
     assert!(third.asks(ADDRESS, &[]).is_err());
     host.run("guard-add");
-    assert_eq!(heard(&third), 403, "nobody that the fleet knows");
+    assert_eq!(heard(&third), 403, "not in the fleet");
 }
 
-/// Waits until a guest is heard: whoever could not be found a moment ago is looked for again only after a while.
+/// Waits until a guest is answered: ARP retries a failed lookup only after a while.
 fn heard(guest: &Machine) -> u16 {
     wait_for("an answer to the guest", || guest.asks(ADDRESS, &[]).ok()).0
 }

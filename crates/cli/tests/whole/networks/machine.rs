@@ -13,10 +13,10 @@ use crate::support::{binary, wait_for};
 
 /// The address that every published client calls.
 pub const ADDRESS: &str = "169.254.169.254";
-/// How long a guest waits for an answer that must not come. Longer than any answer on one machine takes.
+/// Time to wait for a response that must not come; longer than any response on one machine takes.
 const NO_ANSWER_SECONDS: &str = "3";
 
-/// A machine: a namespace, and the directory that its commands run in.
+/// A machine: a namespace and a working directory.
 pub struct Machine {
     children: Vec<Child>,
     /// Where its files are, and the service's data.
@@ -116,7 +116,7 @@ impl Machine {
         let ready =
             |line: std::io::Result<String>| line.is_ok_and(|line| line.trim_start().starts_with("operators"));
         assert!(lines.by_ref().any(ready), "{name}: the service ended before it was ready");
-        // What it prints later must not fill the pipe and stop it.
+        // Drain later output, so that the pipe does not fill up.
         std::thread::spawn(move || for _ in lines.by_ref() {});
         id
     }
@@ -193,11 +193,10 @@ impl Drop for Machine {
     }
 }
 
-/// What every way must achieve: each guest sees what happens to its own VM and nothing else, and what it approves is
-/// approved in that VM's name. `service` is where the service runs, `vms` are the guests' VMs by the end of their
-/// path, with the address that the trail shall name.
+/// Checks of every setup: each guest sees only its own VM's events, and approves as that VM. `service` is the machine
+/// of the service; `vms` are the guests' VMs by path suffix, with the address expected in the trail.
 pub fn each_guest_is_its_own_vm(service: &Machine, guests: &[Machine; 2], vms: [(&str, &str); 2]) {
-    // The first request is what makes user operations give notice in a scope.
+    // The first request enables notice for user operations in a scope.
     assert!(guests.iter().all(|guest| guest.events().is_empty()));
     let events = vms.map(|(vm, _)| {
         let operation = service.cli(&["vm", "restart", vm]);

@@ -1,4 +1,4 @@
-//! The page, and its commands by name: a fence that begins with `sh NAME` is the block of that name.
+//! The page and its named blocks: a fence that begins with `sh NAME` is the block of that name.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -16,13 +16,13 @@ pub fn block(name: &str) -> &'static str {
     rest.split_once("\n```").unwrap().0
 }
 
-/// The settings of the page are settings.
+/// The page's settings are valid.
 #[test]
 fn page_configuration_is_valid() {
     let text = PAGE.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("notbefore.toml");
-    // The page's secret is on the reader's machine; checking the settings wants to read one.
+    // Checking the settings reads the secret, which exists only on a reader's machine.
     let secret = dir.path().join("proxy.secret");
     std::fs::write(&secret, "a secret that is long enough\n").unwrap();
     assert!(text.contains("/etc/notbefore/proxy.secret"), "{text}");
@@ -32,7 +32,7 @@ fn page_configuration_is_valid() {
     assert!(checked.status.success(), "{}", complaint(&checked));
 }
 
-/// Half of what a proxy needs, a device that is not there, a secret that is not: each is told with its cure.
+/// Incomplete proxy settings, a missing device and a missing secret: each error names its fix.
 #[test]
 fn invalid_network_setup_error_names_fix() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,9 +66,9 @@ fn invalid_network_setup_error_names_fix() {
     }
 }
 
-/// What is on the page and run by no test would be a promise that nobody keeps.
+/// A block that no test runs would be unverified.
 #[test]
-fn every_block_of_the_page_is_run() {
+fn every_block_of_the_page_has_a_test() {
     let tests = [
         include_str!("machine.rs"),
         include_str!("guard.rs"),

@@ -1,4 +1,5 @@
-//! haproxy on the hypervisor, the service elsewhere: whoever is not the proxy, or cannot sign, is nobody.
+//! haproxy on the hypervisor, the service on another machine. Callers other than the proxy, or without a valid
+//! signature, are refused.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ fn service_of(host: &Machine) -> Machine {
     service
 }
 
-/// A signature as `openssl` makes it, with a line of the secrets.
+/// A signature made with `openssl`, with one line of the secret file.
 fn signature(service: &Machine, line: u8, id: &str) -> String {
     let key = format!("$(sed -n {line}p proxy.secret)");
     let text = format!("printf %s {id} | openssl dgst -sha256 -hmac \"{key}\" | sed 's/.* //'");
@@ -30,14 +31,14 @@ fn copy_secret(from: &Machine, to: &Machine) {
     std::fs::copy(from.dir.path().join("proxy.secret"), to.dir.path().join("proxy.secret")).unwrap();
 }
 
-/// `systemctl reload` as it would be with systemd: a signal to the service.
+/// `systemctl reload`: SIGHUP to the service.
 fn play_systemctl(dir: &Path, service: u32) {
     let script = format!("#!/bin/sh\n[ \"$*\" = 'reload notbefore' ] && kill -HUP {service}\n");
     write_program(&dir.join("systemctl"), &script);
 }
 
 #[test]
-fn a_proxy_that_signs() {
+fn signing_proxy() {
     let (mut host, guests) = Machine::with_guests();
     let mut service = service_of(&host);
     service.run("proxy-secret");
@@ -46,7 +47,7 @@ fn a_proxy_that_signs() {
     for vm in ["web-0", "web-1"] {
         service.cli(&["vm", "add", vm]);
     }
-    // The proxy's own address is a VM's too: it must make no difference.
+    // The proxy's address is also a VM's: it must make no difference.
     service.cli(&["vm", "add", "bastion", "--address", "10.9.0.2"]);
     let ids = ["web-0", "web-1"].map(|vm| service.id(vm));
     copy_secret(&service, &host);
@@ -62,7 +63,7 @@ fn a_proxy_that_signs() {
     let proofs = [0, 1].map(|vm: usize| sign(&signature(&service, 1, &ids[vm])));
     let forged = sign(&"0".repeat(64));
 
-    // A guest that brings another's id and proof is still itself behind the proxy, and nobody beside it.
+    // A guest that sends another VM's id and signature is itself behind the proxy, and unknown without it.
     let claims = ["-H", &id(&ids[1]), "-H", &proofs[1]];
     let event =
         service.cli(&["vm", "restart", "web-1"])["targets"][0]["event"].as_str().unwrap().to_uppercase();
@@ -75,7 +76,7 @@ fn a_proxy_that_signs() {
     assert_eq!(guests[0].asks(SERVICE, &claims).unwrap().0, 403, "replayed from a guest's own address");
     assert_eq!(service.asks(SERVICE, &claims).unwrap().0, 403, "replayed beside the service");
 
-    // From the proxy's own address the proof is what counts.
+    // From the proxy's address the signature decides.
     let status = |host: &Machine, words: &[&str]| host.asks(SERVICE, words).unwrap().0;
     assert_eq!(status(&host, &claims), 200, "the same request from the same address is the same request");
     for (name, words) in [
@@ -89,7 +90,7 @@ fn a_proxy_that_signs() {
         assert_eq!(status(&host, words), 403, "{name}");
     }
 
-    // The secret is changed while guests go on asking.
+    // Rotate the secret while guests poll.
     service.run("proxy-rotate-begin");
     let proof = sign(&signature(&service, 2, &ids[0]));
     let new = ["-H", &id(&ids[0]), "-H", &proof];

@@ -1,31 +1,31 @@
-//! The ways by which a guest's own address reaches the service.
+//! Setups that keep the guest's source address on its way to the service.
 
 use super::machine::{ADDRESS, Machine, each_guest_is_its_own_vm};
 
 const VMS: [(&str, &str); 2] = [("web-0", "10.0.0.4"), ("web-1", "10.0.0.5")];
 
 #[test]
-fn an_address_on_the_bridge() {
+fn address_on_bridge() {
     let (mut host, guests) = Machine::with_guests();
     host.run("bridge");
     host.serve("bridge-serve");
     host.run("fleet");
     each_guest_is_its_own_vm(&host, &guests, VMS);
 
-    // A guest that takes the address for one of its own link finds it too.
+    // A guest with a link-local route finds the address too.
     guests[0].namespace.ip("route del default");
     guests[0].namespace.ip("route add 169.254.0.0/16 dev eth0");
     assert_eq!(guests[0].name(), "web-0");
-    // The operators' door is not for guests.
+    // Guests cannot reach the operator listener.
     assert_eq!(guests[0].asks(&format!("{ADDRESS}:9255"), &[]), Err(REFUSED));
     assert_eq!(guests[1].asks("10.0.0.1:9255", &[]), Err(REFUSED));
 }
 
-/// curl's number for a connection that was refused.
+/// curl's exit code for a refused connection.
 const REFUSED: i32 = 7;
 
 #[test]
-fn a_redirect() {
+fn redirect() {
     let (mut host, guests) = Machine::with_guests();
     host.run("redirect");
     host.serve("redirect-serve");
@@ -43,8 +43,8 @@ fn tproxy() {
     each_guest_is_its_own_vm(&host, &guests, VMS);
 }
 
-/// A guest without an address and without a way to 169.254.0.0/16 is told both its own and the service's by DHCP.
-/// The rules against liars are on: they must not be in the way of those who have no address yet.
+/// A guest without address and route gets its own address and the service's by DHCP. The anti-spoofing rules are on,
+/// and must not block a guest without an address.
 #[test]
 fn dhcp() {
     let (mut host, guests) = Machine::with_guests();

@@ -1,4 +1,4 @@
-//! The licences of what the binary is linked with.
+//! Licences of the crates that the binary links.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use super::deb;
 use crate::support::pages::root;
 
-/// What may be shipped in a binary under MIT or Apache-2.0.
+/// Licences allowed in a binary under MIT or Apache-2.0.
 const ALLOWED: [&str; 17] = [
     "0BSD",
     "Apache-2.0",
@@ -27,7 +27,7 @@ const ALLOWED: [&str; 17] = [
     "Zlib",
 ];
 
-/// The crates that the binary is linked with, as NAME-VERSION, without ours.
+/// Linked crates as NAME-VERSION, without ours.
 fn linked() -> Vec<String> {
     let mut tree = Command::new("cargo");
     tree.args(["tree", "--locked", "--offline", "-p", "notbefore", "-e", "normal,no-proc-macro"]);
@@ -43,7 +43,7 @@ fn linked() -> Vec<String> {
     crates
 }
 
-/// The value of a field in a paragraph of the copyright file: its first line, and those that follow.
+/// The value of a field in a paragraph of the copyright file, with continuation lines.
 fn field<'a>(paragraph: &'a str, name: &str) -> Option<(&'a str, String)> {
     let mut lines = paragraph.lines().skip_while(|line| !line.starts_with(&format!("{name}: ")));
     let first = lines.next()?.split_once(": ")?.1;
@@ -61,7 +61,7 @@ fn write_copyright(crates: &str) -> Output {
 }
 
 #[test]
-fn every_linked_crate_is_in_the_copyright_file_with_an_allowed_licence_and_its_text() {
+fn copyright_file_lists_every_linked_crate_with_licence() {
     let tree = tempfile::tempdir().unwrap();
     let mut extract = Command::new("dpkg-deb");
     assert!(extract.arg("--extract").arg(deb()).arg(tree.path()).status().unwrap().success());
@@ -86,7 +86,7 @@ fn every_linked_crate_is_in_the_copyright_file_with_an_allowed_licence_and_its_t
 }
 
 #[test]
-fn crate_without_an_allowed_licence_or_a_text_makes_no_package() {
+fn crate_without_allowed_licence_or_text_fails_packaging() {
     for (crates, said) in [
         ("serde v1.0.0|", "serde-1.0.0 names no licence"),
         ("serde v1.0.0|GPL-3.0-only", "serde-1.0.0 has the licence 'GPL-3.0-only'"),

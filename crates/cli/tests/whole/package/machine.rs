@@ -1,6 +1,5 @@
-//! A machine to install things on: this one's own files under an overlay in memory, with processes, mounts, control
-//! groups and a network of its own. What is done to it is gone when the test is; this machine never notices. It can
-//! be one where nothing runs, or one that systemd has booted as far as `basic.target`.
+//! A temporary machine: an overlay in memory over this machine's files, with its own processes, mounts, control groups
+//! and network. All changes are gone after the test. It can run nothing, or systemd booted to `basic.target`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,8 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::wait_for;
 
-/// Makes the machine, and waits for as long as somebody holds the other end of its standard input. Then everything
-/// inside is ended, and the control group goes, which would otherwise stay.
+/// Creates the machine and waits until its standard input is closed. Then it kills all processes inside and removes the
+/// control group.
 const KEEP: &str = r#"
 set -e
 place=$(mktemp -d)
@@ -30,8 +29,8 @@ umount --recursive --lazy "$place"
 rmdir "$place"
 "#;
 
-/// Process 1 of the machine: moves in, and becomes systemd or nothing in particular. The kernel's settings are
-/// everybody's, so they can only be read.
+/// Process 1 of the machine: changes root, then execs systemd or sleeps. Kernel settings are shared with the host, so
+/// they are read-only.
 const MOVE_IN: &str = r#"
 set -e
 root=$1
@@ -63,7 +62,7 @@ exec unshare --cgroup --uts --ipc sh -ec '
   exec setpriv --bounding-set=-sys_module,-sys_time,-sys_rawio chroot "$1" sh -c "$BE" sh "$2"' sh "$root" "$4"
 "#;
 
-/// What process 1 is once it is inside, which is where it says so: whoever enters before it would be on this machine.
+/// Reported by process 1 after it has changed root: a process that enters earlier would be on the host.
 const BE: &str = r#"
 echo in
 case $1 in
@@ -89,7 +88,7 @@ impl Machine {
     pub fn booted(deb: &Path) -> Self {
         let machine = Self::make(deb, "booted");
         let state = || machine.command("systemctl", &["is-system-running"]).output().unwrap().stdout;
-        // A unit of this machine's own that fails there is not the package's.
+        // A failed unit of the host system is not the package's.
         wait_for("systemd to boot", || [&b"running\n"[..], b"degraded\n"].contains(&&*state()).then_some(()));
         machine
     }
@@ -106,7 +105,7 @@ impl Machine {
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "in\n", "no machine could be made (these tests run as root)");
-        // The keeper's child is `unshare`, and that one's is process 1.
+        // The keeper's child is `unshare`, whose child is process 1.
         let child = |pid: &str| {
             let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
             children.split_whitespace().next().unwrap().to_owned()
@@ -156,7 +155,7 @@ impl Drop for Machine {
     }
 }
 
-/// How a program ended, and all that it said.
+/// Exit status and output of a program.
 pub fn all_of(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     format!("{}\n{out}{err}", output.status)

@@ -1,15 +1,15 @@
-//! What the package's texts name is in the package: pages that are linked to, files that one is told to copy or to read.
+//! Paths in the package's texts exist in the package: linked pages, and files to copy or read.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::pages::links;
 
-/// Where the pages lie, and where one is when one types what they say.
+/// Directory of the pages, and the working directory of their commands.
 const DOCUMENTS: &str = "usr/share/doc/notbefore";
-/// What pages name below it, as they do in the repository.
+/// Paths that pages name relative to the repository.
 const PARTS: [&str; 4] = ["docs/", "recipes/", "examples/", "dist/"];
-/// What is told of and comes from elsewhere: other packages, and what a site makes itself.
+/// Paths that are not in the package: from other packages, or created by the site.
 const ELSEWHERE: [&str; 9] = [
     "/etc/notbefore/proxy.secret",
     "/etc/notbefore/tenant.token",
@@ -27,7 +27,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
-/// A file's text, without what manual pages make it bold with; none of a program.
+/// A file's text without manual page formatting; empty for a program.
 fn text(file: &Path) -> Option<String> {
     let bytes = match file.extension().is_some_and(|ending| ending == "gz") {
         true => Command::new("gzip").arg("-dc").arg(file).output().unwrap().stdout,
@@ -37,7 +37,7 @@ fn text(file: &Path) -> Option<String> {
     Some(text.replace("\\-", "-").replace("\\fB", " ").replace("\\fR", " "))
 }
 
-/// The files that a text names, as one finds them in the package's tree.
+/// The files that a text names, as paths in the package.
 fn named(text: &str) -> Vec<String> {
     let ends = |c: char| c.is_whitespace() || "\"'`()<>[]{}|,;:=#*!$\\".contains(c);
     let words = text.split(ends).map(|word| word.trim_end_matches('.'));

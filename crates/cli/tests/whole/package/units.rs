@@ -1,4 +1,4 @@
-//! The package's units under a systemd that runs: the service tells, the agent does, and systemd keeps both.
+//! The package's units under a running systemd: an event passes from service to agent, and systemd restarts both.
 
 use super::machine::{Machine, all_of};
 use crate::support::wait_for;
@@ -21,7 +21,7 @@ fn property(machine: &Machine, unit: &str, name: &str) -> String {
     machine.said("systemctl", &["show", "--value", "--property", name, unit]).trim().to_owned()
 }
 
-/// Has systemctl do something with a unit, and says what is in the journal if it cannot.
+/// Runs systemctl on a unit; prints the journal on failure.
 fn systemctl(machine: &Machine, words: &[&str]) {
     let output = machine.command("systemctl", words).output().unwrap();
     let journal = || machine.said("journalctl", &["--no-pager", "--lines=30"]);
@@ -32,18 +32,18 @@ fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
     wait_for(&format!("{unit}: {name}={value}"), || (property(machine, unit, name) == value).then_some(()));
 }
 
-/// The command line of the machine's own service.
+/// Runs the command line against the machine's service.
 fn operator(machine: &Machine, words: &[&str]) -> String {
     machine.said("notbefore", &[words, &["--data", "/var/lib/notbefore"]].concat())
 }
 
-/// Announces a redeployment of the machine itself.
+/// Schedules a Redeploy of the machine itself.
 fn redeploy(machine: &Machine) {
     let name = machine.said("uname", &["-n"]);
     operator(machine, &["vm", "redeploy", name.trim()]);
 }
 
-/// Waits until an event has started, and ends it.
+/// Waits until an event has started, and completes it.
 fn complete(machine: &Machine) {
     let started = || {
         let events = operator(machine, &["event", "list", "--output", "json"]);
@@ -55,7 +55,7 @@ fn complete(machine: &Machine) {
     operator(machine, &["event", "complete", &event]);
 }
 
-/// A redeployment from its announcement to its end: the work rests for as long as it lasts.
+/// A whole Redeploy event: the work is stopped while it lasts.
 fn goes_through(machine: &Machine) {
     redeploy(machine);
     wait_until(machine, "work", "ActiveState", "inactive");
@@ -63,7 +63,7 @@ fn goes_through(machine: &Machine) {
     wait_until(machine, "work", "ActiveState", "active");
 }
 
-/// The sample that takes away what hooks without commands do not need.
+/// The drop-in that removes rights which hooks without commands do not need.
 fn confine(machine: &Machine) {
     let sample = "/usr/share/doc/notbefore/dist/systemd/notbefore-agent.service.d";
     machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
@@ -71,20 +71,20 @@ fn confine(machine: &Machine) {
 }
 
 #[test]
-fn systemd_starts_both_and_an_event_goes_through() {
+fn systemd_starts_service_and_agent_and_event_completes() {
     let machine = super::installed_on(Machine::booted(&super::deb()));
     machine.write("/etc/systemd/system/work.service", "[Service]\nExecStart=/bin/sleep infinity\n");
     machine.write("/etc/notbefore/agent.toml", CONFIG);
     systemctl(&machine, &["daemon-reload"]);
     systemctl(&machine, &["start", "work"]);
-    // Both say themselves when they are ready, and systemctl waits for it.
+    // Both units are Type=notify, so systemctl waits until they are ready.
     systemctl(&machine, &["start", "notbefore"]);
     machine.said("notbefore", &["agent", "check"]);
     systemctl(&machine, &["enable", "--now", "notbefore-agent"]);
     assert_eq!(machine.said("stat", &["--format=%a %U", "/var/lib/notbefore-agent"]), "700 root\n");
     goes_through(&machine);
 
-    // An upgrade restarts what runs, and nothing else.
+    // An upgrade restarts running units only.
     let pids = || ["notbefore", "notbefore-agent"].map(|unit| property(&machine, unit, "MainPID"));
     let before = pids();
     machine.said("dpkg", &["--install", "/root/package.deb"]);
@@ -98,12 +98,12 @@ fn systemd_starts_both_and_an_event_goes_through() {
     assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "inactive");
     systemctl(&machine, &["start", "notbefore-agent"]);
 
-    // Somebody kills it.
+    // Kill it.
     systemctl(&machine, &["kill", "--signal=KILL", "notbefore-agent"]);
     wait_until(&machine, "notbefore-agent", "NRestarts", "1");
     wait_until(&machine, "notbefore-agent", "ActiveState", "active");
 
-    // With less, it can still replace a file that only its owner may read.
+    // The confined agent can still replace a file that only its owner may read.
     let anothers =
         "echo before >/run/work.state; chmod 0640 /run/work.state; chown games:games /run/work.state";
     machine.said("sh", &["-ec", anothers]);
@@ -117,35 +117,35 @@ fn systemd_starts_both_and_an_event_goes_through() {
     systemctl(&machine, &["stop", "notbefore-agent"]);
     assert_eq!(property(&machine, "notbefore-agent", "Result"), "success");
 
-    // A configuration with mistakes is not tried again and again.
+    // An invalid configuration is not retried.
     machine.write("/etc/notbefore/agent.toml", "rules = 1\n");
     assert!(!machine.finds("systemctl start notbefore-agent 2>/dev/null"));
     assert_eq!(property(&machine, "notbefore-agent", "ExecMainStatus"), "2");
     assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "failed");
 
-    // Removing the package stops what runs.
+    // Removing the package stops running units.
     machine.said("dpkg", &["--remove", "notbefore"]);
     assert_eq!(property(&machine, "notbefore", "ActiveState"), "inactive");
 }
 
 #[test]
-fn a_confined_agent_can_ask_dhcp() {
+fn confined_agent_can_query_dhcp() {
     let machine = super::installed_on(Machine::booted(&super::deb()));
-    // A network with nobody on it.
+    // An empty network.
     machine.said("ip", &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
     for end in ["eth0", "eth1"] {
         machine.said("ip", &["link", "set", end, "up"]);
     }
     confine(&machine);
     systemctl(&machine, &["start", "notbefore-agent"]);
-    // The configuration that the package brings names no endpoint. Port 68, as the kernel writes it:
+    // The packaged configuration names no endpoint. Port 68 in /proc/net notation:
     let asks = || machine.finds("grep -q ' 00000000:0044 ' /proc/net/udp").then_some(());
-    wait_for("somebody at the DHCP client's port", asks);
+    wait_for("a socket on the DHCP client port", asks);
 }
 
-/// The recipe as its page has it installed, from where the package puts it.
+/// Installs the recipe from the package, as its page says.
 #[test]
-fn a_job_that_a_recipe_has_started_outlives_the_agent() {
+fn job_started_by_recipe_outlives_agent() {
     let machine = super::installed_on(Machine::booted(&super::deb()));
     let install = "cd /usr/share/doc/notbefore
         install -D -t /usr/local/lib/notbefore recipes/process recipes/checkpoint/batch-job
@@ -165,7 +165,7 @@ fn a_job_that_a_recipe_has_started_outlives_the_agent() {
     assert!(groups.contains(".scope") && !groups.contains("notbefore-agent"), "{groups}");
     systemctl(&machine, &["restart", "notbefore-agent"]);
     assert!(!machine.finds(&format!("{process} ended /var/lib/batch")), "it has ended with the agent");
-    // What cannot be started says so, and is not taken for something that runs.
+    // A program that cannot start is reported, and not counted as running.
     let refused =
         "mv /usr/bin/systemd-run /root; ! /usr/local/lib/notbefore/process start /var/lib/none sleep 1h 2>&1";
     assert!(machine.said("sh", &["-c", refused]).contains("systemd-run did not start it"));

@@ -1,12 +1,12 @@
-//! A batch job saves where it is, and goes on from there.
+//! Recipe checkpoint: a batch job saves its state and resumes.
 
 use super::vm::{Vm, lines, need};
 use crate::support::wait_for;
 
-/// How many numbers a job adds up that does not end before the test does.
+/// Length of a job that outlasts the test.
 const ENDLESS: u64 = 1_000_000;
 
-/// A VM whose job of so many numbers has begun, with further words of its `agent.toml` replaced.
+/// A VM with a running job, and replacements in its `agent.toml`.
 fn job(numbers: u64, replaced: &[(&str, &str)]) -> Vm {
     need("/usr/bin/python3", "python3");
     let mut vm = Vm::new("checkpoint", &[]);
@@ -21,7 +21,7 @@ fn job(numbers: u64, replaced: &[(&str, &str)]) -> Vm {
     vm
 }
 
-/// Where the job saved itself, and where it went on, each time.
+/// Positions at which the job was saved and resumed.
 fn saved_and_resumed(vm: &Vm) -> (Vec<u64>, Vec<u64>) {
     let log = lines(&vm.path("batch/log"));
     let numbers = |words: &str| -> Vec<u64> {
@@ -62,7 +62,7 @@ fn job_is_checkpointed_and_resumed() {
 }
 
 #[test]
-fn a_job_that_is_done_is_not_started_again() {
+fn finished_job_is_not_restarted() {
     let vm = job(10, &[]);
     let result = vm.path("batch/result.json");
     let sum: u64 = wait_for("the result", || std::fs::read_to_string(&result).ok()?.parse().ok());
@@ -77,9 +77,9 @@ fn a_job_that_is_done_is_not_started_again() {
 
 #[test]
 fn cancelled_event_during_checkpoint_is_restored() {
-    // An attempt at starting it again has a second here, as printed an hour.
+    // A start attempt has 1 second here, an hour in the recipe.
     let vm = job(ENDLESS, &[("timeout = \"1h\"", "timeout = \"1s\"")]);
-    // It is held where it is, so that it cannot save before the event is called off.
+    // Stop the process, so that it cannot save before the event is cancelled.
     let pid = lines(&vm.path("batch/pid"))[0].split(' ').next().unwrap().parse().unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
@@ -99,7 +99,7 @@ fn cancelled_event_during_checkpoint_is_restored() {
 }
 
 #[test]
-fn a_freeze_leaves_it_alone() {
+fn freeze_does_not_stop_job() {
     let vm = job(ENDLESS, &[]);
     let event = vm.announce("freeze");
     vm.approved(&event);

@@ -1,4 +1,4 @@
-//! A VM on failing hardware drains and asks for its own redeploy.
+//! Recipe degraded-hardware: a VM on failing hardware drains and requests its own redeploy.
 
 use std::path::Path;
 use std::process::Output;
@@ -10,7 +10,7 @@ use crate::support::administrator::administrator;
 use crate::support::in_namespace::{ADDRESS, Service as InNamespace};
 use crate::support::{PATIENCE, wait_for};
 
-/// A VM with a tenant's token, which finds no load balancers that it would have to wait for.
+/// A VM with a tenant's token and no load balancers to wait for.
 fn tenant(replaced: &[(&str, &str)]) -> Vm {
     let mut vm = Vm::new("degraded-hardware", &[]);
     let token = vm.service.cli_json(&["token", "create", "team", "--role", "tenant", "--on", "default"]);
@@ -21,15 +21,15 @@ fn tenant(replaced: &[(&str, &str)]) -> Vm {
     vm
 }
 
-/// Nobody wants to wait for load balancers that are not there.
+/// Skip the wait for load balancers.
 const NO_WAIT: (&str, &str) = ("wait = \"30s\"", "wait = \"1s\"");
 
-/// The platform expects the VM's hardware to fail in a week.
+/// Schedules a predicted failure of the VM's hardware, in a week.
 fn predict(vm: &Vm) -> String {
     vm.announced(&["event", "schedule", "--cause", "predicted-failure", VM])
 }
 
-/// The events of users' redeploys, live ones and those that have ended.
+/// User redeploy events, live and ended.
 fn redeploys(vm: &Vm) -> Vec<String> {
     let of = |words: &[&str]| vm.service.cli_json(words).as_array().unwrap().clone();
     let events = [of(&["event", "list"]), of(&["event", "history"])].concat();
@@ -47,7 +47,7 @@ fn vm_drains_and_redeploys_and_platform_event_is_cancelled() {
     wait_for("the end of the prediction", || (vm.status(&predicted) == "Cancelled").then_some(()));
     assert!(vm.draining(), "it is being redeployed");
 
-    // The new hardware boots; nothing is asked for twice.
+    // After the boot on new hardware nothing is requested again.
     vm.reboot();
     assert!(vm.draining());
     vm.complete(&asked);
@@ -57,7 +57,7 @@ fn vm_drains_and_redeploys_and_platform_event_is_cancelled() {
     assert_eq!(by, serde_json::json!({"kind": "token", "name": "team"}));
 }
 
-/// The platform changes its mind before anybody is asked, for which there is half a minute.
+/// The platform cancels the event before the redeploy request, within half a minute.
 #[test]
 fn cancelled_prediction_is_restored() {
     let vm = tenant(&[]);
@@ -69,8 +69,8 @@ fn cancelled_prediction_is_restored() {
     assert_eq!((vm.begun("ask"), redeploys(&vm).len()), (0, 0));
 }
 
-/// With a token that is not taken somebody is told, and when it is put right the redeploy is asked for. The times between
-/// are shorter here than as printed.
+/// An invalid token is reported; with a valid one the redeploy is requested. Intervals are shorter here than in the
+/// recipe.
 #[test]
 fn failed_redeploy_request_is_reported_and_retried() {
     let (url, heard) = administrator();
@@ -94,7 +94,7 @@ fn failed_redeploy_request_is_reported_and_retried() {
     vm.approved(&asked);
 }
 
-/// The hook may be killed after it has asked: asking again with the same event is the same request.
+/// The hook may be killed after its request: a retry for the same event is the same request (idempotency key).
 #[test]
 fn repeated_redeploy_request_is_idempotent() {
     let vm = tenant(&[NO_WAIT]);
@@ -108,7 +108,7 @@ fn repeated_redeploy_request_is_idempotent() {
     assert_eq!(redeploys(&vm), [asked]);
 }
 
-/// Asks on Azure, in the name of a VM of a service in a namespace, with an `az` that writes its calls down there.
+/// Runs the hook as on Azure, in a namespace with a service, with a fake `az` that records its calls.
 fn ask_azure(service: &InNamespace, vm: &str, dir: &Path) -> Output {
     let recipe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/degraded-hardware/ask-for-redeploy");
     write_program(&dir.join("az"), "#!/bin/sh\necho \"$*\" >>\"$PLAYED\"\n");
@@ -119,9 +119,9 @@ fn ask_azure(service: &InNamespace, vm: &str, dir: &Path) -> Output {
     script.env("NOTBEFORE_EVENT_ID", "A-1").env("NOTBEFORE_VM", vm).output().unwrap()
 }
 
-/// On Azure it asks through `az`, which is played; the resource group comes from the instance metadata.
+/// On Azure the request goes through `az` (fake here); the resource group comes from the instance metadata.
 #[test]
-fn on_azure_it_asks_az_once() {
+fn on_azure_az_is_called_once() {
     let service = InNamespace::start(&[]);
     let vm = service.first_run_vm();
     let dir = tempfile::tempdir().unwrap();
@@ -134,10 +134,10 @@ fn on_azure_it_asks_az_once() {
     assert_eq!(told, ["login --identity --output none".to_owned(), redeploy]);
 }
 
-/// `az vm redeploy` would not find an instance of a uniform scale set, which has a number; one of a flexible scale set is a
-/// VM like any other.
+/// `az vm redeploy` cannot find an instance of a uniform scale set, which has a number. An instance of a flexible scale
+/// set is a normal VM.
 #[test]
-fn on_azure_an_instance_of_a_uniform_scale_set_is_refused() {
+fn on_azure_uniform_scale_set_instance_is_refused() {
     let service = InNamespace::start(&[]);
     service.apply_fleet(
         "scopes:

@@ -1,4 +1,4 @@
-//! Every event is written down, other VMs' included.
+//! Recipe event-log: every event is logged, including those of other VMs.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::vm::{Vm, lines, need};
 use crate::support::{Service, wait_for};
 
-/// What was written: when in the event's life, whether it was called off, and for whom it was.
+/// Log entries: stage, whether cancelled, and the VMs.
 fn log(vm: &Vm) -> Vec<(String, String, bool)> {
     let read = |line: &String| -> Value {
         serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
@@ -27,7 +27,7 @@ fn entry(whose: &str, stage: &str, cancelled: bool) -> (String, String, bool) {
 }
 
 #[test]
-fn every_event_is_written_down_once_and_nothing_is_approved() {
+fn every_event_is_logged_once_and_not_approved() {
     let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
     service.apply_fleet(
         "scopes:
@@ -58,7 +58,7 @@ fn every_event_is_written_down_once_and_nothing_is_approved() {
     assert_eq!(log(&vm).len(), 4);
 }
 
-/// The hook, run by hand for an event in a stage, by a program that runs programs and its words.
+/// Runs the hook for an event and stage, through a wrapper program.
 fn written(vm: &Vm, event: &str, stage: &str, by: &[&str]) {
     let long = "x".repeat(20_000);
     let (hook, file) = (vm.text("lib/log-event"), vm.text("events.jsonl"));
@@ -69,15 +69,15 @@ fn written(vm: &Vm, event: &str, stage: &str, by: &[&str]) {
         .env("NOTBEFORE_STAGE", stage)
         .env("NOTBEFORE_CANCELLED", "false");
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    // One that adds nothing need not read it.
+    // A hook that adds nothing need not read standard input.
     let _ = write!(child.stdin.take().unwrap(), "{{\"x\":\"{long}\"}}");
     assert!(child.wait().unwrap().success());
 }
 
-/// A hook that is run again, because nobody knows how far it came, adds nothing; not even for an id that nobody expects. Half
-/// a line, which a full disk has left, is not taken for it.
+/// A repeated hook adds nothing, even for an unusual id. A partial line, left by a full disk, does not count as
+/// written.
 #[test]
-fn a_line_is_written_once_and_whole() {
+fn log_line_is_written_once_and_complete() {
     let vm = Vm::new("event-log", &[]);
     let odd = r#"a"b\c d"#;
     written(&vm, odd, "before", &["env"]);
@@ -93,9 +93,9 @@ fn a_line_is_written_once_and_whole() {
     assert_eq!(keys, [format!("{odd} before"), format!("{odd} after")]);
 }
 
-/// What is written at once is not torn by what others write.
+/// A single write is not interleaved with others.
 #[test]
-fn a_line_is_one_write() {
+fn log_line_is_one_write() {
     need("/usr/bin/strace", "strace");
     let vm = Vm::new("event-log", &[]);
     let (calls, file) = (vm.text("calls"), vm.text("events.jsonl"));

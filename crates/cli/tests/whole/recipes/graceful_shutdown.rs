@@ -1,11 +1,11 @@
-//! Everything ends in order before the VM is gone, the database last and with time enough.
+//! Recipe graceful-shutdown: units stop in order before the VM is gone, the database last and with enough time.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use super::vm::{Vm, lines};
 use crate::support::{Service, wait_for};
 
-/// Plays systemd for `systemctl --no-ask-password VERB -- UNIT`: a unit is a process of `recipes/process`, and stopping
+/// Fake systemd for `systemctl --no-ask-password VERB -- UNIT`: a unit is a process of `recipes/process`, and stopping
 /// one waits until it has ended.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 set -eu
@@ -22,7 +22,7 @@ case $verb in
 esac
 "#;
 
-/// A unit that needs a moment to end well. One whose file is there does not end at all.
+/// A unit that needs a moment to stop. If its file exists, it does not stop at all.
 const UNIT: &str = r#"#!/bin/sh
 trap '[ -e "$PLAYED.$1.hangs" ] || { sleep 0.5; exit; }' TERM
 echo "runs $1" >>"$PLAYED"
@@ -43,7 +43,8 @@ fn units(vm: &mut Vm) {
     std::fs::write(vm.path("played"), "").unwrap();
 }
 
-/// An eviction with half the usual notice, fifteen seconds, of which one unit would take all: the database's ten are its own.
+/// An eviction with 15 seconds' notice, half of the default. One unit would use all of it; 10 seconds are reserved for
+/// the database.
 #[test]
 fn hanging_service_keeps_time_for_database() {
     let mut vm = Vm::new("graceful-shutdown", &["--notice", "0.5"]);
@@ -64,7 +65,7 @@ fn hanging_service_keeps_time_for_database() {
     );
 }
 
-/// A deletion that is called off: what was stopped is started again, in the other order.
+/// A cancelled deletion: stopped units start again, in reverse order.
 #[test]
 fn cancelled_deletion_is_restored() {
     let service = Service::start(&["--strict", "--simulated-duration", "1h"]);
@@ -76,7 +77,7 @@ fn cancelled_deletion_is_restored() {
     vms: [ { name: web-0, addresses: [127.0.0.1] }, { name: web-1, addresses: [127.0.0.2] } ]
 ",
     );
-    // Somebody has to have asked, or nobody is given notice.
+    // A guest must have polled, or the deletion has no notice.
     assert_eq!(service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").status, 200);
     let endpoint: SocketAddr = service.guest;
     let mut vm = Vm::known_to(service, endpoint, "graceful-shutdown");
@@ -86,7 +87,7 @@ fn cancelled_deletion_is_restored() {
     wait_for("the second unit to be asked", || vm.path("app.service/stopped").exists().then_some(()));
     vm.cancel(&event);
     std::fs::remove_file(vm.path("played.app.service.hangs")).unwrap();
-    // It was asked to end, and would not; somebody has to.
+    // The unit ignored SIGTERM; kill it.
     vm.does("process", &["kill", &vm.text("app.service")]);
     vm.back_in_service();
     let told = lines(&vm.path("played"));

@@ -1,10 +1,10 @@
-//! Out of the pool of a load balancer that probes, and back into it.
+//! Recipe health-probe: leave and rejoin the pool of a load balancer that probes.
 
 use super::site::Balanced;
 use super::vm::{Vm, lines, need};
 use crate::support::wait_for;
 
-/// The real one, which leaves a line, and fails as long as the file that says so is there.
+/// Wrapper of the real program: logs its call, and fails while a file exists.
 const SS: &str = r#"#!/bin/sh
 echo asked >>"$PLAYED"
 if [ -e "$PLAYED.fails" ]; then
@@ -14,7 +14,7 @@ fi
 exec /usr/bin/ss "$@"
 "#;
 
-/// HAProxy, which asks the agent whether the VM is in service: as the recipe's page has it, but more often.
+/// HAProxy with health checks against the agent, as on the recipe's page but more frequent.
 fn probed() -> Balanced {
     need("/usr/bin/ss", "iproute2");
     let vm = Vm::new("health-probe", &[]);
@@ -41,7 +41,7 @@ fn probe_drains_and_restores_vm() {
     wait_for("the second look at who is connected", || {
         (lines(&site.vm.path("played")).len() > 1).then_some(())
     });
-    assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
+    assert_eq!(site.vm.status(&event), "Scheduled", "a request is still in progress");
     site.servers[0].let_go();
     assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");
     site.vm.approved(&event);
@@ -52,7 +52,7 @@ fn probe_drains_and_restores_vm() {
 }
 
 #[test]
-fn a_cancelled_event_is_undone() {
+fn cancelled_event_is_undone() {
     let site = probed();
     let event = site.vm.announce("redeploy");
     site.only_the_other_serves();
@@ -60,7 +60,7 @@ fn a_cancelled_event_is_undone() {
     site.both_serve();
 }
 
-/// Not to know who is connected is not to know that nobody is.
+/// An unknown number of connections is not zero.
 #[test]
 fn drain_waits_while_connections_are_unknown() {
     let site = probed();

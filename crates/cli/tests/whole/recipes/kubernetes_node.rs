@@ -1,10 +1,10 @@
-//! A Kubernetes node is cordoned, drained and uncordoned; kubectl is played.
+//! Recipe kubernetes-node: a node is cordoned, drained and uncordoned, with a fake kubectl.
 
 use super::vm::{Vm, lines};
 use crate::support::wait_for;
 
-/// Plays kubectl for one node: what it is asked is written down, whether the node is cordoned and annotated is kept in
-/// files. The cluster is away, and a drain fails, as long as the files that say so are there.
+/// Fake kubectl for one node: records calls, and keeps cordon and annotation in files. While certain files exist, the
+/// cluster is unreachable or a drain fails.
 const KUBECTL: &str = r#"#!/bin/sh
 set -eu
 echo "$*" >>"$PLAYED"
@@ -37,7 +37,7 @@ fn node(flags: &[&str]) -> Vm {
     vm
 }
 
-/// What kubectl was asked to do, without what it was only asked; and the node's name.
+/// Recorded changes, without queries and without the node's name.
 fn calls(vm: &Vm) -> Vec<String> {
     lines(&vm.path("played")).into_iter().filter(|call| !call.starts_with("get ")).collect()
 }
@@ -51,7 +51,7 @@ fn cordoned(vm: &Vm) -> bool {
 }
 
 #[test]
-fn the_node_is_drained_before_the_event_and_takes_pods_again_after_it() {
+fn node_is_drained_before_event_and_uncordoned_after() {
     let mut vm = node(&[]);
     let event = vm.announce("reboot");
     vm.approved(&event);
@@ -70,7 +70,7 @@ fn the_node_is_drained_before_the_event_and_takes_pods_again_after_it() {
 
     vm.reboot();
     assert!(cordoned(&vm));
-    // The cluster is not to be reached at first: that is tried again, and not taken for "nobody has cordoned it".
+    // The cluster is unreachable at first: this is retried, and not taken for "not cordoned".
     std::fs::write(vm.path("played.away"), "").unwrap();
     vm.complete(&event);
     wait_for("the first try to fail", || vm.path("played.refused").exists().then_some(()));
@@ -84,10 +84,10 @@ fn the_node_is_drained_before_the_event_and_takes_pods_again_after_it() {
     );
 }
 
-/// Pods that may not go are asked again; when the event is called off meanwhile, the node takes pods again. There is
-/// little time here, so pods get no more of it than there is.
+/// Evictions that are refused are retried. If the event is cancelled meanwhile, the node is uncordoned. The time is
+/// short here, and limits the pods' grace period.
 #[test]
-fn a_drain_that_fails_is_repeated_and_a_cancelled_event_is_undone() {
+fn failed_drain_is_retried_and_cancelled_event_is_undone() {
     let vm = node(&["--notice", "0.05"]);
     std::fs::write(vm.path("played.budget"), "").unwrap();
     let event = vm.announce("reboot");
@@ -105,10 +105,9 @@ fn a_drain_that_fails_is_repeated_and_a_cancelled_event_is_undone() {
     assert!(!cordoned(&vm));
 }
 
-/// What `kubectl drain` asks the cluster for, beside what the script's own calls do: a right that is missing would show when
-/// the first pod has been evicted.
+/// Requests of `kubectl drain`, besides the script's own calls. A missing right would show only at the first eviction.
 #[test]
-fn the_rights_are_what_kubectl_asks_for() {
+fn rbac_rules_match_kubectl_requests() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/kubernetes-node/rights.yaml");
     let page = std::fs::read_to_string(page).unwrap();
     let role = page.split("---\n").nth(1).unwrap();

@@ -1,10 +1,10 @@
-//! Out of HAProxy's pool before the event, back in after it.
+//! Recipe load-balancer: leave HAProxy's pool before the event, rejoin after it.
 
 use super::site::Balanced;
 use super::vm::{VM, Vm, need};
 use crate::support::wait_for;
 
-/// HAProxy, with the recipe that talks to its admin socket.
+/// HAProxy, and the recipe that uses its admin socket.
 fn balanced() -> Balanced {
     need("/usr/bin/socat", "socat");
     let mut site = Balanced::new(Vm::new("load-balancer", &[]), "", "");
@@ -13,19 +13,19 @@ fn balanced() -> Balanced {
     site
 }
 
-/// A request under way is finished, new ones go elsewhere, and the agent's own end in the middle of it changes nothing.
+/// A current request finishes, new ones go to the other server, and a restart of the agent changes nothing.
 #[test]
-fn requests_under_way_are_finished_and_new_ones_go_elsewhere() {
+fn current_requests_finish_and_new_ones_go_elsewhere() {
     let mut site = balanced();
     let request = site.under_way();
     let event = site.vm.announce("reboot");
     site.only_the_other_serves();
     assert!(site.vm.draining());
-    // Requests go elsewhere before the step that has them do so is over.
+    // Requests go to the other server before the step ends.
     wait_for("the agent to wait", || (site.vm.begun("finish-requests") == 1).then_some(()));
     site.vm.restart_agent();
     wait_for("it to go on waiting", || (site.vm.begun("finish-requests") == 2).then_some(()));
-    assert_eq!(site.vm.status(&event), "Scheduled", "somebody is still being served");
+    assert_eq!(site.vm.status(&event), "Scheduled", "a request is still in progress");
 
     site.servers[0].let_go();
     assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");
@@ -38,7 +38,7 @@ fn requests_under_way_are_finished_and_new_ones_go_elsewhere() {
 }
 
 #[test]
-fn a_cancelled_event_is_undone() {
+fn cancelled_event_is_undone() {
     let site = balanced();
     let request = site.under_way();
     let event = site.vm.announce("redeploy");
@@ -75,7 +75,7 @@ fn short_freeze_is_not_drained() {
     site.both_serve();
 }
 
-/// Without HAProxy's word the VM does not say that it is out.
+/// Without confirmation from HAProxy the VM does not approve.
 #[test]
 fn without_haproxy_the_event_is_not_approved() {
     let mut site = balanced();
@@ -101,9 +101,9 @@ fn unreachable_haproxy_is_named() {
     refused(["idle", "UNIX-CONNECT:/nowhere", "web", "web-0"], "does not answer at UNIX-CONNECT:/nowhere");
 }
 
-/// One that hangs takes what it is told, and says nothing, as one does that has done it.
+/// A hanging HAProxy accepts the command and answers nothing, like a successful command.
 #[test]
-fn a_haproxy_that_hangs_has_not_agreed() {
+fn hanging_haproxy_withholds_approval() {
     let site = balanced();
     let socket = format!("UNIX-CONNECT:{}", site.socket.display());
     site.vm.does("haproxy-server", &["drain", &socket, "web", "web-0"]);

@@ -1,11 +1,11 @@
-//! A queue worker finishes what it has, or hands it on.
+//! Recipe queue-worker: a worker finishes its job, or returns it to the queue.
 
 use super::redis::Redis;
 use super::vm::{Vm, lines, need};
 use crate::support::wait_for;
 
-/// A job that says when it begins and ends, and in between waits for a file of its name. What is not called by a word needs no
-/// file, and one that is called so fails.
+/// A job that logs its start and end, and waits for a file of its name in between. A job whose name is not a word needs
+/// no file; the job `fails` fails.
 const DO_JOB: &str = r#"#!/bin/sh
 echo "begin $1" >>"$PLAYED"
 case $1 in
@@ -16,12 +16,12 @@ esac
 echo "end $1" >>"$PLAYED"
 "#;
 
-/// A VM with a worker that has taken the first of two jobs.
+/// A VM whose worker has taken the first of two jobs.
 fn worker(flags: &[&str]) -> (Vm, Redis) {
     worker_with(flags, &[])
 }
 
-/// The same, with further words of its `agent.toml` replaced.
+/// The same, with replacements in its `agent.toml`.
 fn worker_with(flags: &[&str], replaced: &[(&str, &str)]) -> (Vm, Redis) {
     need("/usr/bin/redis-cli", "redis-server");
     let mut vm = Vm::new("queue-worker", flags);
@@ -57,7 +57,7 @@ fn ends(vm: &Vm, told: &[&str]) {
 }
 
 #[test]
-fn it_finishes_the_job_it_has_and_takes_no_other_until_the_event_is_over() {
+fn worker_finishes_job_and_takes_no_other_until_event_ends() {
     let (mut vm, redis) = worker(&[]);
     let event = vm.announce("reboot");
     wait_for("the worker to be stopped", || vm.path("worker/stopped").exists().then_some(()));
@@ -78,7 +78,7 @@ fn it_finishes_the_job_it_has_and_takes_no_other_until_the_event_is_over() {
     });
 }
 
-/// The notice is nine seconds here, of which five are kept for handing on.
+/// The notice is 9 seconds here, 5 of them reserved for returning the job.
 #[test]
 fn unfinished_job_returns_to_queue() {
     let (vm, redis) = worker(&["--notice", "0.015"]);
@@ -106,7 +106,7 @@ fn cancelled_event_resumes_worker() {
     wait_for("nothing to be left", || redis.list("jobs:worker-0").is_empty().then_some(()));
 }
 
-/// The job takes longer than one attempt at starting the worker again may: here a second, as printed an hour.
+/// The job takes longer than one start attempt of the worker: 1 second here, an hour in the recipe.
 #[test]
 fn cancelled_event_resumes_worker_with_long_job() {
     let (vm, _redis) = worker_with(&[], &[("timeout = \"1h\"", "timeout = \"1s\"")]);
@@ -120,9 +120,9 @@ fn cancelled_event_resumes_worker_with_long_job() {
     vm.back_in_service();
 }
 
-/// When the machine goes down, worker and job are both told to end.
+/// At shutdown, worker and job both receive SIGTERM.
 #[test]
-fn a_shutdown_loses_no_job() {
+fn shutdown_loses_no_job() {
     let (mut vm, redis) = worker(&[]);
     let pid = lines(&vm.path("worker/pid"))[0].split(' ').next().unwrap().parse().unwrap();
     let group = rustix::process::Pid::from_raw(pid).unwrap();
@@ -137,9 +137,9 @@ fn a_shutdown_loses_no_job() {
     ends(&vm, &["begin one", "begin one", "end one", "begin two", "end two"]);
 }
 
-/// Whatever a job looks like, it is done once; and one that fails is kept.
+/// A job with any content runs once; a failing one is kept.
 #[test]
-fn odd_jobs_are_done_once_and_failing_ones_are_kept() {
+fn odd_jobs_run_once_and_failing_ones_are_kept() {
     let (vm, redis) = worker(&[]);
     redis.says(r#"RPUSH jobs "ends in a line\n\n" "" fails "--raw *""#).unwrap();
     let_end(&vm, "one");
@@ -152,7 +152,7 @@ fn odd_jobs_are_done_once_and_failing_ones_are_kept() {
     assert_eq!((redis.list("jobs"), redis.list("jobs:failed")), (vec![], vec!["fails".to_owned()]));
 }
 
-/// All of a worker's list is handed on, jobs without a text too.
+/// The worker's whole list is returned, including empty jobs.
 #[test]
 fn shutdown_returns_all_jobs() {
     let (vm, redis) = worker(&[]);
@@ -164,7 +164,7 @@ fn shutdown_returns_all_jobs() {
 
 /// A worker waits until Redis is back.
 #[test]
-fn a_restart_of_redis_does_not_end_it() {
+fn redis_restart_does_not_stop_worker() {
     let (vm, mut redis) = worker(&[]);
     redis.kill();
     let_end(&vm, "one");
@@ -177,9 +177,9 @@ fn a_restart_of_redis_does_not_end_it() {
     ends(&vm, &["begin one", "end one", "begin again", "end again"]);
 }
 
-/// A worker that was killed leaves its job where the next one finds it.
+/// A killed worker leaves its job for the next one.
 #[test]
-fn a_killed_worker_loses_no_job() {
+fn killed_worker_loses_no_job() {
     let (vm, redis) = worker(&[]);
     vm.does("process", &["kill", &vm.text("worker")]);
     assert_eq!(redis.list("jobs:worker-0"), ["one"]);

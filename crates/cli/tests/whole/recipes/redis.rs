@@ -1,4 +1,4 @@
-//! Redis servers, Debian's own.
+//! Redis servers from Debian, for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::vm::need;
 use crate::support::{free_address, wait_for};
 
-/// How long a command may take: a failover holds writes up for a moment.
+/// Time limit of a command; a failover blocks writes for a moment.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// A server with a configuration file of its own.
+/// A server with its configuration file.
 pub struct Redis {
     child: Child,
     config: PathBuf,
@@ -59,7 +59,7 @@ impl Redis {
         self.ready();
     }
 
-    /// Has it set up anew at the same address: an empty primary that knows of nobody.
+    /// Reinstalls it at the same address: an empty primary without replicas.
     pub fn set_up_anew(&mut self) {
         self.kill();
         std::fs::write(&self.config, configuration(self.config.parent().unwrap(), self.address, "")).unwrap();
@@ -110,7 +110,7 @@ impl Drop for Redis {
     }
 }
 
-/// The file of a server that saves nothing, with further lines.
+/// Configuration without persistence, with additional lines.
 fn configuration(directory: &Path, address: SocketAddr, further: &str) -> String {
     let (place, ip, port) = (directory.display(), address.ip(), address.port());
     format!(
@@ -118,7 +118,7 @@ fn configuration(directory: &Path, address: SocketAddr, further: &str) -> String
     )
 }
 
-/// The first line of the answer of whoever listens there.
+/// The first line of the server's response.
 pub fn says(address: SocketAddr, line: &str) -> std::io::Result<String> {
     let mut stream = connect(address)?;
     write!(stream, "{line}\r\n")?;

@@ -1,4 +1,4 @@
-//! The primary of a Redis pair hands over before its VM goes, and comes back as a replica.
+//! Recipe redis-failover: the primary hands over before its VM goes, and returns as a replica.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::redis::{Redis, says};
 use super::vm::{Vm, need};
 use crate::support::wait_for;
 
-/// A VM with one of a pair, the other elsewhere; this one is the primary.
+/// A VM with the primary of a pair; the replica is elsewhere.
 fn pair(flags: &[&str]) -> (Vm, Redis, Redis) {
     need("/usr/bin/redis-cli", "redis-server");
     let mut vm = Vm::new("redis-failover", flags);
@@ -21,8 +21,7 @@ fn pair(flags: &[&str]) -> (Vm, Redis, Redis) {
     (vm, own, peer)
 }
 
-/// Somebody who writes one number after the other to whichever of the two takes it, until told to stop; gives what was
-/// acknowledged.
+/// Writes numbers to whichever server accepts them until stopped; returns the acknowledged ones.
 fn writer(addresses: [SocketAddr; 2], stop: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
     let stop = stop.clone();
     std::thread::spawn(move || {
@@ -69,7 +68,7 @@ fn replica_takes_over_without_lost_writes() {
     assert!(acknowledged.iter().all(|number| kept.contains(number)), "every acknowledged write is there");
     wait_for("the replica to have them too", || (own.list("numbers") == kept).then_some(()));
 
-    // As a replica it has nothing to hand over, whatever happens to it.
+    // A replica has nothing to hand over, for any event.
     let event = vm.announce("reboot");
     vm.approved(&event);
     vm.complete(&event);
@@ -77,9 +76,9 @@ fn replica_takes_over_without_lost_writes() {
     assert_eq!((own.role(), peer.role()), ("slave".to_owned(), "master".to_owned()));
 }
 
-/// A primary that came back without its configuration is told who is primary now.
+/// A primary that returns without its configuration learns the current primary.
 #[test]
-fn two_primaries_become_one_again() {
+fn split_brain_is_resolved() {
     let (vm, mut own, peer) = pair(&[]);
     vm.does("redis-pair", &["hand-over", &own.address(), &peer.address()]);
     vm.does("redis-pair", &["hand-over", &own.address(), &peer.address()]);
@@ -94,10 +93,10 @@ fn two_primaries_become_one_again() {
     assert_eq!(own.role(), "slave", "it is written down, so that a reboot does not make it a primary again");
 }
 
-/// A primary that has not handed over loses nothing, whatever its peer says it is: after an event that was called off, and
-/// after one that it could not prepare for.
+/// A primary that has not handed over keeps its data, whatever role its peer reports: after a cancelled event, and
+/// after one without preparation.
 #[test]
-fn a_peer_that_was_set_up_anew_does_not_cost_the_primary_its_data() {
+fn reinstalled_peer_does_not_erase_primary() {
     let (vm, own, mut peer) = pair(&[]);
     assert_eq!(own.says("SET precious data").unwrap(), "+OK");
     peer.set_up_anew();
@@ -108,7 +107,7 @@ fn a_peer_that_was_set_up_anew_does_not_cost_the_primary_its_data() {
     assert_eq!((own.role(), own.says("EXISTS precious").unwrap()), ("master".to_owned(), ":1".to_owned()));
 }
 
-/// Nor does one that has handed over, and is a primary again, if its heir lost what it was given.
+/// So does one that has handed over and is primary again, if the new primary lost its data.
 #[test]
 fn empty_replica_is_not_promoted() {
     let (vm, own, mut peer) = pair(&[]);
@@ -122,14 +121,14 @@ fn empty_replica_is_not_promoted() {
     assert_eq!((own.role(), own.says("EXISTS precious").unwrap()), ("master".to_owned(), ":1".to_owned()));
 }
 
-/// With nobody to take over, the VM does not agree to go: it keeps all the time that it has.
+/// Without a replica the VM does not approve, and keeps its full notice.
 #[test]
 fn without_a_replica_the_event_is_not_approved() {
     let (vm, own, mut peer) = pair(&["--notice", "0.008"]);
     peer.kill();
     let event = vm.announce("reboot");
     wait_for("NotBefore", || (vm.status(&event) == "Started").then_some(()));
-    assert_eq!(vm.trail(&event)[1].1, "timer", "nobody has approved");
+    assert_eq!(vm.trail(&event)[1].1, "timer", "not approved");
     assert_eq!(own.role(), "master");
     peer.restart();
     vm.complete(&event);
@@ -137,12 +136,12 @@ fn without_a_replica_the_event_is_not_approved() {
     assert_eq!((own.role(), peer.role()), ("master".to_owned(), "slave".to_owned()));
 }
 
-/// A replica that does not answer holds writes up while it is waited for. When the event is called off, they go on.
+/// A silent replica blocks writes while the failover waits. When the event is cancelled, writes continue.
 #[test]
 fn cancelled_failover_restores_primary() {
     let (vm, own, peer) = pair(&[]);
     peer.freeze(true);
-    // What the replica has not got is what is waited for.
+    // The failover waits for writes that the replica does not have.
     assert_eq!(own.says("SET not there").unwrap(), "+OK");
     let event = vm.announce("reboot");
     wait_for("the hand-over to begin", || {

@@ -1,11 +1,11 @@
-//! The rehearsal, as `recipes/README.md` prints it.
+//! The rehearsal as `recipes/README.md` prints it.
 
 use super::vm::lines;
 use crate::support::pages::{Rehearsal, blocks, root};
 use crate::support::{free_address, wait_for};
 
 #[test]
-fn the_rehearsal_does_as_the_page_says() {
+fn documented_rehearsal_works() {
     let page = std::fs::read_to_string(root().join("recipes/README.md")).unwrap();
     let blocks = blocks(&page, "sh");
     let mut rehearsal = Rehearsal::start(&blocks[1], free_address());

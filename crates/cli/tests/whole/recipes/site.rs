@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::vm::{Vm, need};
 use crate::support::{self, free_address, wait_for};
 
-/// A web server that says its name. What asks it for `/slow` waits until it is let go.
+/// A web server that responds with its name. A request for `/slow` waits until the test releases it.
 pub struct Server {
     /// Where it listens.
     pub address: SocketAddr,
@@ -77,7 +77,8 @@ pub struct Balanced {
 }
 
 impl Balanced {
-    /// Starts HAProxy for a VM whose agent does not run yet, with further words about the backend and about the VM's server.
+    /// Starts HAProxy for a VM whose agent does not run yet, with further words about the backend and about the VM's
+    /// server.
     pub fn new(vm: Vm, backend: &str, server: &str) -> Self {
         need("/usr/sbin/haproxy", "haproxy");
         let servers = ["web-0", "web-1"].map(Server::new);
@@ -123,13 +124,13 @@ impl Balanced {
         loop {
             let before = self.servers.each_ref().map(Server::waiting);
             let request = std::thread::spawn(move || get(front, "/slow"));
-            let taken = wait_for("somebody to take the request", || {
+            let taken = wait_for("a server to take the request", || {
                 (0..2).find(|&server| self.servers[server].waiting() > before[server])
             });
             if taken == 0 {
                 return request;
             }
-            // It was the other's turn; that one answers at once from now on.
+            // It was the other server's turn; that one now answers at once.
             self.servers[1].let_go();
         }
     }

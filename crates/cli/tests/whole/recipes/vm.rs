@@ -1,4 +1,4 @@
-//! A VM with a recipe: the service that knows it, its disk, and the agent on it.
+//! A VM with a recipe: its service, its disk and its agent.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -12,12 +12,12 @@ use crate::support::pages::root;
 pub use crate::support::write_program;
 use crate::support::{Answer, PATIENCE, Service, binary, free_address, wait_for};
 
-/// What the service calls the VM.
+/// The VM's name in the service.
 pub const VM: &str = "web-0";
-/// Where recipes say that their scripts are.
+/// Path of scripts in the recipes.
 const INSTALLED: &str = "/usr/local/lib/notbefore/";
 
-/// A VM. Its agent, and whatever else a test has started on it, ends with it.
+/// A VM. Its agent and other processes that the test started end on drop.
 pub struct Vm {
     /// Who knows it.
     pub service: Service,
@@ -33,8 +33,8 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// A VM with a door of its own, on which a recipe is installed. Its events stay Started until they are completed, and are
-    /// announced as far ahead as the recipes' page has it for a rehearsal, unless a flag says otherwise.
+    /// A VM with a door of its own, on which a recipe is installed. Its events stay Started until they are completed,
+    /// and are announced as far ahead as the recipes' page has it for a rehearsal, unless a flag says otherwise.
     pub fn new(recipe: &str, flags: &[&str]) -> Self {
         let (door, notice) = (format!("{VM}=127.0.0.1:0"), notice(recipe));
         let mut words = vec!["--strict", "--simulated-duration", "1h", "--guest-vm", &door];
@@ -90,7 +90,7 @@ impl Vm {
         let mut config = fs::read_to_string(self.recipe.join("agent.toml")).unwrap();
         let lib = format!("{}/", self.text("lib"));
         for (printed, here) in replaced.iter().copied().chain([(INSTALLED, lib.as_str())]) {
-            // A recipe that runs none of its own scripts names none.
+            // A recipe without scripts names none.
             let there = config.contains(printed) || printed == INSTALLED;
             assert!(there, "{} does not speak of {printed}", self.recipe.display());
             config = config.replace(printed, here);
@@ -136,7 +136,7 @@ impl Vm {
         command.env("NOTBEFORE_AGENT_STATE", self.path("state")).env("NOTBEFORE_AGENT_LOG", "debug");
         command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
         self.agent = Some(self.place.start_with(command, &format!("boot-{}", self.boots)));
-        // It has gone on with what was begun, and read what the platform says now.
+        // The agent has resumed from its journal and read the current document.
         wait_for("the agent", || {
             let there = TcpStream::connect(self.signals).is_ok();
             (there && self.ask("/readyz").status == 200).then_some(())
@@ -198,7 +198,7 @@ impl Vm {
         self.service.cli_json(&["event", "show", event])["status"].as_str().unwrap().to_owned()
     }
 
-    /// What has happened to an event: what, and by whom.
+    /// Facts of an event with their actors.
     pub fn trail(&self, event: &str) -> Vec<(String, String)> {
         crate::support::trail(&self.service.cli_json(&["event", "show", event]))
     }
@@ -250,7 +250,7 @@ fn notice(recipe: &str) -> String {
     page.lines().find_map(of).unwrap_or_else(|| panic!("the page names no notice for {recipe}"))
 }
 
-/// A file's lines; none if it is not there.
+/// A file's lines; none if it is missing.
 pub fn lines(file: &Path) -> Vec<String> {
     fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
 }

@@ -1,20 +1,20 @@
-//! The agent as its owner and its neighbours meet it: what it answers, what it does when it is told to, hooks that do
-//! not behave, disks that fail, and configurations with mistakes. `agent_events.rs` takes it through events.
+//! The agent: its signals, orders, misbehaving hooks, failing disks and invalid configurations. Whole events are in
+//! `agent_events.rs`.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
 //! | `vm` | a VM with its service, its agent and the agent's signals |
-//! | `signals` | what others can ask, and an endpoint that comes and goes |
-//! | `orders` | SIGTERM, SIGHUP, a dry run, a second agent |
-//! | `hooks` | hooks that hang, fail, flood, daemonise; word to an administrator |
-//! | `foreign_words` | a platform whose words would take a terminal over |
+//! | `signals` | HTTP signals, and an endpoint that comes and goes |
+//! | `orders` | SIGTERM, SIGHUP, dry run, second agent |
+//! | `hooks` | hooks that hang, fail, flood or daemonise; notifications |
+//! | `untrusted_text` | a platform that sends control characters |
 //! | `hostile` | a platform that changes everything at each poll |
-//! | `journal` | full, corrupt, and on disks that do not last |
-//! | `names` | a platform that can say only later who this VM is |
-//! | `page` | the rehearsal that `docs/guide/agent.md` prints |
-//! | `rehearsal` | `check --run`: a rule's steps for real, and the VM put back whatever becomes of them |
-//! | `trust` | files that another user can have written |
-//! | `words` | `check`, `status`, `sample`, and what is said of a bad configuration |
+//! | `journal` | full, corrupt and volatile disks |
+//! | `names` | a platform that provides the VM's name late |
+//! | `page` | the rehearsal in `docs/guide/agent.md` |
+//! | `rehearsal` | `check --run`: runs a rule's steps, and restores the VM |
+//! | `trust` | files that another user may have written |
+//! | `messages` | `check`, `status`, `sample`, and configuration errors |
 
 mod hooks;
 mod hostile;

@@ -1,5 +1,5 @@
-//! The agent through events of every kind, against the service as strict as Azure: prepared for, approved, undone;
-//! cancelled; rebooted and killed in the middle; two at once.
+//! The agent through events of every type, with the service in strict mode: prepared, approved, undone, cancelled;
+//! rebooted and killed; two at once.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::support::agent::AgentDir;
 use crate::support::{Service, free_address, wait_for};
 use serde_json::Value;
 
-/// A service on which an event stays started until a test completes it.
+/// A service whose events stay Started until the test completes them.
 fn service() -> Service {
     Service::start(&["--strict", "--simulated-duration", "1h"])
 }
@@ -20,13 +20,13 @@ fn endpoint(service: &Service) -> String {
     format!("http://{}", service.guest)
 }
 
-/// Announces an event and gives its id as guests read it.
+/// Schedules an event; returns its id as guests read it.
 fn announce(service: &Service, kind: &str, vm: &str) -> String {
     let made = service.cli_json(&["event", "schedule", "--type", kind, vm]);
     made["targets"][0]["event"].as_str().unwrap_or_else(|| panic!("no event in {made}")).to_uppercase()
 }
 
-/// What a hook does until a file is there. It ends with the test, too: nobody ends the hooks of an agent that is killed.
+/// A hook that waits for a file. It also ends with the test, since a killed agent does not stop its hooks.
 fn until(file: &Path) -> String {
     let (file, dir) = (file.display(), file.parent().unwrap().display());
     format!("; while [ -d {dir} ] && [ ! -e {file} ]; do sleep 0.05; done")
@@ -38,12 +38,12 @@ fn wait_for_status(service: &Service, event: &str, status: &str) {
     });
 }
 
-/// What happened to an event, and by whom.
+/// Facts of an event with their actors.
 fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
     crate::support::trail(&service.cli_json(&["event", "show", event]))
 }
 
-/// One rule for everything: two steps before, one after, all traced.
+/// One rule for all events: two steps before, one after, all logged.
 fn one_rule() -> String {
     let step = |list: &str, name: &str| format!("[[rule.{list}]]\n{}", AgentDir::traced(name, ""));
     format!(
@@ -55,7 +55,7 @@ fn one_rule() -> String {
 }
 
 #[test]
-fn every_kind_of_event_is_prepared_for_approved_and_undone() {
+fn every_event_type_is_prepared_approved_and_undone() {
     let service = service();
     let vm = vm(&service);
     let place = AgentDir::new();
@@ -79,11 +79,11 @@ fn every_kind_of_event_is_prepared_for_approved_and_undone() {
 }
 
 #[test]
-fn a_cancelled_event_is_undone() {
+fn cancelled_event_is_undone() {
     let service = service();
     let vm = vm(&service);
     let place = AgentDir::new();
-    // The second step takes longer than anybody waits: the cancellation has to stop it.
+    // The second step does not end by itself: the cancellation must stop it.
     let hangs = format!("[[rule.before]]\n{}", AgentDir::traced("hang", "; exec sleep 600"));
     let start =
         "[[rule.after]]\nname = \"start\"\nshell = 'echo \"cancelled $NOTBEFORE_CANCELLED\" >> {trace}'\n";
@@ -119,7 +119,7 @@ fn agent_killed_during_reboot_restores() {
         let journal: Value = serde_json::from_slice(&journal).unwrap();
         (journal["state"]["events"][0]["boot"] == "heard").then_some(())
     });
-    assert_eq!(place.trace().len(), 2, "nothing is put back while the event is there, nothing prepared anew");
+    assert_eq!(place.trace().len(), 2, "no step runs again while the event is live");
     service.cli(&["event", "complete", &event]);
     assert_eq!(place.wait_for_trace(3)[2], "after start Reboot");
 }

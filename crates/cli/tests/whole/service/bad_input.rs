@@ -1,4 +1,4 @@
-//! What is wrong gets a clear answer: it names the thing, the limit and the cure, and nothing is changed.
+//! Invalid input: the error names the item, the limit and the fix, and nothing is changed.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{Service, binary};
 const TARGET: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 #[test]
-fn guests() {
+fn bad_guest_requests_are_refused() {
     let service = Service::start(&[]);
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
     service.cli(&["vm", "restart", &vm]);
@@ -45,7 +45,7 @@ fn guests() {
 }
 
 #[test]
-fn operators() {
+fn bad_operator_requests_are_refused() {
     let service = Service::start(&[]);
     service.apply_fleet(
         "scopes:\n  - { name: a, kind: availability-set, vms: [ { name: same }, { name: one, addresses: [127.1.20.1] } ] }\n  - { name: b, kind: availability-set, vms: [ { name: same } ] }\n",
@@ -123,7 +123,7 @@ fn oversized_vm_is_refused_without_store_error() {
 }
 
 #[test]
-fn fleet_files() {
+fn bad_fleet_files_are_refused() {
     let service = Service::start(&[]);
     let file = service.data().join("f.yaml");
     let refused = |text: &str| {
@@ -138,19 +138,22 @@ fn fleet_files() {
     assert!(key.contains("vmz") && key.contains("4"), "{key}");
     let notice = refused("scopes:\n  - { name: a, kind: scale-set, terminate_notification: 1m }\n");
     assert!(
-        notice.contains("f.yaml:2: a terminate_notification may be 5m to 15m (PT5M to PT15M), not 1m"),
+        notice.contains("f.yaml:2: terminate_notification must be 5m to 15m (PT5M to PT15M), not 1m"),
         "{notice}"
     );
     let alone = refused("scopes:\n  - { name: a, kind: standalone, vms: [ { name: x }, { name: y } ] }\n");
-    assert!(alone.contains("f.yaml:2: scope default/default/a is standalone and holds one VM"), "{alone}");
+    assert!(
+        alone.contains("f.yaml:2: scope default/default/a is standalone and can have only one VM"),
+        "{alone}"
+    );
     let address =
         refused("scopes:\n  - { name: a, kind: standalone, vms: [ { name: x, addresses: [300.1.1.1] } ] }\n");
-    assert!(address.contains("f.yaml:2: \"300.1.1.1\" is no address"), "{address}");
+    assert!(address.contains("f.yaml:2: invalid address \"300.1.1.1\""), "{address}");
     assert!(service.cli_refused(&["fleet", "apply", "/nowhere.yaml"]).contains("cannot read /nowhere.yaml"));
     assert_eq!(service.cli_json(&["vm", "list"])[0]["first_run"], true, "nothing was changed");
 }
 
-/// What `fleet apply --check` says of a file that it refuses, in two gigabytes of address space and without crashing.
+/// The error of `fleet apply --check` for an invalid file, with 2 GB of address space.
 fn fleet_check_refused(file: &std::path::Path) -> String {
     let limited = format!("ulimit -v 2000000 && exec {} fleet apply --check {}", binary(), file.display());
     let output = Command::new("sh").args(["-c", &limited]).output().expect("sh starts");
@@ -161,7 +164,7 @@ fn fleet_check_refused(file: &std::path::Path) -> String {
 }
 
 #[test]
-fn fleet_files_that_grow_when_they_are_read_are_refused() {
+fn yaml_bombs_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let refused = |text: &str| {
         let file = place.path().join("f.yaml");
@@ -175,7 +178,7 @@ fn fleet_files_that_grow_when_they_are_read_are_refused() {
     let squared =
         refused(&format!("scopes:\n  - {{ name: s0, kind: scale-set, vms: &v [ {vms} ] }}\n{scopes}"));
     assert!(
-        squared.contains("its anchors and aliases (&, *) come to more than a file of this size"),
+        squared.contains("its anchors and aliases (&, *) expand to more than a file of this size"),
         "{squared}"
     );
     // The billion laughs: each line is nine times the one before.
@@ -195,13 +198,10 @@ fn fleet_files_that_grow_when_they_are_read_are_refused() {
     assert!(key.contains("unknown field `xxx"), "{key}");
     // It never ends.
     let endless = fleet_check_refused(std::path::Path::new("/dev/zero"));
-    assert!(
-        endless.contains("/dev/zero is longer than 268435456 bytes, which is the limit; split it"),
-        "{endless}"
-    );
+    assert!(endless.contains("/dev/zero exceeds the limit of 268435456 bytes; split it"), "{endless}");
 }
 
-/// Runs `serve` where it cannot, and gives its complaint.
+/// Runs `serve` where it must fail; returns its error.
 fn serve_refused(words: &[&str]) -> String {
     let output = Command::new(binary()).arg("serve").args(words).output().expect("the binary starts");
     assert_eq!(output.status.code(), Some(1), "{words:?}");
@@ -247,7 +247,7 @@ fn start_failures_are_explained() {
 }
 
 #[test]
-fn the_command_line_without_a_service() {
+fn commands_without_service_fail_with_hint() {
     let nowhere = tempfile::tempdir().unwrap();
     let run = |words: &[&str]| {
         let output =
@@ -256,13 +256,14 @@ fn the_command_line_without_a_service() {
     };
     let (code, said) = run(&["vm", "list"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("there is no token at") && said.contains("notbefore serve"), "{said}");
+    assert!(said.contains("no token at") && said.contains("notbefore serve"), "{said}");
     std::fs::write(nowhere.path().join("operator.token"), "nb_x\n").unwrap();
     std::fs::write(nowhere.path().join("operator.url"), "http://127.0.0.1:1\n").unwrap();
     let (code, said) = run(&["vm", "restart", "x"]);
     assert_eq!(code, Some(1));
     assert!(
-        said.contains("no service answers at http://127.0.0.1:1") && said.contains("notbefore serve"),
+        said.contains("cannot connect to the service at http://127.0.0.1:1")
+            && said.contains("notbefore serve"),
         "{said}"
     );
     let (code, said) = run(&["event", "schedule", "x"]);

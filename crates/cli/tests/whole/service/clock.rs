@@ -1,5 +1,5 @@
-//! A wrong clock does no lasting harm: the service does not trust a clock that has jumped, or that does not fit its
-//! store. The clock is libfaketime's, so the rest of the machine keeps its time.
+//! Clock jumps: the service does not trust a clock that has jumped, or that does not fit its store. libfaketime sets
+//! the clock of the service only.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn clock(service: &Service) -> Value {
     service.cli_json(&["clock", "show"])
 }
 
-/// Waits until the service has noticed that its clock has jumped by so many days in all.
+/// Waits until the service has detected clock jumps of this many days in total.
 fn wait_for_jump(service: &Service, reason: &str) -> Value {
     wait_for(reason, || {
         Some(clock(service)["hold"].clone())
@@ -67,7 +67,7 @@ const FLEET: &str = "scopes:
   - { name: d, kind: standalone, vms: [ { name: d } ] }
 ";
 
-/// The event of an operation that was just made.
+/// The event of a new operation.
 fn event_of(made: &Value) -> String {
     made["targets"][0]["event"].as_str().unwrap_or_else(|| panic!("no event in {made}")).to_owned()
 }
@@ -77,7 +77,7 @@ fn announce(service: &Service, vm: &str) -> String {
 }
 
 #[test]
-fn clock_that_jumps_starts_and_ends_nothing_until_it_is_accepted() {
+fn clock_jump_starts_and_ends_nothing_until_accepted() {
     let wall = WallClock::new();
     let service = Service::start_with(&wall.variables(), &["--simulated-duration", "1h"]);
     service.apply_fleet(FLEET);
@@ -103,7 +103,7 @@ fn clock_that_jumps_starts_and_ends_nothing_until_it_is_accepted() {
     assert!(said.starts_with("ready\nthe clock is not trusted since "), "{said}");
     assert!(service.operator_request("GET", "/metrics", "", "").body.contains("notbefore_clock_held 1\n"));
     assert_eq!(status(&service, &running), "Started", "its simulated end is two days ago");
-    // Scope a was polled a moment ago, so its guests are given notice; nobody listens in d.
+    // Scope a was polled recently, so its guests get notice; no guest polls in d.
     let [polled, unheard] = ["a", "d"].map(|vm| event_of(&service.cli_json(&["vm", "restart", vm])));
     assert_eq!(status(&service, &polled), "Scheduled");
     assert_eq!(status(&service, &unheard), "Started", "announced since");
@@ -124,7 +124,7 @@ fn clock_that_jumps_starts_and_ends_nothing_until_it_is_accepted() {
 }
 
 #[test]
-fn restart_with_a_clock_a_hundred_days_ahead_starts_and_removes_nothing() {
+fn restart_with_clock_100_days_ahead_starts_and_removes_nothing() {
     let wall = WallClock::new();
     let mut service = Service::start_with(&wall.variables(), &["--keep-history", "30d"]);
     service.apply_fleet(FLEET);
@@ -148,7 +148,7 @@ fn restart_with_a_clock_a_hundred_days_ahead_starts_and_removes_nothing() {
     assert!(trail(&service) >= before, "the audit trail is whole");
 }
 
-/// The jump is less than a day, so only the boot that both starts are in shows it.
+/// The jump is less than a day, so it is detected only by the boot id that both starts share.
 #[test]
 fn restart_during_a_hold_does_not_end_it() {
     let wall = WallClock::new();
@@ -178,9 +178,9 @@ fn restart_with_a_clock_behind_the_store_is_not_trusted() {
     wall.set("-2h");
     let service = service.restart();
     let shown = service.cli(&["clock", "show"]);
-    assert!(shown.contains("is not trusted since") && shown.contains("notbefore clock accept"), "{shown}");
-    assert!(service.cli(&["clock", "accept", "--dry-run"]).contains("the clock is not trusted yet"));
-    assert!(service.cli(&["clock", "accept"]).contains("and is trusted"));
+    assert!(shown.contains("not trusted since") && shown.contains("notbefore clock accept"), "{shown}");
+    assert!(service.cli(&["clock", "accept", "--dry-run"]).contains("the clock is still not trusted"));
+    assert!(service.cli(&["clock", "accept"]).contains(", trusted"));
     let again = service.cli(&["clock", "accept"]);
-    assert!(again.contains("and is trusted"), "{again}");
+    assert!(again.contains(", trusted"), "{again}");
 }

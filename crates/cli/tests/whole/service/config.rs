@@ -1,5 +1,4 @@
-//! Settings from file, environment and flags, as the whole binary sees them; the samples in `dist/`; and word to
-//! systemd.
+//! Settings from file, environment and flags; the samples in `dist/`; systemd notifications.
 
 mod samples;
 
@@ -11,7 +10,7 @@ use crate::support::manager::Manager;
 use crate::support::{Service, binary};
 use serde_json::Value;
 
-/// Runs `serve` with these words and variables and nothing else in its environment.
+/// Runs `serve` with these arguments and only these variables.
 fn serve(words: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(binary());
     command.arg("serve").args(words).env_clear().envs(variables.iter().copied());
@@ -37,7 +36,7 @@ fn file(dir: &Path, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The value of a key (the first of that name) and where it came from.
+/// The value of a key (the first of that name) and its source.
 fn entry<'a>(printed: &'a str, name: &str) -> (&'a str, &'a str) {
     let begin = format!("{name} = ");
     let found = printed.lines().find_map(|line| line.strip_prefix(&begin)?.split_once('#'));
@@ -151,7 +150,7 @@ fn config_errors_name_line_and_fix() {
     let good = file(dir.path(), "log = \"debug\"\n");
     let output = serve(&["--check-config", "--config", &good], &[]);
     assert!(output.status.success());
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{good}: no mistakes\n"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{good}: no errors\n"));
     assert!(serve(&["--check-config"], &[("NOTBEFORE_CONFIG", "")]).status.success(), "says nothing");
 }
 
@@ -161,10 +160,10 @@ fn contradictory_settings_fail_check() {
     let no_secret = ["--proxy", "10.9.0.2", "--proxy-secret-file", "/nowhere.secret"];
     let cases: [(&[&str], &str); 6] = [
         (&["--operator", "0.0.0.0:9255"], "--operator-without-tls"),
-        (&["--driver", "exec"], "name it with --exec FILE"),
+        (&["--driver", "exec"], "set it with --exec FILE"),
         (&["--driver", "exec", "--exec", "/nowhere"], "--exec /nowhere: No such file"),
         (&twice, "127.0.0.1:1 is named twice"),
-        (&["--guest-vm", "web 0=127.0.0.1:1"], "expected a VM and an address"),
+        (&["--guest-vm", "web 0=127.0.0.1:1"], "expected a VM name and an address"),
         (&no_secret, "/nowhere.secret"),
     ];
     for (words, said) in cases {

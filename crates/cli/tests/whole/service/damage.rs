@@ -1,5 +1,5 @@
-//! A store that is lost or damaged under the real binary: it is noticed, said with the way back, and never taken for an
-//! empty fleet. Also who can read what the service writes.
+//! A lost or damaged store: the service detects it, names the recovery, and never treats it as an empty fleet. Also the
+//! permissions of the service's files.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ fn run(words: &[&str]) -> Output {
     Command::new(binary()).args(words).env_remove("NOTBEFORE_DATA").output().unwrap()
 }
 
-/// Runs the command line; it must end with this code. Answers what it printed and what it complained of.
+/// Runs the command line, which must exit with this code; returns its output and errors.
 fn ends(code: i32, words: &[&str]) -> (String, String) {
     let output = run(words);
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -24,7 +24,7 @@ fn ends(code: i32, words: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// Starts the service, which must refuse to; answers why. One that does start is ended.
+/// Starts the service, which must refuse; returns its error. A service that does start is stopped.
 fn refused(data: &str, flags: &[&str]) -> String {
     let doors = ["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--data", data];
     let mut command = Command::new("timeout");
@@ -34,7 +34,7 @@ fn refused(data: &str, flags: &[&str]) -> String {
     said
 }
 
-/// A stopped service's data directory with a VM, an event that was called off and one that is announced.
+/// Data directory of a stopped service with a VM, a cancelled event and a scheduled one.
 fn lived_in(data: &Path) {
     let mut service = Service::start_in(data, &["--always-give-notice"]);
     service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
@@ -44,7 +44,7 @@ fn lived_in(data: &Path) {
     assert!(service.terminate().success());
 }
 
-/// Flips a bit in every place of the store where a record of this kind says something, be it of use or not.
+/// Flips a bit in every copy of such a record in the store, live or not.
 fn damage(data: &Path, says: &str) {
     let store = data.join("store.redb");
     let mut bytes = fs::read(&store).unwrap();
@@ -87,7 +87,7 @@ fn missing_store_refuses_start() {
     assert!(service.terminate().success());
     fs::rename(&aside, &store).unwrap();
     drop(Service::start_in(&data, &[]));
-    // Whoever means it begins anew.
+    // Without store and format file, the directory counts as new.
     fs::remove_file(&store).unwrap();
     fs::remove_file(data.join("format")).unwrap();
     drop(Service::start_in(&data, &[]));
@@ -131,7 +131,7 @@ fn missing_data_directory_refuses_changes() {
     assert_eq!(add("c").status, 503);
 }
 
-/// The file is the same, and its content is not: further changes would be lost with it.
+/// The file is the same but its content is not: further changes would be lost.
 #[test]
 fn overwritten_store_refuses_changes() {
     let place = tempfile::tempdir().unwrap();
@@ -156,14 +156,14 @@ fn overwritten_store_refuses_changes() {
 }
 
 #[test]
-fn a_damaged_record_that_is_loaded_refuses_the_start() {
+fn damaged_live_record_refuses_start() {
     let place = tempfile::tempdir().unwrap();
     let (data, rest, new) =
         (place.path().join("data"), place.path().join("rest.jsonl"), place.path().join("new"));
     let (dir, file, new_dir) = (data.to_str().unwrap(), rest.to_str().unwrap(), new.to_str().unwrap());
     lived_in(&data);
     let (whole, _) = ends(0, &["check", "--data", dir]);
-    assert!(whole.contains("1 live events, 1 ended") && whole.contains("it is whole"), "{whole}");
+    assert!(whole.contains("1 live events, 1 ended") && whole.contains("no damage found"), "{whole}");
     assert_eq!(
         ends(0, &["check", "--data", dir, "--output", "json"]).0.parse::<Value>().unwrap()["whole"],
         true
@@ -205,7 +205,7 @@ fn damaged_history_is_skipped_and_counted() {
     let metrics = service.operator_request("GET", "/metrics", "", "").body;
     assert!(metrics.contains("notbefore_store_damaged_records 1"), "{metrics}");
     let cut = service.cli_refused(&["export", place.path().join("cut.jsonl").to_str().unwrap()]);
-    assert!(cut.contains("the export is not whole") && cut.contains("--skip-damaged"), "{cut}");
+    assert!(cut.contains("the export is incomplete") && cut.contains("--skip-damaged"), "{cut}");
     assert!(!place.path().join("cut.jsonl").exists());
     ends(1, &["check", "--data", dir]);
     assert!(service.terminate().success());
@@ -213,7 +213,7 @@ fn damaged_history_is_skipped_and_counted() {
     assert!(listed.contains("past/") && listed.contains("its checksum does not match"), "{listed}");
 }
 
-/// A page of the file itself: whatever it is, nothing is made up, and no panic is shown.
+/// A damaged page of the file: no invented data, and no panic.
 #[test]
 fn damaged_page_error_names_recovery() {
     let place = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ fn check_reports_unknown_records() {
 }
 
 #[test]
-fn two_services_do_not_share_a_directory_without_its_store() {
+fn second_service_is_refused_without_store() {
     let service = Service::start(&[]);
     let data = service.data().to_str().unwrap();
     assert!(refused(data, &[]).contains("is in use: another notbefore serve has it open"));
@@ -284,7 +284,7 @@ fn files_are_private_regardless_of_umask() {
 }
 
 #[test]
-fn a_short_first_token_and_a_linked_exec_directory_are_refused() {
+fn short_first_token_and_linked_exec_directory_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let (data, elsewhere) = (place.path().join("data"), place.path().join("elsewhere"));
     let dir = data.to_str().unwrap();
@@ -310,7 +310,7 @@ fn a_short_first_token_and_a_linked_exec_directory_are_refused() {
 }
 
 #[test]
-fn a_refused_import_leaves_nothing() {
+fn refused_import_leaves_no_files() {
     let place = tempfile::tempdir().unwrap();
     let export = place.path().join("cut.jsonl");
     fs::write(&export, "{\"notbefore_export\":1}\n").unwrap();

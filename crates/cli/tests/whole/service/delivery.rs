@@ -1,4 +1,4 @@
-//! Did they hear? Who listens, who has read what, and the warning where nobody has, as an operator is told.
+//! Delivery: which VMs poll, which have read an event, and the warning if none has.
 
 use std::net::Ipv4Addr;
 use std::thread::JoinHandle;
@@ -26,7 +26,7 @@ fn metric(service: &Service, name: &str) -> String {
     value.to_owned()
 }
 
-/// A poll that waits for another document than that with this tag; it is under way when this returns.
+/// Starts a long poll with this tag; it is waiting when this returns.
 fn waits(service: &Service, source: Ipv4Addr, tag: &str) -> JoinHandle<Answer> {
     let waiting = || metric(service, "notbefore_guest_polls_waiting");
     let (to, before) = (service.guest, waiting());
@@ -51,7 +51,7 @@ fn long_polls_receive_event_immediately() {
         assert_eq!(answer.json()["Events"][0]["Resources"][0], "web-0");
     }
 
-    // A VM that loses its address is nobody from then on.
+    // A VM that loses its address is an unknown caller.
     let waiting = waits(&service, A, "2");
     service.apply_fleet(&SET.replace("addresses: [127.1.40.1]", "addresses: []"));
     assert_eq!(waiting.join().unwrap().status, 403);
@@ -86,16 +86,16 @@ fn operator_sees_polling_vms() {
     let shown = service.cli(&["vm", "list"]);
     assert!(shown.lines().any(|line| line.contains("/web-0 ") && line.ends_with("yes")), "{shown}");
 
-    // Whoever has not polled since a start is not accused of silence.
+    // A VM that has not polled since a start is not reported as silent.
     let service = service.restart();
     assert_eq!(vm(&service, "web-0")["listening"], "unknown");
     assert_eq!(metric(&service, "notbefore_vms_listening{listening=\"unknown\"}"), "3");
-    assert!(service.cli(&["vm", "show", "web-0"]).contains("unknown: it has not polled since"));
+    assert!(service.cli(&["vm", "show", "web-0"]).contains("unknown: no poll since"));
     assert_eq!(service.poll(A, NEWEST).status, 200);
     assert_eq!(vm(&service, "web-0")["listening"], "yes");
 }
 
-/// When each VM of an event has read it, and at which version, in the order of the event's VMs.
+/// First read and version of each VM, in the order of the event's VMs.
 fn seen(service: &Service, event: &str) -> Vec<(String, Value, Value)> {
     let shown = service.cli_json(&["event", "show", event]);
     let one = |one: &Value| {
@@ -105,7 +105,7 @@ fn seen(service: &Service, event: &str) -> Vec<(String, Value, Value)> {
     shown["seen"].as_array().unwrap_or_else(|| panic!("no seen in {shown}")).iter().map(one).collect()
 }
 
-/// The only event there is.
+/// The only live event.
 fn only_event(service: &Service) -> String {
     let listed = service.cli_json(&["event", "list"]);
     match listed.as_array().map(Vec::as_slice) {
@@ -114,7 +114,7 @@ fn only_event(service: &Service) -> String {
     }
 }
 
-/// Waits until an event's first VM has read it, and says when.
+/// Waits until the event's first VM has read it; returns the time.
 fn first_read(service: &Service, event: &str) -> Value {
     wait_for("the read to be noted", || {
         let (_, at, _) = seen(service, event).swap_remove(0);
@@ -123,7 +123,7 @@ fn first_read(service: &Service, event: &str) -> Value {
 }
 
 #[test]
-fn each_vm_reads_for_itself_at_a_version_that_shows_the_event() {
+fn reads_count_per_vm_at_versions_that_show_the_event() {
     let service = Service::start(&[]);
     service.apply_fleet(SET);
     service.cli(&["event", "schedule", "--cause", "eviction", "--force", "web-0", "--in", "1h"]);

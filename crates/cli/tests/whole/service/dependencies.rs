@@ -1,12 +1,12 @@
-//! Rules for dependencies, checked over `cargo metadata`: banned crates, one major version of each shipped crate, and the
-//! direct dependencies of the crates that others build on. Each rule has its reason beside it.
+//! Rules for dependencies, checked over `cargo metadata`: banned crates, one major version of each shipped crate, and
+//! the direct dependencies of the crates that others build on. Each rule gives its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates that nothing here may depend on, not even through another crate or in a test.
+/// Crates banned everywhere, including transitive and test dependencies.
 const BANNED: [(&str, &str); 9] = [
     ("async-std", "there is one runtime, tokio"),
     (
@@ -22,7 +22,7 @@ const BANNED: [(&str, &str); 9] = [
     ("tungstenite", "nothing here speaks WebSocket"),
 ];
 
-/// Crates that none of ours may name; what they use in turn is their affair.
+/// Crates banned as direct dependencies only.
 const BANNED_HERE: [(&str, &str); 6] = [
     ("lazy_static", "std::sync::LazyLock does it"),
     ("libc", "it takes unsafe code, which is forbidden; rustix has safe calls"),
@@ -32,8 +32,7 @@ const BANNED_HERE: [(&str, &str); 6] = [
     ("time", "jiff does dates and times"),
 ];
 
-/// Crates of which the binary has two major versions, or would have with the features that tests ask for: cargo metadata
-/// does not tell these apart.
+/// Crates with two major versions in the binary, or with test features: cargo metadata does not distinguish these.
 const TWICE: [(&str, [&str; 2], &str); 4] = [
     ("bitflags", ["1", "2"], "defmt stays with 1; it is for machines without a system, and not built"),
     ("getrandom", ["0.2", "0.4"], "ring 0.17 stays with 0.2"),
@@ -45,8 +44,8 @@ const TWICE: [(&str, [&str; 2], &str); 4] = [
     ("syn", ["2", "3"], "tracing-attributes stays with 2; neither is linked, both only build"),
 ];
 
-/// The direct dependencies of the crates that other projects take in, or that all of ours build on. A new one is paid for by
-/// every user: weigh it, then write it down here.
+/// Direct dependencies of the crates that other projects use, or that all of ours build on. Every user pays for a new
+/// one: consider it, then add it here.
 const DIRECT: [(&str, &[&str]); 3] = [
     ("notbefore-core", &["jiff", "serde", "smol_str", "thiserror", "uuid"]),
     ("notbefore-wire", &["bytes", "jiff", "serde", "serde_json", "thiserror", "utoipa (optional)", "uuid"]),
@@ -73,7 +72,7 @@ const DIRECT: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What cargo knows of the workspace for Linux, without asking the network: crates for other systems need not be here.
+/// Cargo metadata of the workspace for Linux, offline: crates for other systems may be missing.
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform"]);
@@ -96,7 +95,7 @@ fn ours(metadata: &Value) -> impl Iterator<Item = &Value> {
     list(metadata, "packages").filter(|package| package["source"].is_null())
 }
 
-/// The ids of the packages that the binary is built from: what it reaches by normal dependencies.
+/// Ids of the packages in the binary, reached by normal dependencies.
 fn shipped(metadata: &Value) -> BTreeSet<&str> {
     let nodes: BTreeMap<&str, &Value> =
         list(&metadata["resolve"], "nodes").map(|node| (text(node, "id"), node)).collect();
@@ -136,7 +135,7 @@ fn no_banned_crate_is_used() {
 }
 
 #[test]
-fn the_binary_has_one_major_version_of_each_crate() {
+fn binary_has_one_major_version_of_each_crate() {
     let metadata = metadata();
     let shipped = shipped(&metadata);
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -150,7 +149,7 @@ fn the_binary_has_one_major_version_of_each_crate() {
 }
 
 #[test]
-fn core_wire_and_client_have_the_dependencies_written_down() {
+fn core_wire_and_client_dependencies_match_list() {
     let metadata = metadata();
     for (name, expected) in DIRECT {
         let package = ours(&metadata).find(|package| text(package, "name") == name).unwrap();

@@ -1,8 +1,8 @@
-//! Real file systems that fail under the running binary: one that fills up, one whose syncs fail, one that turns
-//! read-only. Commands are answered 503, guests go on polling, `/readyz` says why, and when the disk is well the
-//! service finds out by itself; nothing acknowledged is lost and nothing happens twice.
+//! Failing file systems under the running service: full, failing syncs, read-only. Changes are answered 503, polls are
+//! served, `/readyz` gives the reason, and the service recovers by itself. No acknowledged change is lost, and none
+//! applied twice.
 //!
-//! The file systems are a few megabytes large; `support/mounts.rs` makes them.
+//! The file systems have a few megabytes; `support/mounts.rs` creates them.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 40, 1);
 
-/// Adds a VM that takes so much room that a disk without any is soon found out.
+/// Adds a large VM, so that a full disk is detected soon.
 fn add(service: &Service, n: usize) -> Answer {
     let data = "x".repeat(60_000);
     let body = format!("{{\"vm\":{{\"name\":\"large-{n}\",\"instance\":{{\"user_data\":\"{data}\"}}}}}}");
@@ -33,7 +33,7 @@ fn larges(service: &Service) -> Vec<String> {
     names.filter(|name| name.starts_with("large-")).collect()
 }
 
-/// Lets the disk under a service fail and mends it. `says` is what is to be heard of it meanwhile.
+/// Breaks the disk of a service and repairs it. `says` is the expected message meanwhile.
 fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce()) -> Service {
     let service = Service::start_in(&ground.data(), &["--always-give-notice"]);
     service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
@@ -65,7 +65,7 @@ fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce())
 
     mend();
     wait_for("the service to find out by itself", || (readyz(&service).status == 200).then_some(()));
-    // Whoever asks again gets what was done, and what was not done is done now.
+    // A retry returns the outcome of an applied change, and applies the others now.
     for n in 0..=acknowledged {
         let again = add(&service, n);
         assert_eq!(again.status, 201, "{again:?}");
@@ -77,7 +77,7 @@ fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce())
 }
 
 #[test]
-fn a_disk_that_is_full() {
+fn full_disk_refuses_changes_and_serves_polls() {
     let ground = Ground::new();
     ground.run("mkdir fs; mount -t tmpfs -o size=8m none fs");
     let fill = || ground.run("cat /dev/zero > fs/fill || true");
@@ -89,14 +89,14 @@ fn a_disk_that_is_full() {
 }
 
 #[test]
-fn a_disk_whose_syncs_fail() {
+fn failing_sync_refuses_changes_and_serves_polls() {
     let ground = Ground::new();
     ground.mount_ext4();
     let fill = || ground.run("sync -f fs; fstrim fs; cat /dev/zero > back/fill || true");
     let mut service = endure(&ground, "I/O error", fill, || ground.run("rm back/fill"));
     let before = larges(&service);
     assert!(service.terminate().success());
-    // Mounted anew it shows what is on the device, and not what memory still holds of it.
+    // A remount shows the device's content, not the page cache.
     wait_for("the file system to be let go", || ground.try_run("umount fs").then_some(()));
     ground.remount_ext4();
     let service = Service::start_in(&ground.data(), &[]);
@@ -104,7 +104,7 @@ fn a_disk_whose_syncs_fail() {
 }
 
 #[test]
-fn a_disk_that_turns_read_only() {
+fn read_only_disk_refuses_changes_and_serves_polls() {
     let ground = Ground::new();
     ground.mount_ext4();
     // The kernel does so when it finds the file system damaged; an ordinary remount is refused while files are open.

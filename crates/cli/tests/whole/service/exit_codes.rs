@@ -1,4 +1,4 @@
-//! The exit codes: 0 done, 1 failed or refused, 2 not understood, 3 time over, the same for every command.
+//! Exit codes, the same for every command: 0 done, 1 failed or refused, 2 usage error, 3 timeout.
 
 use std::process::{Command, Output};
 
@@ -21,7 +21,7 @@ fn waiting() -> (Service, String) {
 }
 
 #[test]
-fn every_code_means_the_same_for_every_command() {
+fn exit_codes_are_consistent() {
     let (service, operation) = waiting();
     let bad = service.data().join("bad.yaml");
     std::fs::write(&bad, "scopes:\n  - { name: a, kind: nothing }\n").unwrap();
@@ -70,45 +70,45 @@ fn every_code_means_the_same_for_every_command() {
 fn help_and_manual_list_the_codes() {
     let help = Command::new(binary()).arg("--help").output().unwrap();
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    for line in ["0  done", "1  failed or refused", "2  not understood", "3  time over"] {
+    for line in ["0  done", "1  failed or refused", "2  usage error", "3  timeout"] {
         assert!(help.contains(line), "{help}");
     }
     let page = std::fs::read_to_string(support::pages::root().join("docs/reference/cli.md")).unwrap();
-    for line in ["| 0 | done", "| 1 | failed or refused", "| 2 | not understood", "| 3 | time over"] {
+    for line in ["| 0 | done", "| 1 | failed or refused", "| 2 | usage error", "| 3 | timeout"] {
         assert!(page.contains(line), "docs/reference/cli.md has no {line:?}");
     }
 }
 
 #[test]
-fn waiting_ends_with_the_operation_or_with_the_time() {
+fn wait_ends_with_operation_or_timeout() {
     let (service, operation) = waiting();
     let words = ["operation", "wait", &operation, "--timeout", "0s"];
     let said = ends(&service.run(&words), 3, &words);
     assert!(
-        said.contains(&format!("operation {operation} is open")) && said.contains("it goes on"),
+        said.contains(&format!("operation {operation} is open")) && said.contains("still in progress"),
         "{said}"
     );
     service.cli(&["operation", "cancel", &operation]);
     let said = service.cli(&["operation", "wait", &operation, "--timeout", "20s"]);
-    assert!(said.contains("is closed: called off"), "{said}");
+    assert!(said.contains("is closed: cancelled"), "{said}");
 }
 
 #[test]
-fn waiting_ends_with_the_reason_when_a_command_has_failed() {
+fn wait_fails_with_reason_of_failed_command() {
     let service = Service::start(&["--driver", "exec", "--exec", "/bin/false", "--exec-attempts", "1"]);
     service.cli(&["vm", "add", "a", "--host", "h1"]);
     let words = ["host", "failed", "h1", "--wait", "--timeout", "20s"];
     let said = ends(&service.run(&words), 1, &words);
-    assert!(said.contains("the command for a has failed") && said.contains("exit code 1"), "{said}");
+    assert!(said.contains("the command for a failed") && said.contains("exit code 1"), "{said}");
     assert!(said.contains("notbefore event retry"), "{said}");
     let operations = service.cli_json(&["operation", "list"]);
     let operation = operations[0]["id"].as_str().unwrap();
     let words = ["operation", "wait", operation, "--timeout", "20s"];
-    assert!(ends(&service.run(&words), 1, &words).contains("the command for a has failed"));
+    assert!(ends(&service.run(&words), 1, &words).contains("the command for a failed"));
     let event = operations[0]["targets"][0]["event"].as_str().unwrap();
     service.cli(&["event", "complete", event]);
     wait_for("the operation to close", || {
-        service.cli(&["operation", "list"]).contains("no operation").then_some(())
+        service.cli(&["operation", "list"]).contains("no open operations").then_some(())
     });
-    assert!(service.cli(&["operation", "wait", operation]).contains("is closed: done"));
+    assert!(service.cli(&["operation", "wait", operation]).contains("is closed: completed"));
 }

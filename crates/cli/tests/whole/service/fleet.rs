@@ -1,6 +1,5 @@
-//! A large fleet: applied, applied again, found again after a restart, and removed. It is some thousands of VMs
-//! here, so that it takes seconds; `./dev bench-fleet` does the same with a hundred thousand and prints how long
-//! each step takes.
+//! A large fleet: applied, applied again, loaded after a restart, and removed. Here it has some thousands of VMs, to
+//! take seconds; `./dev bench-fleet` uses a hundred thousand and prints the time of each step.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -9,12 +8,12 @@ use std::time::Instant;
 use crate::support;
 use crate::support::Service;
 
-/// How many VMs, unless the environment says otherwise.
+/// Default number of VMs.
 fn vms(usually: usize) -> usize {
     std::env::var("FLEET_TEST_VMS").map_or(usually, |text| text.parse().unwrap())
 }
 
-/// A fleet file of scopes with so many VMs each. The first VM is one that can call from here.
+/// A fleet file of scopes of the given size. The first VM has an address that can call from here.
 fn fleet(vms: usize, per_scope: usize) -> String {
     let mut yaml = "scopes:\n".to_owned();
     for scope in 0..vms / per_scope {
@@ -38,7 +37,7 @@ fn fleet(vms: usize, per_scope: usize) -> String {
     yaml
 }
 
-/// How long something takes, said aloud for `./dev bench-fleet`.
+/// Runs a step and prints its duration, for `./dev bench-fleet`.
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     #[allow(clippy::disallowed_methods, reason = "this measures, and decides nothing")]
     let begun = Instant::now();
@@ -47,7 +46,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What the service holds in memory.
+/// Resident memory of the service.
 fn resident_mib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -64,7 +63,7 @@ fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
     let mut service = Service::start(&[]);
 
     let checked = timed("  check", || service.cli(&["fleet", "apply", "--check", file]));
-    assert!(checked.contains(&format!("{scopes} scopes and {vms} VMs, no mistakes")), "{checked}");
+    assert!(checked.contains(&format!("{scopes} scopes and {vms} VMs, no errors")), "{checked}");
     let applied = timed("  apply", || service.cli(&["fleet", "apply", file]));
     let sum =
         |of_scopes: &str| if scopes > 200 { format!("{scopes} scopes: {of_scopes}") } else { String::new() };
@@ -90,18 +89,18 @@ fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
 }
 
 #[test]
-fn in_scopes_of_a_hundred() {
+fn fleet_of_scopes_of_100_vms_is_applied() {
     a_fleet_comes_and_goes(vms(5_000), 100);
 }
 
 #[test]
-fn each_by_itself() {
+fn fleet_of_standalone_vms_is_applied() {
     a_fleet_comes_and_goes(vms(1_000), 1);
 }
 
-/// A VM moves to another scope of the same file, and its address with it, whichever of the two is seen to first.
+/// A VM moves to another scope of the file with its address, whichever scope is applied first.
 #[test]
-fn a_vm_may_move_within_the_file() {
+fn vm_can_move_between_scopes_of_the_file() {
     let service = Service::start(&[]);
     let scopes = |with: usize| {
         let vm = |n: usize| if n == with { "{ name: x, addresses: [10.0.0.1] }" } else { "" };
@@ -113,7 +112,7 @@ fn a_vm_may_move_within_the_file() {
     for with in [0, 20, 39, 1] {
         std::fs::write(&file, scopes(with)).unwrap();
         let said = service.cli(&["fleet", "apply", "--prune", "--yes", file.to_str().unwrap()]);
-        // Whoever is done first, the report is in the order of the file.
+        // The report is in the order of the file.
         let names: Vec<&str> = said.lines().map(|line| line.split(':').next().unwrap()).collect();
         let expected: Vec<String> = (0..40).map(|n| format!("default/default/s{n}")).collect();
         assert_eq!(names, expected);
@@ -121,9 +120,9 @@ fn a_vm_may_move_within_the_file() {
     }
 }
 
-/// A service that goes away ends the apply at once, and applying again finishes it.
+/// If the service stops, the apply ends at once; applying again finishes it.
 #[test]
-fn an_apply_that_is_cut_short_is_finished_by_the_next() {
+fn interrupted_apply_is_finished_by_next() {
     let mut service = Service::start(&[]);
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("fleet.yaml");
@@ -142,7 +141,7 @@ fn an_apply_that_is_cut_short_is_finished_by_the_next() {
     let output = cut_short.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("of 600 scopes are as described; apply the file again for the others"), "{said}");
+    assert!(said.contains("of 600 scopes are applied; apply the file again for the rest"), "{said}");
 
     let service = service.restart();
     let said = service.cli(&["fleet", "apply", file.to_str().unwrap()]);

@@ -1,6 +1,6 @@
-//! Floods of connections against every listener: the operator listener with and without TLS, the agent's listener, the
-//! guest listener. Each comes from one source and from 200, is there before the first request that counts, and goes on
-//! between requests. Every request that counts is answered.
+//! Connection floods against every listener: operator listener with and without TLS, agent, guest listener. Each flood
+//! comes from one source and from 200, starts before the first measured request, and continues between requests. Every
+//! measured request must be answered.
 
 mod agent;
 mod guests;
@@ -11,15 +11,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 
 use crate::support::connect;
 
-/// How many requests count in each flood.
+/// Measured requests per flood.
 const REQUESTS: usize = 40;
-/// How many connections of the flood come between two of them.
+/// Flood connections between two measured requests.
 const BETWEEN: usize = 8;
 
-/// One source for all connections of a flood, or 200 that take turns. None of them is 127.0.0.1.
+/// One source for all flood connections, or 200 in turn. None is 127.0.0.1.
 const SOURCES: [u8; 2] = [1, 200];
 
-/// Connections that say one thing each, and read nothing.
+/// Connections that send one message each and read nothing.
 struct Flood<'a> {
     to: SocketAddr,
     sources: u8,
@@ -53,7 +53,7 @@ impl<'a> Flood<'a> {
     }
 }
 
-/// Where the connection of this number comes from.
+/// Source address of the n-th connection.
 fn source(number: usize, sources: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 9, (number % usize::from(sources)) as u8 + 1).into()
 }
@@ -62,7 +62,7 @@ fn local() -> IpAddr {
     Ipv4Addr::LOCALHOST.into()
 }
 
-/// How many log lines hold these words, and whether no two of them are within half a second.
+/// Number of log lines with this text, and whether they are at least half a second apart.
 fn lines_with(log: &str, words: &str) -> (usize, bool) {
     let times: Vec<jiff::Timestamp> = log
         .lines()

@@ -1,5 +1,5 @@
-//! Records of every format level that a release may meet: what an older version wrote is opened, read and
-//! carried on by this one. `fixtures/` has a folder for each level, written by the last version of that level.
+//! Format levels: data of every supported level is opened and used by this version. `fixtures/` has a folder per level,
+//! written by the last version of that level.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::support::{Service, binary, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The fixtures' history is swept after 90 days unless the service is told to keep it.
+/// The fixtures' history would be removed after 90 days by default.
 const FLAGS: [&str; 2] = ["--keep-history", "36500d"];
 
 fn fixture(name: &str) -> PathBuf {
@@ -46,7 +46,7 @@ fn expected(name: &str) -> Vec<String> {
     fs::read_to_string(fixture(name)).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Checks that a service has what the fixture says, and that it can go on from there.
+/// Checks that a service has the fixture's data, and accepts changes.
 fn holds_what_was_written(service: &Service) {
     assert_eq!(lines(&service.cli_json(&["event", "list"])), expected("events.txt"));
     let history = service.cli_json(&["event", "history", "--since", "2026-01-01T00:00:00Z"]);
@@ -73,7 +73,7 @@ fn holds_what_was_written(service: &Service) {
 }
 
 #[test]
-fn data_directory_of_level_1_is_opened_and_carried_on() {
+fn data_directory_of_level_1_is_opened() {
     let data = copied("data");
     let service = Service::start_in(data.path(), &FLAGS);
     holds_what_was_written(&service);
@@ -97,7 +97,7 @@ fn export_of_level_1_is_imported() {
 }
 
 #[test]
-fn agent_journal_of_level_1s_time_is_resumed_and_carried_on() {
+fn agent_journal_of_level_1_is_resumed() {
     let state = copied("agent");
     let command = |verb: &str| {
         let mut command = Command::new(binary());

@@ -1,4 +1,4 @@
-//! `notbefore get` and `notbefore approve` against the real service, which is as strict as Azure is.
+//! `notbefore get` and `notbefore approve` against the real service in strict mode.
 
 mod names;
 
@@ -9,10 +9,10 @@ use crate::support::{Service, binary, first_event, free_address, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long changes may take to be told, a restart of the service among them, on a busy computer.
+/// Time limit for changes, including a restart of the service on a busy machine.
 const WATCH_SECONDS_MAX: &str = "60";
 
-/// Two VMs that see one document.
+/// Two VMs that share a document.
 const FLEET: &str = "scopes:
   - name: web
     kind: availability-set
@@ -21,7 +21,7 @@ const FLEET: &str = "scopes:
       - { name: web-1, update_domain: 1, addresses: [127.0.1.2] }
 ";
 
-/// A service with a door for each of the two, at ports that it keeps when it is started again.
+/// A service with a bound listener per VM, at ports that stay the same after a restart.
 fn service(data: &TempDir) -> Service {
     Service::start_in(data.path(), &[]).apply_fleet(FLEET);
     let door = |vm: &str| format!("web/{vm}={}", free_address());
@@ -30,7 +30,7 @@ fn service(data: &TempDir) -> Service {
     Service::start_in(data.path(), &[&doors[..], &["--strict", "--simulated-duration", "1h"]].concat())
 }
 
-/// Runs the command line as the VM of a door.
+/// Runs the command line as the VM of a listener.
 fn guest(service: &Service, door: usize, words: &[&str]) -> Output {
     let endpoint = format!("http://{}", service.guest_vms[door]);
     let mut command = Command::new(binary());
@@ -55,16 +55,26 @@ fn json(output: Output) -> Value {
 }
 
 #[test]
-fn an_event_is_seen_approved_and_over() {
+fn get_and_approve_follow_event() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
-    assert_eq!(said(guest(&service, 0, &["get"])), "no event is announced or under way\n");
+    assert_eq!(said(guest(&service, 0, &["get"])), "no scheduled or started events\n");
     service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
 
     let table = said(guest(&service, 0, &["get"]));
     let lines: Vec<&str> = table.lines().collect();
-    let head =
-        ["EVENT", "TYPE", "STATUS", "NOT", "BEFORE", "MINE", "RESOURCES", "SOURCE", "LASTS", "DESCRIPTION"];
+    let head = [
+        "EVENT",
+        "TYPE",
+        "STATUS",
+        "NOT",
+        "BEFORE",
+        "MINE",
+        "RESOURCES",
+        "SOURCE",
+        "DURATION",
+        "DESCRIPTION",
+    ];
     assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), head);
     let event = lines[1].split_whitespace().next().unwrap();
     for cell in ["Reboot", "Scheduled", "(in 1", " min)", "yes", "web-0", "Platform"] {
@@ -76,7 +86,10 @@ fn an_event_is_seen_approved_and_over() {
     assert_eq!((&seen["vm"], &seen["api_version"]), (&"web-1".into(), &"2020-07-01".into()));
     assert_eq!(seen["events"][0]["id"], event);
     assert_eq!((&seen["events"][0]["mine"], &seen["events"][0]["type"]), (&false.into(), &"Reboot".into()));
-    assert_eq!(said(guest(&service, 1, &["approve", "--all-mine"])), "no event waits that names this VM\n");
+    assert_eq!(
+        said(guest(&service, 1, &["approve", "--all-mine"])),
+        "no event of this VM waits for approval\n"
+    );
     assert_eq!(
         json(guest(&service, 1, &["get", "-o", "json", "--name", "WEB-0"]))["events"][0]["mine"],
         true
@@ -84,7 +97,10 @@ fn an_event_is_seen_approved_and_over() {
 
     assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), format!("event {event}: approved\n"));
     assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"][0]["status"], "Started");
-    assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), "no event waits that names this VM\n");
+    assert_eq!(
+        said(guest(&service, 0, &["approve", "--all-mine"])),
+        "no event of this VM waits for approval\n"
+    );
     // Again by its id: the platform answers 200 to what has started.
     assert_eq!(json(guest(&service, 0, &["approve", event, "-o", "json"]))[0]["outcome"], "approved");
     service.cli(&["event", "complete", event]);
@@ -92,7 +108,7 @@ fn an_event_is_seen_approved_and_over() {
 }
 
 #[test]
-fn the_raw_document_is_what_any_guest_reads_at_any_version() {
+fn raw_document_is_unchanged_at_every_version() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
     service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
@@ -121,8 +137,8 @@ fn approve_accepts_id_prefix_and_refuses_unknown_event() {
     let service = service(&data);
     let unknown = "602D9444-D2CD-49C7-8624-8643E7171297";
     let told = refused(guest(&service, 0, &["approve", unknown]), 1);
-    assert!(told.contains(&format!("event {unknown} is not approved")), "{told}");
-    assert!(told.contains("no such event, but none at all"), "{told}");
+    assert!(told.contains(&format!("event {unknown} was not approved")), "{told}");
+    assert!(told.contains("no such event; scheduled events: none"), "{told}");
 
     service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
     service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
@@ -156,7 +172,7 @@ fn errors_have_exit_codes() {
     for (words, complaint) in [
         (&["approve"][..], "required"),
         (&["approve", "a", "--all-mine"], "cannot be used with"),
-        (&["get", "--api-version", "latest"], "known are 2017-03-01"),
+        (&["get", "--api-version", "latest"], "known versions: 2017-03-01"),
         (&["get", "--raw", "--watch"], "cannot be used with"),
         (&["get", "--count", "1"], "--watch"),
         (&["get", "--name", ""], "value is required"),
@@ -173,8 +189,8 @@ fn errors_have_exit_codes() {
     said(Command::new(binary()).args(["get", "--endpoint", &whole]).output().unwrap());
     let nobody = free_address().to_string();
     let there = Command::new(binary()).args(["get", "--endpoint", &nobody]).output().unwrap();
-    assert!(refused(there, 1).contains("cannot connect"), "nobody is there");
-    // A caller who is no VM is refused, and not told that there are no events.
+    assert!(refused(there, 1).contains("cannot connect"), "nothing listens there");
+    // A caller who is no VM is refused, and does not see an empty document.
     let stranger =
         Command::new(binary()).args(["get", "--endpoint", &service.guest.to_string()]).output().unwrap();
     assert!(refused(stranger, 1).contains("403 Forbidden"));
@@ -203,7 +219,7 @@ fn changes_stream_survives_service_restart() {
     let mut watching = Program::start(command);
     let mut next = || serde_json::from_str::<Value>(&watching.says(&[])).unwrap();
     // The first poll is what lets it hear of anything.
-    wait_for("the first poll", || service.cli(&["vm", "show", "web-1"]).contains("listens").then_some(()));
+    wait_for("the first poll", || service.cli(&["vm", "show", "web-1"]).contains("listening").then_some(()));
     service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
     let change = next();
     assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &true.into()));

@@ -1,4 +1,4 @@
-//! A host's events start together or wait together, and a time that a person gave is kept.
+//! A host's events start or wait together, and a given time is kept.
 
 use std::net::Ipv4Addr;
 
@@ -42,7 +42,7 @@ fn approve_all(service: &Service, operation: &Value) {
 }
 
 #[test]
-fn host_waits_as_a_whole_while_another_update_domain_is_under_way() {
+fn host_waits_while_another_update_domain_is_started() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
     // Only the database's set is busy; the web server's part has to wait all the same.
@@ -80,7 +80,7 @@ fn host_waits_as_a_whole_while_another_update_domain_is_under_way() {
     wait_for("the operation to close", || (operation(&service, &made)["state"] == "closed").then_some(()));
     for verb in ["complete", "start"] {
         let again = service.cli_refused(&["operation", verb, id]);
-        assert!(again.contains("is closed: done"), "{again}");
+        assert!(again.contains("is closed: completed"), "{again}");
     }
 }
 
@@ -107,7 +107,7 @@ fn operation_show_lists_pending_parts_only() {
 }
 
 #[test]
-fn hosts_take_their_turns_in_the_order_typed() {
+fn hosts_run_in_given_order() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
     let words = ["host", "maintain", "h2", "h1", "h2", "--type", "reboot"];
@@ -119,7 +119,7 @@ fn hosts_take_their_turns_in_the_order_typed() {
 }
 
 #[test]
-fn later_host_waits_for_the_earlier_one_in_every_scope() {
+fn later_host_waits_for_earlier_one_in_every_scope() {
     let service = Service::start(&["--simulated-duration", "1h"]);
     service.apply_fleet(FLEET);
     let (first, second) = (maintain(&service, "h1"), maintain(&service, "h2"));
@@ -145,7 +145,7 @@ fn later_host_waits_for_the_earlier_one_in_every_scope() {
 }
 
 #[test]
-fn plan_for_several_hosts_says_who_waits_and_how_much_of_a_scope_is_hit() {
+fn plan_of_several_hosts_shows_waits_and_affected_vms() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let body = json!({"hosts": ["h1", "h2"], "verb": "maintain", "action": {"type": "reboot"}}).to_string();
@@ -170,10 +170,10 @@ fn plan_for_several_hosts_says_who_waits_and_how_much_of_a_scope_is_hit() {
     assert_eq!(service.cli_json(&["event", "list"]), json!([]), "nothing is announced");
 }
 
-/// Redeploys start one by one, so two hosts with VMs in one update domain are hit at once although one of them also has
+/// Redeploys start separately, so two hosts with VMs in one update domain are affected at once, although one also has
 /// VMs in another.
 #[test]
-fn plan_of_redeploys_counts_update_domains_over_all_hosts() {
+fn redeploy_plan_counts_update_domains_of_all_hosts() {
     let service = Service::start(&[]);
     service.apply_fleet(
         "scopes: [{ name: x, kind: availability-set, vms: [{ name: a0, host: a }, { name: a1, host: a }, { name: b0, host: b }, { name: b1, host: b }, { name: b2, update_domain: 1, host: b }] }]",
@@ -187,7 +187,7 @@ fn plan_of_redeploys_counts_update_domains_over_all_hosts() {
 }
 
 #[test]
-fn revision_is_refused_where_there_is_none_to_compare() {
+fn if_match_is_refused_without_revision() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let made = maintain(&service, "h1");
@@ -200,7 +200,7 @@ fn revision_is_refused_where_there_is_none_to_compare() {
 }
 
 #[test]
-fn operation_of_several_update_domains_is_not_started_as_one() {
+fn operation_of_several_update_domains_cannot_be_started_at_once() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let made = service.cli_json(&["event", "schedule", "--type", "reboot", "web-0", "web-1"]);
@@ -209,7 +209,7 @@ fn operation_of_several_update_domains_is_not_started_as_one() {
 }
 
 #[test]
-fn given_time_is_kept_where_no_guest_listens() {
+fn given_time_is_kept_without_polling_guests() {
     let service = Service::start(&[]);
     service.apply_fleet(
         "scopes: [{ name: solo, kind: standalone, vms: [{ name: solo, addresses: [127.1.30.9] }] }]",
@@ -236,7 +236,7 @@ fn given_time_is_kept_where_no_guest_listens() {
 }
 
 #[test]
-fn scope_polled_just_before_a_stop_is_given_notice_after_it() {
+fn poll_before_restart_keeps_notice() {
     let mut service = Service::start(&[]);
     service.apply_fleet(FLEET);
     assert_eq!(service.poll(guest(1), "2020-07-01").status, 200);
@@ -258,7 +258,7 @@ fn part_states_are_current() {
     let words = |state: &str, status: &str| (state.to_owned(), status.to_owned());
     let forced = service.cli_json(&["event", "schedule", "--type", "redeploy", "web-0"]);
     let event = forced["targets"][0]["event"].as_str().unwrap().to_owned();
-    assert_eq!(part(&forced), words("waiting", "Scheduled"), "nobody has approved it");
+    assert_eq!(part(&forced), words("waiting", "Scheduled"), "not approved");
     service.cli(&["event", "start", &event]);
     assert_eq!(part(&forced), words("started", "Started"));
     assert_eq!(service.cli_json(&["event", "show", &event])["approved"], false);

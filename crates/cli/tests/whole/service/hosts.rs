@@ -1,5 +1,5 @@
-//! Hosts through the binary: what is shown before anything happens, one operation for each host, what is refused
-//! and who is left out, and a power cut in the middle of hundreds of scopes.
+//! Host commands: the plan, one operation per host, refused and skipped VMs, and a power failure in the middle of
+//! hundreds of scopes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +13,7 @@ use notbefore_store::redb::RedbStore;
 use notbefore_store::{Revision, Store};
 use serde_json::Value;
 
-/// A name with all that a path or a query could trip over.
+/// A name with all characters that are special in a path or query.
 const ODD: &str = "rack 7/Ü%2F#?&+.";
 
 const FLEET: &str = "scopes:
@@ -41,7 +41,7 @@ fn texts<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
     list.as_array().unwrap().iter().map(|one| one[field].as_str().unwrap()).collect()
 }
 
-/// Carries an event of the manual driver out.
+/// Starts and completes an event of the manual driver.
 fn carry_out(service: &Service, event: &str) {
     service.cli(&["event", "start", event]);
     service.cli(&["event", "complete", event]);
@@ -83,8 +83,8 @@ fn host_maintenance_shows_plan_first() {
     for part in [
         "host h1: Reboot (host-reboot) of 3 VMs in 2 scopes, 3 events",
         "1 of 3 VMs",
-        "left out",
-        "nothing was announced",
+        "skipped",
+        "nothing was scheduled",
     ] {
         assert!(shown.contains(part), "no {part:?} in {shown}");
     }
@@ -98,7 +98,7 @@ fn host_maintenance_shows_plan_first() {
     let listed = service.cli_json(&["event", "list", "--vm", "web-0"]);
     assert_eq!(listed[0]["resources"][0]["host"], "h1");
     let again = service.cli(&["host", "maintain", "h1", "--type", "freeze", "--dry-run"]);
-    assert!(again.contains("is not closed yet"), "{again}");
+    assert!(again.contains("is still open"), "{again}");
 
     // A host reboots once for all of its VMs, and others do not wait for them.
     let h2 = made[1]["targets"][0]["event"].as_str().unwrap();
@@ -115,12 +115,12 @@ fn host_maintenance_shows_plan_first() {
     let cancelled = service.cli(&["operation", "cancel", operation]);
     assert!(cancelled.contains("cancelled") && cancelled.contains("3 ended"), "{cancelled}");
     let waited = service.cli(&["operation", "wait", operation, made[1]["id"].as_str().unwrap()]);
-    assert!(waited.contains("is closed: called off") && waited.contains("is closed: done"), "{waited}");
+    assert!(waited.contains("is closed: cancelled") && waited.contains("is closed: completed"), "{waited}");
     let history = |words: &[&str]| {
         let words: Vec<&str> = ["event", "history"].into_iter().chain(words.iter().copied()).collect();
         service.cli_json(&words).as_array().unwrap().len()
     };
-    assert_eq!(history(&["--host", "h1"]), 4, "three called off, and an eviction");
+    assert_eq!(history(&["--host", "h1"]), 4, "three cancelled, and an eviction");
     assert_eq!(history(&["--host", "h1", "--type", "reboot", "--outcome", "cancelled"]), 3);
     assert_eq!(history(&["--host", "h2", "--outcome", "completed"]), 1);
     assert_eq!(history(&["--until", "1h"]), 0);
@@ -168,7 +168,7 @@ fn host_command_errors_name_next_step() {
 }
 
 #[test]
-fn at_a_terminal_a_person_is_asked_first() {
+fn host_command_asks_at_terminal() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let at_terminal = |answer: &str| {
@@ -185,7 +185,7 @@ fn at_a_terminal_a_person_is_asked_first() {
     };
     let (done, said) = at_terminal("n");
     assert!(
-        !done && said.contains("Announce this? [y/N]") && said.contains("nothing was announced"),
+        !done && said.contains("Schedule this? [y/N]") && said.contains("nothing was scheduled"),
         "{said}"
     );
     assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
@@ -196,7 +196,7 @@ fn at_a_terminal_a_person_is_asked_first() {
 
 const SCOPES: usize = 500;
 
-/// So many standalone VMs and availability sets on one host.
+/// A fleet of standalone VMs and availability sets on one host.
 fn many_scopes() -> String {
     let one = |n: usize| match n % 2 {
         0 => format!("  - {{ name: s{n}, kind: standalone, vms: [{{ name: vm-{n}, host: big }}] }}\n"),
@@ -205,7 +205,7 @@ fn many_scopes() -> String {
     "scopes:\n".to_owned() + &(0..SCOPES).map(one).collect::<String>()
 }
 
-/// What the files of a service that has died hold.
+/// The stored state of a service that has died.
 struct Image {
     revision: Revision,
     scopes: Vec<Scope>,
@@ -263,8 +263,8 @@ impl Image {
     }
 }
 
-/// How many transactions are durable when the service crashes: more than a start, a command and its operation write, and
-/// fewer than there are scopes, each of which is a transaction.
+/// Durable transactions at the crash: more than those of a start and an operation, fewer than the scopes, each of which
+/// is a transaction.
 const COMMITS_UNTIL_CRASH: u64 = 100;
 
 /// Runs a command that changes every scope, with a service that crashes in the middle of it.
@@ -282,7 +282,7 @@ fn crash_in_the_middle(mut service: Service, words: &[&str]) -> (Service, Image)
     (service.restart_with(&[]), image)
 }
 
-/// Whether nothing was opened or called off twice.
+/// Whether no event was opened or cancelled twice.
 fn nothing_twice(image: &Image) -> bool {
     image.facts.values().all(|count| *count == 1)
 }

@@ -1,4 +1,4 @@
-//! The operator listener by https: certificates of one's own, whom the command line believes, and new ones on SIGHUP.
+//! The operator listener with TLS: own certificates, verification by the command line, and reload on SIGHUP.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use crate::support::{Service, binary, wait_for};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
-/// An authority, and a certificate for `localhost` that it has issued.
+/// A CA, and a certificate for `localhost` that it issued.
 struct Pki {
     dir: TempDir,
 }
@@ -24,7 +24,7 @@ impl Pki {
         pki
     }
 
-    /// Makes all of it anew.
+    /// Recreates all certificates.
     fn renew(&self, ends: (i32, u8, u8)) {
         let authority_key = KeyPair::generate().unwrap();
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
@@ -70,7 +70,7 @@ impl Pki {
     }
 }
 
-/// The command line as from another machine: by URL, with a token, and with an authority if one is said.
+/// The command line as on another machine: with URL, token, and optionally a CA.
 fn remote(service: &Service, url: &str, ca: Option<&Path>) -> Output {
     let token = fs::read_to_string(service.data().join("operator.token")).unwrap();
     let mut command = Command::new(binary());
@@ -96,7 +96,7 @@ fn logged(service: &Service, words: &str) {
 }
 
 #[test]
-fn by_https_from_here_and_from_elsewhere() {
+fn https_works_locally_and_remotely() {
     let pki = Pki::new();
     // Beyond loopback, which needs no further word with a certificate.
     let service = pki.serve(&["--operator", "0.0.0.0:0"]);
@@ -120,18 +120,21 @@ fn by_https_from_here_and_from_elsewhere() {
     let found = remote(&service, &localhost, Some(&pki.ca()));
     assert!(found.status.success(), "{found:?}");
     let unknown = complaint(&remote(&service, &localhost, None));
-    assert!(unknown.contains("could not prove who it is") && unknown.contains("--operator-ca"), "{unknown}");
+    assert!(
+        unknown.contains("cannot verify the certificate") && unknown.contains("--operator-ca"),
+        "{unknown}"
+    );
     let other = complaint(&remote(&service, &localhost, Some(&Pki::new().ca())));
-    assert!(other.contains("could not prove who it is"), "{other}");
+    assert!(other.contains("cannot verify the certificate"), "{other}");
     let misnamed = complaint(&remote(&service, &format!("https://127.0.0.1:{port}"), Some(&pki.ca())));
     assert!(
-        misnamed.contains("could not prove who it is") && misnamed.contains("not valid for name"),
+        misnamed.contains("cannot verify the certificate") && misnamed.contains("not valid for name"),
         "{misnamed}"
     );
     let missing = complaint(&remote(&service, &localhost, Some(Path::new("/nowhere.pem"))));
     assert!(missing.contains("/nowhere.pem"), "{missing}");
 
-    // Nobody is answered in the clear.
+    // Plain HTTP is not answered.
     let plain = support::exchange(
         Ipv4Addr::LOCALHOST.into(),
         ([127, 0, 0, 1], port).into(),
@@ -155,7 +158,7 @@ fn by_https_from_here_and_from_elsewhere() {
 }
 
 #[test]
-fn a_new_certificate_is_taken_over_and_a_bad_one_refused() {
+fn certificate_reload_applies_new_and_refuses_invalid() {
     let pki = Pki::new();
     let service = pki.serve(&[]);
     let url = format!("https://localhost:{}", service.operator.port());
@@ -165,7 +168,7 @@ fn a_new_certificate_is_taken_over_and_a_bad_one_refused() {
     // A key that is not the certificate's.
     fs::write(pki.key(), KeyPair::generate().unwrap().serialize_pem()).unwrap();
     hang_up(&service);
-    logged(&service, "it stays as it was");
+    logged(&service, "the previous one stays in use");
     logged(&service, "is not that of the certificate");
     assert!(remote(&service, &url, Some(&old)).status.success());
 
@@ -236,7 +239,7 @@ fn certificate_errors_are_reported() {
 }
 
 #[test]
-fn only_names_of_this_machine_are_answered_on_loopback() {
+fn loopback_refuses_other_host_names() {
     let pki = Pki::new();
     let encrypted = pki.serve(&[]);
     let plain = Service::start_with(&[("NOTBEFORE_OPERATOR_HOSTS", "proxied.example")], &[]);

@@ -1,4 +1,4 @@
-//! The operator's side through the binary: operations, drivers, retries, the stream, a restart in between.
+//! The operator API through the binary: operations, drivers, retries, the stream, a restart.
 
 use std::net::Ipv4Addr;
 
@@ -34,7 +34,7 @@ fn status(service: &Service, n: u8) -> String {
 }
 
 #[test]
-fn a_host_reboot_goes_early_only_when_every_scope_has_approved_and_one_update_domain_at_a_time() {
+fn host_reboot_starts_early_only_when_all_scopes_approve() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
     let made = service.cli_json(&["event", "schedule", "--cause", "host-reboot", "web-0", "web-1", "db"]);
@@ -66,7 +66,7 @@ fn a_host_reboot_goes_early_only_when_every_scope_has_approved_and_one_update_do
     for vm in ["web-0", "web-1", "db"] {
         wait_for(&format!("the event of {vm} to be ready"), || ready(vm));
     }
-    // One update domain is under way, so the other must wait, even if somebody insists.
+    // One update domain is started, so the other must wait, even with a start command.
     let id =
         |vm: &str| service.cli_json(&["event", "list", "--vm", vm])[0]["id"].as_str().unwrap().to_owned();
     let (zero, one) = (id("web-0"), id("web-1"));
@@ -111,7 +111,7 @@ fn completion_updates_the_fleet() {
     assert!(service.cli(&["vm", "start", "batch_0"]).contains("is running"));
     run(&["vm", "delete", "--yes", "batch_1"], &[]);
     assert!(service.cli_refused(&["vm", "show", "batch_1"]).contains("there is no VM batch_1"));
-    assert_eq!(service.poll(guest(5), "2020-07-01").status, 403, "its address is nobody's now");
+    assert_eq!(service.poll(guest(5), "2020-07-01").status, 403, "its address is free now");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn unapproved_event_starts_at_not_before() {
     service.cli(&["vm", "restart", "db"]);
     let ended =
         wait_for("the event to start and end", || service.cli_json(&["event", "history"]).get(0).cloned());
-    // The trail says what happened in that time, whoever looked.
+    // The trail has the facts of that time.
     let shown = service.cli_json(&["event", "show", ended["id"].as_str().unwrap()]);
     let trail = support::trail(&shown);
     let expected =
@@ -171,7 +171,7 @@ fn user_operation_without_polling_guests_starts_immediately() {
 }
 
 #[test]
-fn a_repeated_request_takes_effect_once() {
+fn idempotency_key_applies_request_once() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let body = "{\"type\":\"Reboot\",\"vms\":[\"db\"]}";
@@ -196,7 +196,7 @@ fn a_repeated_request_takes_effect_once() {
 }
 
 #[test]
-fn a_stale_if_match_is_refused() {
+fn stale_if_match_is_refused() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let scope = service.operator_request("GET", "/v1/scopes/default/default/db", "", "").json();
@@ -247,7 +247,7 @@ impl Stream {
 }
 
 #[test]
-fn stream_resumes_behind_any_fact_without_loss_or_repetition() {
+fn stream_resumes_after_any_fact_without_loss_or_duplicates() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let list = service.operator_request("GET", "/v1/vms", "", "").json();
@@ -312,7 +312,7 @@ fn stream_resumes_behind_any_fact_without_loss_or_repetition() {
 }
 
 #[test]
-fn lists_come_in_pages_that_miss_nothing() {
+fn paged_lists_are_complete() {
     let service = Service::start(&[]);
     let mut yaml = "scopes:\n".to_owned();
     for n in 0..30 {
@@ -340,7 +340,7 @@ fn lists_come_in_pages_that_miss_nothing() {
 }
 
 #[test]
-fn a_fleet_file_converges_and_prunes_only_what_a_file_made() {
+fn fleet_file_converges_and_prunes_only_its_own() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     assert_eq!(
@@ -391,10 +391,10 @@ fn operator_api_requires_token() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// A scope takes in only as much as it can carry to its end: what was announced can be approved, called off and
-/// ended however full the scope is, and what does not fit is refused as a whole.
+/// A scope accepts only what it can complete: scheduled events can be approved, cancelled and ended however full the
+/// scope is, and a request that does not fit is refused as a whole.
 #[test]
-fn a_full_scope_can_still_be_emptied() {
+fn full_scope_can_be_emptied() {
     let service = Service::start(&[]);
     let mut yaml = "scopes:\n  - name: big\n    kind: scale-set\n    vms:\n".to_owned();
     for n in 0..1_000 {
@@ -442,7 +442,7 @@ fn a_full_scope_can_still_be_emptied() {
 }
 
 #[test]
-fn if_match_is_compared_once_and_with_what_is_there() {
+fn if_match_is_compared_once_with_current_revision() {
     let service = Service::start(&[]);
     let vms: Vec<Value> = (0..200).map(|n| serde_json::json!({ "name": format!("v{n}") })).collect();
     let put = |revision: &str, vms: &[Value]| {
@@ -475,7 +475,7 @@ fn if_match_is_compared_once_and_with_what_is_there() {
 }
 
 #[test]
-fn pruning_leaves_what_no_file_has_made() {
+fn pruning_keeps_vms_not_created_by_a_file() {
     let service = Service::start(&[]);
     service.apply_fleet("scopes:\n  - { name: web, kind: availability-set, vms: [ { name: a } ] }\n  - { name: x, kind: standalone, vms: [ { name: x } ] }\n");
     service.cli(&["vm", "add", "extra", "--scope", "web"]);
@@ -484,7 +484,7 @@ fn pruning_leaves_what_no_file_has_made() {
     let said = service.cli(&["fleet", "apply", "--prune", "--yes", "--allow-empty", file.to_str().unwrap()]);
     assert_eq!(
         said,
-        "default/default/web: 1 removed, 1 that no file has made are left\ndefault/default/x: removed\n"
+        "default/default/web: 1 removed, 1 kept (not created by a file)\ndefault/default/x: removed\n"
     );
     assert_eq!(service.cli_json(&["vm", "list"])[0]["path"], "default/default/web/extra");
 }
@@ -504,7 +504,7 @@ fn recreated_token_invalidates_old_one() {
 }
 
 #[test]
-fn a_bound_listener_keeps_to_its_vm() {
+fn bound_listener_serves_only_its_vm() {
     let service = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
     service.cli(&["vm", "add", "web-0", "--scope", "other/web-0"]);
     let ask = |service: &Service| {
@@ -527,7 +527,7 @@ fn immediate_start_is_reported() {
 }
 
 #[test]
-fn addresses_of_two_networks_may_be_the_same() {
+fn networks_may_share_addresses() {
     let service = Service::start(&["--guest", "tenant-a=127.0.0.1:0"]);
     service.cli(&["vm", "add", "a", "--address", "tenant-a/127.1.30.1"]);
     service.cli(&["vm", "add", "b", "--address", "127.1.30.1"]);
@@ -541,7 +541,7 @@ fn addresses_of_two_networks_may_be_the_same() {
 }
 
 #[test]
-fn a_path_that_is_not_utf8_gets_a_problem() {
+fn path_that_is_not_utf8_answers_problem() {
     let service = Service::start(&[]);
     for target in ["/v1/vms/%ff", "/v1/scopes/a/%c3%28/c", "/v1/events/%e2%82", "/v1/hosts/%ff/maintain"] {
         let method = if target.ends_with("maintain") { "POST" } else { "GET" };

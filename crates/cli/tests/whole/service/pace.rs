@@ -1,4 +1,4 @@
-//! A tenant cannot fill the disk: changes have a pace, and a scope a number of stored operations.
+//! A tenant cannot fill the disk: changes are rate-limited, and stored operations per scope are limited.
 
 use crate::support::{Answer, Service, binary, wait_for};
 use serde_json::json;
@@ -14,7 +14,7 @@ fn tenant(service: &Service, name: &str) -> String {
     made["secret"].as_str().unwrap().to_owned()
 }
 
-/// Restarts VM a in a tenant's name.
+/// Restarts VM a with a tenant's token.
 fn restart(service: &Service, token: &str, key: &str) -> Answer {
     service.request_with(token, "POST", "/v1/vms/a/restart", &format!("Idempotency-Key: {key}\r\n"), "{}")
 }

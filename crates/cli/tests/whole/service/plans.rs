@@ -1,5 +1,5 @@
-//! Plans and confirmations: what a destructive command shows, when it asks, when it needs `--yes`, and that it does what
-//! it has shown.
+//! Plans and confirmations: what a destructive command shows, when it asks, when it requires `--yes`, and that it does
+//! what it has shown.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ fn diff_shows_scopes_vms_fields_and_live_events() {
     - db
 + default/default/new: created, 1 VM
     + new
-! event {event} (Reboot of web-1 in default/default/web) is called off
+! event {event} (Reboot of web-1 in default/default/web) is cancelled
 scopes: 1 created, 1 changed, 1 removed; VMs: 1 added, 1 changed, 2 removed; live events: 1 ended
 "
     );
@@ -68,7 +68,7 @@ scopes: 1 created, 1 changed, 1 removed; VMs: 1 added, 1 changed, 2 removed; liv
     let dry = service.cli(&["fleet", "apply", &smaller, "--prune", "--dry-run"]);
     assert_eq!(dry, format!("{expected}nothing was applied (--dry-run)\n"));
     let unpruned = service.cli(&["fleet", "diff", &smaller]);
-    assert!(!unpruned.contains("removed") && !unpruned.contains("is called off"), "{unpruned}");
+    assert!(!unpruned.contains("removed") && !unpruned.contains("is cancelled"), "{unpruned}");
 
     let plan = service.cli_json(&["fleet", "diff", &smaller, "--prune"]);
     assert_eq!((&plan["differs"], &plan["refused"]), (&json!(true), &json!([])));
@@ -83,10 +83,7 @@ scopes: 1 created, 1 changed, 1 removed; VMs: 1 added, 1 changed, 2 removed; liv
     assert_eq!(service.cli_json(&["fleet", "show"]), before, "nothing has changed");
 
     let same = file(&service, "same.yaml", FLEET);
-    assert_eq!(
-        service.cli(&["fleet", "diff", &same, "--prune"]),
-        "no differences: 2 scopes are as described\n"
-    );
+    assert_eq!(service.cli(&["fleet", "diff", &same, "--prune"]), "no differences: 2 scopes match\n");
     assert_eq!(service.cli_json(&["fleet", "diff", &same])["differs"], false);
 }
 
@@ -113,9 +110,9 @@ fn diff_names_scopes_that_would_be_refused() {
     assert!(stderr(&output).contains("2 of 3 scopes would be refused"), "{}", stderr(&output));
 }
 
-/// A scope that takes several transactions, with events of VMs that go, of VMs that stay, and of both.
+/// A scope that takes several transactions, with events of removed VMs, of kept VMs, and of both.
 #[test]
-fn a_change_does_what_its_plan_says() {
+fn change_matches_its_plan() {
     let service = Service::start(&[]);
     let scope = |vms: std::ops::Range<usize>, domain: usize| {
         let mut yaml = "scopes:\n  - name: big\n    kind: availability-set\n    vms:\n".to_owned();
@@ -155,7 +152,7 @@ fn a_change_does_what_its_plan_says() {
 }
 
 #[test]
-fn pruning_without_a_terminal_needs_yes() {
+fn pruning_without_terminal_requires_yes() {
     let (service, event) = busy();
     let smaller = file(&service, "smaller.yaml", SMALLER);
     let refused = service.run(&["fleet", "apply", &smaller, "--prune"]);
@@ -177,7 +174,7 @@ fn pruning_without_a_terminal_needs_yes() {
 }
 
 #[test]
-fn an_empty_file_needs_allow_empty_besides_yes() {
+fn empty_file_requires_allow_empty() {
     let (service, _) = busy();
     let empty = file(&service, "empty.yaml", "scopes: []\n");
     for words in [&["--prune", "--yes"][..], &["--prune"], &["--yes"], &["--prune", "--allow-empty"]] {
@@ -187,7 +184,7 @@ fn an_empty_file_needs_allow_empty_besides_yes() {
     let checked = service.run(&["fleet", "apply", &empty, "--check", "--prune"]);
     assert_eq!(checked.status.code(), Some(2));
     assert!(stderr(&checked).contains(&format!("fleet diff {empty} --prune")), "{}", stderr(&checked));
-    assert!(service.cli(&["fleet", "apply", &empty, "--check"]).contains("needs --allow-empty"));
+    assert!(service.cli(&["fleet", "apply", &empty, "--check"]).contains("requires --allow-empty"));
     let diff = service.cli(&["fleet", "diff", &empty, "--prune"]);
     assert!(diff.contains("scopes: 2 removed; VMs: 3 removed; live events: 1 ended"), "{diff}");
     assert_eq!(vms(&service).len(), 3);
@@ -196,7 +193,7 @@ fn an_empty_file_needs_allow_empty_besides_yes() {
 }
 
 #[test]
-fn fleet_apply_asks_at_a_terminal_before_it_removes() {
+fn fleet_apply_asks_at_terminal_before_removal() {
     let (service, event) = busy();
     let smaller = file(&service, "smaller.yaml", SMALLER);
     let words = ["fleet", "apply", &smaller, "--prune"];
@@ -219,7 +216,7 @@ fn fleet_apply_asks_at_a_terminal_before_it_removes() {
 }
 
 #[test]
-fn a_scope_that_changes_after_the_plan_is_refused_by_name() {
+fn scope_changed_after_plan_is_refused() {
     let (service, _) = busy();
     let smaller = file(&service, "smaller.yaml", SMALLER);
     let words = ["fleet", "apply", &smaller, "--prune"];
@@ -261,7 +258,7 @@ fn vm_remove_and_delete_show_live_events_and_ask() {
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
         let said = String::from_utf8_lossy(&refused.stdout);
         assert!(said.contains("default/default/web/web-1") && said.contains(shown), "{said}");
-        assert!(said.contains(&format!("event {event} (Reboot, Scheduled) is called off")), "{said}");
+        assert!(said.contains(&format!("event {event} (Reboot, Scheduled) is cancelled")), "{said}");
         assert!(stderr(&refused).contains("--yes"), "{}", stderr(&refused));
         let dry: Value = service.cli_json(&["vm", verb, "web-1", "--dry-run"]);
         let one = if verb == "delete" { &dry[0] } else { &dry };
@@ -288,7 +285,7 @@ fn vm_remove_and_delete_show_live_events_and_ask() {
 }
 
 #[test]
-fn plan_of_a_deletion_says_which_notice_is_given_and_when_none_is() {
+fn deletion_plan_shows_notice() {
     let service = Service::start(&[]);
     service.apply_fleet(
         "scopes:
@@ -298,7 +295,7 @@ fn plan_of_a_deletion_says_which_notice_is_given_and_when_none_is() {
     let plan = service.cli(&["vm", "delete", "web-0", "--dry-run"]);
     assert!(
         plan.contains(
-            "is deleted by a Terminate event, with 7 min notice, or at once if no guest of its scope has polled within a day"
+            "is deleted by a Terminate event with 7 min notice, or at once if no guest of its scope polled within a day"
         ),
         "{plan}"
     );
@@ -308,7 +305,7 @@ fn plan_of_a_deletion_says_which_notice_is_given_and_when_none_is() {
 }
 
 #[test]
-fn token_revoke_and_operation_cancel_ask_at_a_terminal_only() {
+fn token_revoke_and_operation_cancel_ask_at_terminal_only() {
     let (service, event) = busy();
     service.cli(&["token", "create", "shop", "--role", "tenant", "--on", "default/default"]);
     let shown = service.cli(&["token", "revoke", "shop", "--dry-run"]);
@@ -326,10 +323,10 @@ fn token_revoke_and_operation_cancel_ask_at_a_terminal_only() {
         started["targets"].as_array().unwrap().iter().find(|part| part["scope"] == "default/default/db");
     service.cli(&["event", "start", of_db.unwrap()["event"].as_str().unwrap()]);
     let shown = service.cli(&["operation", "cancel", operation, "--dry-run"]);
-    assert_eq!(shown.matches("is called off").count(), 1, "{shown}");
-    assert_eq!(shown.matches("no: it has started and goes on").count(), 1, "{shown}");
+    assert_eq!(shown.matches("is cancelled").count(), 1, "{shown}");
+    assert_eq!(shown.matches("no: already started").count(), 1, "{shown}");
     let seen = at_a_terminal(&service, &["operation", "cancel", operation], "n");
-    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was called off"), "{seen:?}");
+    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was cancelled"), "{seen:?}");
     assert_eq!(service.cli_json(&["operation", "show", operation])["cancelled"], false);
     service.cli(&["operation", "cancel", operation]);
     assert_eq!(service.cli_json(&["operation", "show", operation])["cancelled"], true);
@@ -337,18 +334,18 @@ fn token_revoke_and_operation_cancel_ask_at_a_terminal_only() {
 }
 
 #[test]
-fn host_commands_ask_at_a_terminal_only() {
+fn host_commands_ask_at_terminal_only() {
     let service = Service::start(&[]);
     service.cli(&["vm", "add", "a", "--host", "h1"]);
     let words = ["host", "maintain", "h1", "--type", "reboot"];
     let seen = at_a_terminal(&service, &words, "n");
-    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was announced"), "{seen:?}");
+    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was scheduled"), "{seen:?}");
     let seen = at_a_terminal(&service, &[&words[..], &["--yes"]].concat(), "n");
     assert!(!seen.asked() && seen.code == 0, "{seen:?}");
 }
 
 #[test]
-fn a_scope_is_made_only_where_there_is_none() {
+fn if_none_match_creates_only_missing_scope() {
     let service = Service::start(&[]);
     let put = |headers: &str| {
         service.operator_request(

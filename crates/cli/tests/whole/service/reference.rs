@@ -1,4 +1,4 @@
-//! Pages under `docs/reference` list what the program has: every command of `--help`, every metric of a real page.
+//! Pages under `docs/reference` list every command of `--help` and every metric.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::support::http::get;
 use crate::support::pages::root;
 use crate::support::{Service, binary};
 
-/// Served only with a certificate, which the service of this test does not have.
+/// Metrics that exist only with a certificate, which this test's service does not have.
 const WITH_TLS_ONLY: &str = "notbefore_operator_certificate_not_after_seconds gauge";
 
 /// The rows of a table between `<!-- NAME -->` and `<!-- end of NAME -->`, as cells without backticks.
@@ -50,7 +50,7 @@ fn cli_page_lists_every_command_of_the_help() {
     assert_eq!(listed, real, "docs/reference/cli.md lists other commands, or in another order, than --help");
 }
 
-/// Name and type of each metric of a table, with the names that the page of metrics describes them by.
+/// Name and type of each metric in a table, named as on the metrics page.
 fn documented(table: &str) -> BTreeSet<String> {
     let row = |row: Vec<String>| {
         let [name, kind, ..] = &row[..] else { panic!("{row:?}") };

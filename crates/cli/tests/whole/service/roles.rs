@@ -1,4 +1,4 @@
-//! Who may do what: roles below paths, what does not exist for whom, tokens and their ends, and the audit trail.
+//! Roles and paths: permissions, visibility, tokens and their lifetime, and the audit trail.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,7 +37,7 @@ const FLEET: &str = "scopes:
     vms: [ { name: solo, addresses: [127.1.40.6] } ]
 ";
 
-/// A service with the fleet, and a platform event and a user's event in each tenant's scope.
+/// A service with the fleet, and a platform event and a user event in each tenant's scope.
 struct World {
     service: Service,
 }
@@ -106,7 +106,7 @@ fn role_permissions() {
     let announce =
         |cause: &str| json!({"cause": cause, "vms": ["acme/shop/web/web-0"], "not_before": not_before});
     let grant = json!({"name": "more", "grants": [{"role": "viewer", "path": "acme"}]});
-    // What each of the tokens is answered. An event is made anew for whoever acts on it: `{platform}`, `{user}`.
+    // Expected status per token. A new event is created for each action: `{platform}`, `{user}`.
     let ok = 200;
     type Row<'a> = (&'a str, &'a str, Value, [u16; 7]);
     let rows: Vec<Row<'_>> = vec![
@@ -281,7 +281,7 @@ fn invisible_resources_answer_404() {
     let add = |scope: &str| json!({"scope": scope, "vm": {"name": "x"}});
     let body = |scope: &str| world.ask(&keeper, "POST", "/v1/vms", &add(scope)).body.replace(scope, "NAME");
     assert_eq!(body("globex/shop/web"), body("globex/shop/wib"));
-    // An address that another's VM has is taken, and nobody says whose it is.
+    // An address of another tenant's VM is taken; its owner is not shown.
     let taken = json!({"scope": "acme/shop/web", "vm": {"name": "x", "addresses": ["127.1.40.4"]}});
     let answer = world.ask(&keeper, "POST", "/v1/vms", &taken);
     assert_eq!((answer.status, code(&answer).as_str()), (409, "address_taken"));
@@ -337,12 +337,12 @@ fn lists_contain_only_visible_resources() {
         ]
     );
     assert_eq!(world.get(&owner, "/v1/vms?limit=2").json()["next"], Value::Null);
-    // A cursor of somebody else's leads nowhere.
+    // A cursor of another token is refused.
     let theirs = world.service.operator_request("GET", "/v1/vms?limit=3", "", "").json()["next"].clone();
     let page = world.get(&owner, &format!("/v1/vms?cursor={}", theirs.as_str().unwrap()));
     assert!(column(&page, "path").iter().all(|path| path.starts_with("acme/shop/")));
 
-    // A name that fits two VMs fits one for whoever sees one; who sees both is told of both.
+    // A name of two VMs is unique for a token that sees one; a token that sees both gets both listed.
     assert_eq!(world.get(&owner, "/v1/vms/web-0").json()["path"], "acme/shop/web/web-0");
     let ambiguous = world.get(&both, "/v1/vms/web-0");
     assert_eq!(ambiguous.json()["candidates"], json!(["acme/shop/web/web-0", "globex/shop/web/web-0"]));
@@ -386,12 +386,12 @@ fn stream_is_filtered_and_ends_with_token() {
     world.event_of("user-restart", "web-1");
     let first = own.line_with("data: ");
     assert!(first.contains("acme/shop/web") && first.contains("web-1"), "{first}");
-    assert!(!first.contains("127.0.0.1"), "where an operator calls from is nobody else's business: {first}");
+    assert!(!first.contains("127.0.0.1"), "an operator's address is hidden from others: {first}");
     world.service.cli(&["token", "revoke", "owner"]);
     let rest = own.rest();
     assert!(!rest.contains("globex") && !rest.contains("TokenCreated"), "{rest}");
 
-    // It begins anew from before it was made, and ends again when its time is over.
+    // It can start from before the token's creation, and ends at its expiry.
     let brief = world.service.cli_json(&[
         "token",
         "create",
@@ -412,7 +412,7 @@ fn stream_is_filtered_and_ends_with_token() {
 }
 
 #[test]
-fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
+fn tokens_are_created_listed_revoked_and_limited() {
     let world = World::new();
     let service = &world.service;
     let secret = world.token("Bob", &["tenant:acme/shop", "viewer:globex"]);
@@ -457,7 +457,7 @@ fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
     let answer = service.operator_request("POST", "/v1/tokens", "", &past.to_string());
     assert_eq!((answer.status, code(&answer).as_str()), (400, "bad_expiry"));
 
-    // A retry cannot be given the secret, which nobody has any more.
+    // A retry does not return the secret, which is not stored.
     let body = json!({"name": "twice", "grants": [{"role": "viewer", "path": "/"}]}).to_string();
     let make = || service.operator_request("POST", "/v1/tokens", "Idempotency-Key: one\r\n", &body);
     assert_eq!(make().status, 201);
@@ -498,7 +498,7 @@ fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
     assert_eq!(second.status, 201);
     assert_ne!(second.json()["id"], first);
 
-    // Root goes when somebody else can do all that it could, and its file with it; it does not come back.
+    // The root token can be revoked when another token has all its rights; its file is removed and not recreated.
     let chief = world.token("chief", &["operator:/"]);
     service.cli(&["token", "revoke", "root"]);
     assert!(!service.data().join("operator.token").exists());
@@ -527,7 +527,7 @@ fn tokens_are_made_listed_revoked_and_kept_to_their_limits() {
 }
 
 #[test]
-fn the_audit_trail_has_every_change_and_every_refusal_and_no_secret() {
+fn audit_trail_has_every_change_and_refusal_and_no_secret() {
     let flags = ["--driver", "manual", "--always-give-notice"];
     let service = Service::start_with(&[("NOTBEFORE_LOG", "trace")], &flags);
     let world = World { service };

@@ -1,4 +1,4 @@
-//! Who sees what: a scope's guests all see its events, and nobody else does, whatever they ask.
+//! Visibility: all guests of a scope see its events, and no other caller does.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ fn events(answer: &Answer) -> usize {
     answer.json()["Events"].as_array().expect("a document has Events").len()
 }
 
-/// A hundred VMs of an availability set, and a hundred zonal ones, which stand alone.
+/// A hundred VMs of an availability set, and a hundred standalone zonal VMs.
 fn hundred_of_each() -> String {
     let mut yaml = "scopes:\n  - name: set\n    kind: availability-set\n    vms:\n".to_owned();
     for n in 0..100 {
@@ -70,7 +70,7 @@ fn scopes_are_isolated() {
     {
         assert_eq!(service.poll(b, version).body, "{\"DocumentIncarnation\":1,\"Events\":[]}", "{version}");
     }
-    // An id of another scope and one that nobody has are answered alike, byte for byte.
+    // An id of another scope and an unknown id get identical responses.
     let unknown = "00000000-0000-4000-8000-000000000000";
     let (theirs, nobodys) = (service.approve(b, &foreign), service.approve(b, unknown));
     assert_eq!((theirs.status, &theirs.body), (400, &nobodys.body));
@@ -83,7 +83,7 @@ fn scopes_are_isolated() {
     let target = "/metadata/scheduledevents?api-version=2020-07-01";
     assert_eq!(service.guest_request(b, "POST", target, &both).status, 400);
     assert_eq!(service.poll(b, "2020-07-01").json()["Events"][0]["EventStatus"], "Scheduled");
-    // Headers that claim to be somebody else change nothing.
+    // Headers that claim another identity change nothing.
     for header in
         ["X-Instance-ID: a", "X-Instance-Id-Signature: x", "X-Real-IP: 127.1.3.1", "Forwarded: for=127.1.3.1"]
     {
@@ -94,7 +94,7 @@ fn scopes_are_isolated() {
         assert!(!answer.body.contains(&foreign), "{header}: {answer:?}");
     }
     assert_eq!(service.poll(a, "2020-07-01").json()["Events"][0]["EventStatus"], "Scheduled");
-    // Whoever is not in the fleet learns nothing, not even what there is.
+    // Callers outside the fleet learn nothing.
     let stranger = address(3, 9);
     for path in
         ["/metadata/scheduledevents?api-version=2020-07-01", "/metadata/instance?api-version=2021-02-01", "/"]
@@ -104,12 +104,12 @@ fn scopes_are_isolated() {
     assert_eq!(
         service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").status,
         403,
-        "with a fleet, loopback is nobody"
+        "with a fleet, loopback is an unknown caller"
     );
 }
 
 #[test]
-fn a_vm_that_moves_takes_its_open_connections_along() {
+fn moved_vm_keeps_open_connections() {
     use std::io::{Read, Write};
     let service = Service::start(&[]);
     service.cli(&["vm", "add", "one", "--address", "127.1.4.1"]);
@@ -127,9 +127,9 @@ fn a_vm_that_moves_takes_its_open_connections_along() {
     assert!(ask().ends_with("\r\n\r\ntwo"), "the same connection, another VM");
 }
 
-/// The address of a VM is taken away after the head of its approval has come and before its body has.
+/// A VM loses its address between the head and the body of its approval.
 #[test]
-fn approval_of_a_vm_whose_address_was_taken_away_is_refused() {
+fn approval_after_address_removal_is_refused() {
     use std::io::{Read, Write};
     let service = Service::start(&[]);
     let fleet = |at: Ipv4Addr| {
@@ -163,7 +163,7 @@ fn approval_of_a_vm_whose_address_was_taken_away_is_refused() {
 }
 
 #[test]
-fn placement_groups_name_their_scale_set_and_every_vm_has_a_resource_id_of_its_own() {
+fn placement_groups_name_scale_set_and_resource_ids_are_unique() {
     let service = Service::start(&[]);
     let mut yaml = "scopes:\n".to_owned();
     for (n, (scope, kind, vm)) in [
@@ -227,7 +227,7 @@ fn bound_listeners_need_no_addresses() {
         (name(service.guest_vms[0]).as_str(), name(service.guest_vms[1]).as_str()),
         ("web-0", "web-1")
     );
-    // They count as listening from the start, so a restart gives its notice although nobody has polled.
+    // They count as listening from the start, so a restart has notice although no guest has polled.
     let said = service.cli(&["vm", "restart", "web-0"]);
     assert!(said.contains("(in 15 min)"), "{said}");
     let listed = service.cli_json(&["event", "list"]);
@@ -235,7 +235,7 @@ fn bound_listeners_need_no_addresses() {
 }
 
 #[test]
-fn every_type_of_event_can_be_tried_on_a_vm_with_a_listener_of_its_own_and_on_the_first_run_vm() {
+fn every_event_type_works_on_bound_listener_and_first_run_vm() {
     let bound = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
     let first_run = Service::start(&[]);
     let host = first_run.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
@@ -254,7 +254,7 @@ fn every_type_of_event_can_be_tried_on_a_vm_with_a_listener_of_its_own_and_on_th
 }
 
 #[test]
-fn the_banner_names_the_listener_for_all_guests_only_if_a_vm_can_call_there() {
+fn banner_shows_guest_listener_only_if_a_vm_can_use_it() {
     let flags = ["--guest-vm", "web-0=127.0.0.1:0", "--guest", "tenant=127.0.0.1:0"];
     let service = Service::start(&flags);
     assert_eq!((service.guest.port(), service.guest_vms.len()), (0, 1));
@@ -267,7 +267,7 @@ fn the_banner_names_the_listener_for_all_guests_only_if_a_vm_can_call_there() {
 }
 
 #[test]
-fn only_spot_vms_are_evicted_unless_it_is_forced() {
+fn only_spot_vms_are_evicted_without_force() {
     let service = Service::start(&[]);
     service.apply_fleet(
         "scopes:\n  - { name: set, kind: availability-set, vms: [ { name: plain }, { name: spare, spot: true } ] }\n",

@@ -1,5 +1,5 @@
-//! Where a token goes: a listener records what reaches it, and the real binary is run where somebody else has left a data
-//! directory. Runs as root, to make files that belong to another user.
+//! Token destinations: a listener records received tokens, and the binary runs in directories with another user's data
+//! directory. Needs root, to create files of another user.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// A user that owns nothing else.
 const OTHER_USER: u32 = 54_321;
 
-/// A service that says it has no VMs, and records the tokens it was sent.
+/// A fake service without VMs that records received tokens.
 struct Listener {
     port: u16,
     tokens: Arc<Mutex<Vec<String>>>,
@@ -57,7 +57,7 @@ impl Listener {
     }
 }
 
-/// A directory to run commands in, with a data directory whose service is the listener.
+/// A working directory with a data directory whose URL is the listener's.
 struct Place {
     here: TempDir,
     listener: Listener,
@@ -109,7 +109,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn token_goes_to_a_url_or_a_directory_that_was_named_and_to_ones_own() {
+fn token_is_sent_to_named_url_or_directory_and_own_directory() {
     let place = Place::new();
     let (url, data) = (place.listener.url(), place.data());
     let data = data.to_str().unwrap();
@@ -135,7 +135,7 @@ fn token_goes_to_a_url_or_a_directory_that_was_named_and_to_ones_own() {
 }
 
 #[test]
-fn token_does_not_go_to_a_service_that_somebody_else_named() {
+fn token_is_not_sent_to_url_of_foreign_directory() {
     let as_found = |prepare: &dyn Fn(&Place), why: &str| {
         let place = Place::new();
         prepare(&place);
@@ -175,13 +175,13 @@ fn token_does_not_go_to_a_service_that_somebody_else_named() {
     as_found(&|place| place.leave_url("http://127.0.0.1.far.example"), "is not on this machine");
     as_found(
         &|place| place.leave_url(&format!("http://127.0.0.1@localhost:{}", place.listener.port)),
-        "what stands before @",
+        "user name or password (before @)",
     );
 }
 
-/// The token of a directory is for the service on it, and for no other that happens to listen somewhere.
+/// The token of a directory is only for its service, not for another that listens elsewhere.
 #[test]
-fn token_of_a_directory_goes_to_no_other_service() {
+fn directory_token_is_sent_to_its_service_only() {
     let place = Place::new();
     place.leave_token();
     let (data, given) = (place.data(), place.listener.url());
@@ -193,7 +193,7 @@ fn token_of_a_directory_goes_to_no_other_service() {
     {
         let output = place.run(&variables, &words);
         assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
-        assert!(said(&output).contains("no token for it; set NOTBEFORE_TOKEN"), "{output:?}");
+        assert!(said(&output).contains("set NOTBEFORE_TOKEN,"), "{output:?}");
     }
     let named = ["--data", data.to_str().unwrap()];
     place.run(&[], &[named[0], named[1], "--operator-url", &given]);
@@ -211,7 +211,7 @@ fn token_of_a_directory_goes_to_no_other_service() {
 }
 
 #[test]
-fn secret_is_not_lured_away_by_a_link_in_a_directory_of_somebody_else() {
+fn link_in_foreign_directory_does_not_leak_secret() {
     let place = Place::new();
     let secret = place.here.path().join("secret");
     fs::write(&secret, "nb_secret\n").unwrap();
@@ -228,7 +228,7 @@ fn secret_is_not_lured_away_by_a_link_in_a_directory_of_somebody_else() {
         assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
         assert!(said(&output).contains("--data"), "{output:?}");
     }
-    // A link to a directory of root's, which somebody else may have put there.
+    // A link to root's directory, which another user may have created.
     chown(place.data(), Some(0), None).unwrap();
     let elsewhere = place.here.path().join("elsewhere");
     fs::rename(place.data(), &elsewhere).unwrap();
@@ -244,7 +244,7 @@ fn secret_is_not_lured_away_by_a_link_in_a_directory_of_somebody_else() {
 }
 
 #[test]
-fn plain_http_beyond_loopback_needs_a_flag() {
+fn plain_http_beyond_loopback_requires_flag() {
     let place = Place::new();
     place.leave_token();
     // No number of this machine's loopback, for the client; and it is the listener that a resolver would find.
@@ -285,7 +285,7 @@ fn plain_http_beyond_loopback_needs_a_flag() {
 }
 
 #[test]
-fn url_that_is_none_of_a_service_is_refused_with_code_2() {
+fn invalid_url_exits_with_2() {
     let place = Place::new();
     let port = place.listener.port;
     for url in [
@@ -297,16 +297,16 @@ fn url_that_is_none_of_a_service_is_refused_with_code_2() {
     ] {
         let output = place.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &["--operator-url", &url]);
         assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(2)), "{url}: {output:?}");
-        assert!(said(&output).contains("is no URL of a service"), "{output:?}");
+        assert!(said(&output).contains("invalid URL"), "{output:?}");
     }
     for url in [format!("HTTP://LOCALHOST:{port}/"), format!("http://[::ffff:127.0.0.1]:{port}")] {
         assert_eq!(place.sent(&[], &["--operator-url", &url]), ["nb_mine"], "{url}");
     }
 }
 
-/// A service whose answers would take a terminal over.
+/// A service that sends control characters.
 #[test]
-fn words_of_a_service_are_spelled_out_in_tables_json_and_errors() {
+fn control_characters_of_service_are_escaped() {
     let odd = "a\u{1b}[2J\u{202e}b\u{9b}\u{61c}\u{2066}\u{feff}\u{7f}\u{2028}c";
     let name = serde_json::to_string(odd).unwrap();
     let vm = format!(

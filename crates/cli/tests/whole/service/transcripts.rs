@@ -1,16 +1,16 @@
-//! Golden transcripts: what the commands that people use most print, word for word, and how they end.
+//! Golden transcripts: exact output and exit codes of the main commands.
 //!
-//! Each file in `transcripts/` is a shell session. A line that begins with `$ ` is a command; what follows is what it
-//! printed: standard output as it is, standard error with `2> ` before each line, and the exit code unless it is 0. Lines
-//! that begin with `#: ` explain. A test runs the commands and compares. To take over what they print now, and then read the
-//! diff:
+//! Each file in `transcripts/` is a shell session. A line that begins with `$ ` is a command. Its output follows:
+//! standard output unchanged, standard error with `2> ` before each line, and the exit code if it is not 0. Lines that
+//! begin with `#: ` are comments. A test runs the commands and compares. To accept the current output, and then review
+//! the diff:
 //!
 //! ```sh
 //! NOTBEFORE_WRITE=1 cargo test --workspace --test whole transcripts::
 //! ```
 //!
-//! Only what differs from run to run is replaced: `<id 1>` is the first id of the session, and a command may use it;
-//! `<id 1…>` stands for its first eight digits; times, ages, revisions, ports, secrets and directories have a word each.
+//! Values that differ between runs are replaced: `<id 1>` is the first id of the session, and a command may use it;
+//! `<id 1…>` is its first eight digits; times, ages, revisions, ports, secrets and directories have a placeholder each.
 
 mod session;
 
@@ -19,7 +19,7 @@ use crate::support::agent::AgentDir;
 use crate::support::{Service, wait_for};
 use session::Session;
 
-/// A service whose events nobody carries out, so that they stay as a command left them.
+/// A service with the manual driver, so that events change only by commands.
 fn service() -> Service {
     Service::start(&["--driver", "manual"])
 }
@@ -30,12 +30,12 @@ fn help_of_every_command() {
 }
 
 #[test]
-fn the_inventory() {
+fn inventory() {
     Session::with_service(&service()).check("inventory");
 }
 
 #[test]
-fn events_from_the_announcement_to_the_end() {
+fn events_from_schedule_to_completion() {
     Session::with_service(&service()).check("events");
 }
 
@@ -45,27 +45,27 @@ fn hosts_and_operations() {
 }
 
 #[test]
-fn plans_of_what_removes_or_calls_off() {
+fn plans_of_removal_and_cancellation() {
     Session::with_service(&service()).check("plans");
 }
 
 #[test]
-fn tokens_and_the_audit_trail() {
+fn tokens_and_audit_trail() {
     Session::with_service(&service()).check("tokens");
 }
 
 #[test]
-fn mistakes_and_what_to_do_about_them() {
+fn errors_with_next_step() {
     Session::with_service(&service()).check("errors");
 }
 
 #[test]
-fn commands_without_a_service() {
+fn commands_without_service() {
     Session::new().check("no_service");
 }
 
 #[test]
-fn the_store_of_a_stopped_service() {
+fn store_of_stopped_service() {
     let mut service = service();
     service.cli(&["vm", "add", "db-0", "--address", "127.0.1.9"]);
     assert!(service.terminate().success());
@@ -73,7 +73,7 @@ fn the_store_of_a_stopped_service() {
 }
 
 #[test]
-fn inside_of_a_vm() {
+fn guest_commands() {
     let service = service();
     service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
     let endpoint = format!("http://{}", service.guest);
@@ -81,14 +81,14 @@ fn inside_of_a_vm() {
 }
 
 #[test]
-fn the_agent_checks_its_configuration() {
+fn agent_check() {
     // Without a platform the VM's name is the machine's.
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     Session::new().with_word("came for HOST", &format!("came for {}", host.trim())).check("agent_check");
 }
 
 #[test]
-fn the_agent_shows_how_it_stands() {
+fn agent_status() {
     let service = service();
     service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
     let (place, listen) = (AgentDir::new(), support::free_address());
@@ -107,7 +107,7 @@ fn the_agent_shows_how_it_stands() {
             session.run("notbefore agent status --listen <listen>").contains(text).then_some(())
         });
     };
-    shows("platform at <endpoint>\nthere are no events");
+    shows("platform at <endpoint>\nno events");
     session.check("agent_idle");
     service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
     shows("none: ");

@@ -1,5 +1,5 @@
-//! Export and import through the binary: a service is moved while guests poll, operators work and events are
-//! under way, and nobody can tell.
+//! Export and import: a service moves to another data directory while guests poll, operators work and events are live,
+//! without a visible change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -31,7 +31,7 @@ const FLEET: &str = "scopes:
       - { name: batch_1, spot: true, addresses: [127.1.20.6] }
 ";
 
-/// A tenth of the usual notice: an eviction is due after three seconds. What is started stays so.
+/// A tenth of the default notice: an eviction is due after 3 seconds. Started events stay Started.
 const FLAGS: [&str; 4] = ["--notice", "0.1", "--simulated-duration", "1h"];
 
 const GUESTS: u8 = 6;
@@ -92,13 +92,13 @@ fn exported_service_resumes_after_import() {
     let listed = lists.map(|words| old.cli_json(words));
     let shown = old.cli_json(&["vm", "show", "web-1"]);
     let said = old.cli(&["export", text(&file)]);
-    assert!(said.contains("whole and checked"), "{said}");
+    assert!(said.contains("complete and verified"), "{said}");
     old.kill();
 
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let said = import(&[text(&file), "--data", text(&data)]);
     assert!(said.status.success(), "{said:?}");
-    // Whoever keeps the token's file keeps the first token.
+    // With the token file, the first token stays valid.
     std::fs::copy(old.data().join("operator.token"), data.join("operator.token")).unwrap();
     let new = Service::start_in(&data, &FLAGS);
 
@@ -141,8 +141,8 @@ fn exported_service_resumes_after_import() {
     });
 }
 
-/// While scopes come one after the other and others change, every export shows a moment: what was acknowledged
-/// before it began is there, and of what came later nothing without what came before.
+/// Every export under load is a consistent snapshot: it has all changes acknowledged before it began, and a later
+/// change only with all earlier ones.
 #[test]
 fn export_under_load_is_consistent() {
     let service = Service::start(&["--notice", "0.1"]);
@@ -224,7 +224,7 @@ fn holds_together(text: &str, made_before: usize) {
     }
     assert_eq!(of("vm/").count(), members.len());
     for (key, vm) in of("claim/") {
-        assert!(members.contains(vm.as_str().unwrap()), "{key} is nobody's");
+        assert!(members.contains(vm.as_str().unwrap()), "{key} has no owner");
     }
     // An ended event is in history exactly when its scope has let it go.
     let past: BTreeSet<&str> = of("past/").map(|(key, _)| &key["past/".len()..]).collect();
@@ -245,7 +245,7 @@ fn transfer_errors_name_fix() {
     let socket = place.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let said = service.cli_refused(&["export", text(&socket)]);
-    assert!(said.contains("is there and no file") && !socket.is_file(), "{said}");
+    assert!(said.contains("exists and is not a regular file") && !socket.is_file(), "{said}");
 
     let refused = |arguments: &[&str]| {
         let output = import(arguments);
@@ -264,7 +264,7 @@ fn transfer_errors_name_fix() {
     assert!(!data.join("store.redb").exists());
     assert!(refused(&["/nonexistent", "--data", text(&data)]).contains("cannot read /nonexistent"));
 
-    // Without tokens there is nobody to be let in but whoever starts the service.
+    // Without tokens only the new first token is valid.
     service.cli(&["export", text(&file), "--without-tokens"]);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("\"key\":\"token/"));
     assert!(import(&[text(&file), "--data", text(&data)]).status.success());

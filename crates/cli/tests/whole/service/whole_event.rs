@@ -1,11 +1,11 @@
-//! One event from announcement to end, as a guest and an operator see it, on the VM of the first run.
+//! One event from schedule to completion, seen by guest and operator, on the first-run VM.
 
 use std::net::Ipv4Addr;
 
 use crate::support::{Service, first_event};
 
 #[test]
-fn an_event_is_seen_approved_started_and_gone() {
+fn event_is_read_approved_started_and_completed() {
     let service = Service::start(&["--simulated-duration", "1h"]);
     assert_eq!(
         service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").body,

@@ -1,4 +1,4 @@
-//! An administrator's webhook.
+//! A server for an administrator's webhook.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,12 +6,12 @@ use std::sync::mpsc;
 
 use serde_json::Value;
 
-/// A server for an administrator's webhook: what it is sent comes out here, with its head.
+/// The webhook server; received requests, with their heads, come out of the channel.
 pub fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
     busy_administrator(mpsc::channel().1)
 }
 
-/// The same, and each request is answered only when the test has a word for it, or none any more.
+/// The same, but each request is answered only when the test sends a token or drops the sender.
 pub fn busy_administrator(leave: mpsc::Receiver<()>) -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());

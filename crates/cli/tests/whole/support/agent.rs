@@ -1,5 +1,5 @@
-//! An agent for the tests of the whole binary: a directory with its configuration, its journal, and a trace to which
-//! its hooks write a line each.
+//! An agent for integration tests: a directory with its configuration, its journal, and a trace to which hooks write a
+//! line each.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::{binary, pause, wait_for};
 
-/// Where an agent lives: it may be killed and started again over the same place.
+/// The agent's directory; an agent can be killed and restarted in it.
 pub struct AgentDir {
     dir: TempDir,
 }
@@ -76,11 +76,11 @@ impl AgentDir {
     }
 }
 
-/// How often, and how long apart, it is looked whether an agent that was asked to end has: it may take three seconds.
+/// Number and interval of polls for the end of a stopped agent; it may take three seconds.
 const ENDING_LOOKS: u32 = 250;
 const ENDING_LOOK: Duration = Duration::from_millis(20);
 
-/// An agent that runs; it is ended when it is dropped.
+/// A running agent, stopped on drop.
 pub struct Agent {
     child: Child,
 }

@@ -1,5 +1,5 @@
-//! The one HTTP client of these tests. Requests are bytes, because many tests send what no library would; an answer is told
-//! apart from a request that nobody took, and from one whose answer was cut off.
+//! HTTP client of the tests. Requests are raw bytes, because many tests send invalid ones. A response, a refused
+//! connection and an interrupted response are distinguished.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{PATIENCE, Service};
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status; 0 where there was none.
@@ -57,7 +57,7 @@ impl Answer {
     }
 }
 
-/// Sends bytes from an address and reads the answer to its end.
+/// Sends bytes from an address and reads the whole response.
 pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = connect(source, to).unwrap();
     stream.write_all(request).unwrap();
@@ -85,16 +85,16 @@ pub fn connect(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Why there is no answer. Only the second leaves a doubt.
+/// Why there is no response. Only the second leaves the outcome unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Nobody took the connection, so nobody has read the request.
+    /// The connection was refused, so the request was not read.
     NotSent,
     /// The request was on its way when the connection was cut.
     Unanswered,
 }
 
-/// A connection that is opened when it is needed and kept while the service keeps it.
+/// A connection that is opened on demand and reused while the service keeps it open.
 pub struct Line {
     from: Ipv4Addr,
     to: SocketAddr,
@@ -129,7 +129,7 @@ fn read_head(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     Ok(head)
 }
 
-/// Reads one answer whole.
+/// Reads one whole response.
 fn read_answer(stream: &mut BufReader<TcpStream>) -> std::io::Result<Answer> {
     let mut answer = Answer::new(&read_head(stream)?, b"");
     let length = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
@@ -139,7 +139,7 @@ fn read_answer(stream: &mut BufReader<TcpStream>) -> std::io::Result<Answer> {
     Ok(answer)
 }
 
-/// The stream of what happens, as a token sees it.
+/// The stream of facts that a token sees.
 pub struct EventStream {
     /// The head of the answer.
     pub head: String,

@@ -1,4 +1,4 @@
-//! The service in a namespace that owns 169.254.169.254, with the command line and plain requests beside it.
+//! The service in a namespace that owns 169.254.169.254, with the command line and plain requests.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -13,7 +13,7 @@ use super::namespace::{Namespace, complaint, need};
 /// The address that every published client calls.
 pub const ADDRESS: &str = "169.254.169.254";
 
-/// A service that ends, and takes its namespace with it, when it is dropped.
+/// A service that is stopped on drop, with its namespace.
 pub struct Service {
     child: Child,
     data: TempDir,
@@ -85,7 +85,7 @@ impl Service {
         self.cli(&["event", "show", event])["status"].as_str().unwrap().to_owned()
     }
 
-    /// An event's trail: what happened, and by whom.
+    /// Facts of an event with their actors.
     pub fn trail(&self, event: &str) -> Vec<(String, String)> {
         let shown = self.cli(&["event", "show", event]);
         let trail: Vec<Fact> = serde_json::from_value(shown["trail"].clone()).unwrap();
@@ -109,7 +109,7 @@ impl Drop for Service {
     }
 }
 
-/// A guest's plain requests, from wherever the test wants them to come.
+/// Plain requests of a guest, from any source address.
 pub struct Guest<'a> {
     /// Where it calls from.
     pub namespace: &'a Namespace,

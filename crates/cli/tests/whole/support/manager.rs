@@ -1,10 +1,10 @@
-//! What stands in for systemd where `Type=notify` is tried.
+//! A fake systemd for `Type=notify`.
 
 use std::os::unix::net::UnixDatagram;
 
 use super::PATIENCE;
 
-/// What systemd would hear, one datagram after the other.
+/// The received notification datagrams, in order.
 pub struct Manager {
     socket: UnixDatagram,
     /// Where it hears.

@@ -1,12 +1,12 @@
-//! Real file systems that can be made to fail, in a mount namespace of the test's own, which a process that sleeps keeps
-//! open; whoever is outside gets there by `/proc/PID/root`, or runs within.
+//! Real file systems that can be made to fail, in the test's mount namespace. A sleeping process keeps it open; others
+//! reach it through `/proc/PID/root`, or run inside it.
 //!
-//! A failing sync takes no device mapper: the ext4 lies on a loop device whose backing file lies on a tmpfs. Its free
-//! blocks are given back to that, and when it is full the device can no longer write to them: the file system
-//! accepts a file's bytes, and cannot sync them.
+//! Failing syncs need no device mapper: ext4 is on a loop device whose backing file is on a tmpfs. Free blocks are
+//! discarded, and when the tmpfs is full the device can no longer write to them: the file system accepts data, and
+//! cannot sync it.
 //!
-//! A loop device reports a short write as a whole one. So that it does not lie, each of its writes is one page of the
-//! tmpfs, which has room for all of it or none: blocks of 4 KiB, and requests of no more.
+//! A loop device reports a short write as complete. To avoid that, each write is one page of the tmpfs, which fits or
+//! fails as a whole: blocks and requests have 4 KiB.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A mount namespace and a directory in which to mount things.
+/// A mount namespace and a directory for mounts.
 pub struct Ground {
     holder: Child,
     place: TempDir,

@@ -1,8 +1,8 @@
-//! A network namespace that goes with its test.
+//! A temporary network namespace.
 //!
-//! Its name holds the process id and a number, so tests run side by side. When it is dropped, after a panic
-//! too, whatever still runs in it is ended by id, and then it is removed. Only a test run that is itself killed
-//! leaves its namespaces behind; `ip netns del` removes them.
+//! Its name contains the process id and a number, so that tests can run in parallel. On drop, even after a panic,
+//! processes in it are killed by id and it is removed. Only a killed test run leaves namespaces behind; `ip netns del`
+//! removes them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a program in a namespace may run: a slow start of a Java machine on a busy computer, not more.
+/// Time limit of a program in a namespace; Java starts slowly on a busy machine.
 const RUN_SECONDS_MAX: &str = "60";
 
-/// What would send a client elsewhere than to the address it names.
+/// Variables that would redirect a client to a proxy.
 const PROXY_VARIABLES: [&str; 6] =
     ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// Fails, naming the Debian package, if a file of it is not there.
+/// Fails if a file is missing, and names its Debian package.
 pub fn need(file: &str, package: &str) {
     assert!(Path::new(file).exists(), "{file} is missing: install the Debian package {package}");
 }
@@ -96,7 +96,7 @@ impl Drop for Namespace {
     }
 }
 
-/// What a program that failed had to say.
+/// Standard error of a failed program.
 pub fn complaint(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     format!("{}: {}{}", output.status, out, err)

@@ -1,4 +1,4 @@
-//! Pages of the repository, and their commands run as their readers type them.
+//! Pages of the repository, and their commands run as readers would type them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,14 @@ pub fn blocks(page: &str, language: &str) -> Vec<String> {
     page.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
 }
 
-/// The files that a page links to, from where it lies.
+/// The files that a page links to, relative to it.
 pub fn links(page: &str) -> Vec<String> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let files = targets.map(|link| link.split('#').next().unwrap_or_default());
     files.filter(|file| !file.is_empty() && !file.contains("://")).map(str::to_owned).collect()
 }
 
-/// Takes from a command what this test has in its environment and whoever reads the page has not. What cargo tells a test of
-/// its package would also have cargo build again what it has built.
+/// Removes test-only variables from a command's environment. Cargo's variables for tests would also cause rebuilds.
 pub fn as_typed(command: &mut Command) {
     let of_cargo =
         ["CARGO", "CARGO_CRATE_NAME", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PRIMARY_PACKAGE"];
@@ -41,8 +40,8 @@ pub fn as_typed(command: &mut Command) {
     }
 }
 
-/// A rehearsal, as a page prints it for several terminals: its commands are run where the reader would be, but for what has
-/// to be the test's own: the build, the ports, and the place of the service's token.
+/// A rehearsal that a page prints for several terminals. Its commands run as printed, except for the build, the ports,
+/// and the path of the service's token.
 pub struct Rehearsal {
     /// What the page's `./dev run` starts.
     pub service: Service,

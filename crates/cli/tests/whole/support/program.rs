@@ -1,8 +1,7 @@
 //! A client program in a namespace, followed line by line.
 //!
-//! Our clients print one line for each thing that they see or do. A test reads on until a line holds the
-//! words it waits for; if the program ends first, the test fails with all that the program said. Reading
-//! waits no longer than the program may run, which `timeout` sees to, so nothing hangs.
+//! Our clients print one line per action. A test reads until a line contains the expected text; if the program ends
+//! first, the test fails with its whole output. `timeout` limits the program's run time, so reading cannot hang.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
-//! A platform that answers what a test wants it to, for what the real service never does.
+//! A fake platform with scripted responses, for cases that the real service never produces.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
-/// A platform that answers as the test says, by a request's first line: with a status and a body, or not at all. It serves
-/// for as long as the test runs; the answer is its URL.
+/// Starts a platform that maps a request line to a status and a body, or to no response. It serves during the test;
+/// returns its URL.
 pub fn scripted_platform<Body: Into<String>>(
     answer: impl Fn(&str) -> Option<(&'static str, Body)> + Send + 'static,
 ) -> String {
@@ -25,7 +25,7 @@ pub fn scripted_platform<Body: Into<String>>(
             let body = body.into();
             let length = body.len();
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-            // Whoever has gone away is no concern of ours.
+            // Ignore clients that have disconnected.
             let _ = stream.write_all((head + &body).as_bytes());
         }
     });

@@ -1,11 +1,10 @@
-//! The command line at a terminal: a pseudo-terminal of Python's, which answers the question when it comes.
+//! The command line at a pseudo-terminal (from Python), which answers the confirmation question.
 
 use std::process::{Command, Stdio};
 
 use super::{Service, binary};
 
-/// Runs a command at a terminal. At the question another command is run first, if there is one, and then the answer is
-/// given.
+/// Runs a command at a terminal. At the question, an optional other command runs first, then the answer is typed.
 const SCRIPT: &str = r#"
 import os, pty, subprocess, sys
 answer, meanwhile = sys.argv[1].encode(), sys.argv[2]
@@ -31,7 +30,7 @@ sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-/// What a person saw, and the exit code.
+/// The terminal's output, and the exit code.
 #[derive(Debug)]
 pub struct Seen {
     pub text: String,
@@ -45,12 +44,12 @@ impl Seen {
     }
 }
 
-/// Runs the command line at a terminal and gives an answer if it asks.
+/// Runs the command line at a terminal and answers its question.
 pub fn at_a_terminal(service: &Service, words: &[&str], answer: &str) -> Seen {
     at_a_terminal_while(service, words, answer, &[])
 }
 
-/// The same; before the answer is given, the command line is run with other words.
+/// The same, with another command line run before the answer.
 pub fn at_a_terminal_while(service: &Service, words: &[&str], answer: &str, meanwhile: &[&str]) -> Seen {
     let meanwhile = match meanwhile {
         [] => String::new(),

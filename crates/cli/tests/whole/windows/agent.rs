@@ -1,4 +1,4 @@
-//! A whole event through the agent on Windows: as a program that is killed and started again, and as a service.
+//! A whole event through the agent on Windows: as a program that is killed and restarted, and as a service.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,10 +9,10 @@ use super::machine::{set, write, written};
 use super::wine::{Windows, said};
 use crate::support::{Service, first_event, processes_with, wait_for};
 
-/// Held by who uses `ProgramData\notbefore`, which an installation may move aside.
+/// Lock for `ProgramData\notbefore`, which an installation may rename.
 static PROGRAM_DATA: Mutex<()> = Mutex::new(());
 
-/// A service whose events stay until somebody completes them.
+/// A service whose events stay Started until the test completes them.
 fn service() -> Service {
     super::service(&["--always-give-notice", "--simulated-duration", "1h"])
 }
@@ -25,7 +25,7 @@ fn wait_until(service: &Service, status: &str) {
     wait_for(status, || (service.document()["Events"][0]["EventStatus"] == status).then_some(()));
 }
 
-/// An agent at a terminal, by the file in ProgramData.
+/// An agent at a terminal, with the file in ProgramData.
 struct Agent(Child);
 
 impl Agent {
@@ -49,7 +49,7 @@ impl Drop for Agent {
     }
 }
 
-/// Says which boot of the machine this is, as Windows does.
+/// Sets the boot number in the registry, as Windows does.
 fn boots(number: u32) {
     let key = r"SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters";
     set(key, "BootId", "REG_DWORD", &number.to_string());
@@ -127,12 +127,12 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
     assert_eq!(written("run.log"), "before Reboot of web-0\r\nafter false\r\n");
 }
 
-/// The first step fails by itself, the second hangs behind a shell until its time is up. `taskkill` is slow here
+/// The first step fails, the second hangs in a child of a shell until its timeout. `taskkill` is slow here
 /// (`taskkill.c`): it finds nothing where the shell is killed before it has looked.
 #[test]
-fn a_hook_that_hangs_is_ended_with_what_it_has_started() {
+fn hanging_hook_is_killed_with_children() {
     let service = service();
-    // Somebody who waits for ever.
+    // A program that waits forever.
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
     let hangs = format!("get --endpoint http://{}", door.local_addr().unwrap());
     let config = format!(
@@ -161,13 +161,14 @@ on_failure = "go-on"
     wait_for("the hook to run", || (!processes_with(&hangs).is_empty()).then_some(()));
     wait_until(&service, "Started");
     wait_for("the hook to be gone", || processes_with(&hangs).is_empty().then_some(()));
-    // One that has ended by itself is nobody to be killed; the other has to be there for its children to be found by it.
+    // One that has ended by itself is nobody to be killed; the other has to be there for its children to be found by
+    // it.
     wait_until_written("taskkill.log", "\n");
     let asked = written("taskkill.log");
     assert!(asked.lines().count() == 1 && asked.trim_end().ends_with(": there"), "{asked}");
 }
 
-/// The service of Windows, taken away whatever becomes of the test.
+/// The Windows service, removed on drop.
 struct Installed;
 
 impl Drop for Installed {
@@ -177,7 +178,7 @@ impl Drop for Installed {
 }
 
 #[test]
-fn a_service_of_windows_does_the_same_and_tells_the_event_log() {
+fn windows_service_handles_event_and_writes_event_log() {
     let _alone = PROGRAM_DATA.lock().unwrap_or_else(PoisonError::into_inner);
     let windows = Windows::get();
     let service = service();
@@ -198,7 +199,7 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     );
     write("service/agent.toml", &config);
     let words = ["agent", "install", "--config", r"C:\service\agent.toml", "--state", r"C:\service\state"];
-    // What anybody may have put where the configuration of a service of the system's is looked for.
+    // A configuration that another user may have put into ProgramData.
     write("ProgramData/notbefore/agent.toml", "# a trap");
     let installed = said(&mut windows.notbefore(&words));
     let _installed = Installed;
@@ -207,12 +208,12 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     assert_eq!(written("ProgramData/notbefore/agent.toml"), "");
     assert_eq!(written("ProgramData/notbefore.found-1/agent.toml"), "# a trap");
     assert!(
-        installed.contains("is installed") && installed.contains("net start notbefore-agent"),
+        installed.contains("notbefore-agent installed") && installed.contains("net start notbefore-agent"),
         "{installed}"
     );
     write("ProgramData/notbefore/agent.toml", "# ours");
     let again = said(&mut windows.notbefore(&words));
-    assert!(again.contains("brought up to date") && !again.contains(kept), "{again}");
+    assert!(again.contains("updated") && !again.contains(kept), "{again}");
     assert_eq!(written("ProgramData/notbefore/agent.toml"), "# ours");
 
     said(&mut windows.wine(&["net", "start", "notbefore-agent"]));
@@ -236,19 +237,19 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     assert!(state().contains("STOPPED"), "{}", state());
     let told = windows.event_log();
     for words in [event.as_str(), "Redeploy", "approve", "stopping"] {
-        assert!(told.contains(words), "nobody told the event log of {words}:\n{told}");
+        assert!(told.contains(words), "the event log has no {words}:\n{told}");
     }
     // Mistakes are told there too, and are the service's own exit code.
     write("service/agent.toml", "rules = 1");
     let _ = windows.wine(&["net", "start", "notbefore-agent"]).output();
     wait_for("a complaint in the event log", || windows.event_log().contains("rules").then_some(()));
     wait_for("the exit code", || state().contains("SERVICE_EXIT_CODE  : 2").then_some(()));
-    assert!(said(&mut windows.notbefore(&["agent", "uninstall"])).contains("is gone"));
+    assert!(said(&mut windows.notbefore(&["agent", "uninstall"])).contains("removed"));
     assert!(!state().contains("STATE"), "{}", state());
     assert!(windows.drive_c("service/agent.toml").exists(), "what the site wrote stays");
 }
 
-/// What Windows says of the service.
+/// The service's state in Windows.
 fn state() -> String {
     let mut command: Command = Windows::get().wine(&["sc", "query", "notbefore-agent"]);
     String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()

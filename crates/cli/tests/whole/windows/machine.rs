@@ -1,4 +1,4 @@
-//! What the program learns of the machine: where programs are, what the registry says, who made a directory.
+//! What the program reads from the machine: program paths, the registry, the owner of a directory.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -14,12 +14,12 @@ pub fn write(path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// What is in a file of drive C:; nothing, if there is none yet.
+/// Content of a file on drive C:; empty if missing.
 pub fn written(name: &str) -> String {
     fs::read_to_string(Windows::get().drive_c(name)).unwrap_or_default()
 }
 
-/// Sets a value in the part of the registry that is the machine's.
+/// Sets a registry value under HKEY_LOCAL_MACHINE.
 pub fn set(key: &str, name: &str, kind: &str, value: &str) {
     let key = format!(r"HKLM\{key}");
     said(&mut Windows::get().wine(&["reg", "add", &key, "/v", name, "/t", kind, "/d", value, "/f"]));
@@ -31,9 +31,9 @@ fn check(config: &str, words: &[&str]) -> Output {
     Windows::get().notbefore(&words.concat()).env("WINEPATH", r"C:\tools").output().unwrap()
 }
 
-/// As at a terminal, `tool` is `tool.cmd`, also where a script for another system lies beside it.
+/// As at a prompt, `tool` is `tool.cmd`, even if a script for another system is next to it.
 #[test]
-fn programs_are_found_as_a_terminal_finds_them() {
+fn programs_are_found_like_at_a_prompt() {
     write("tools/tool.cmd", "@echo %1 for %NOTBEFORE_VM%>>C:\\tools\\log\r\n");
     write("tools/tool", "#!/bin/sh\n");
     // Longer than the name that the variable COMPUTERNAME has room for.
@@ -61,7 +61,7 @@ command = ['C:\tools\tool.cmd', "three"]
     assert_eq!(written("tools/log"), wanted);
 }
 
-/// What a check finds fine, an event can start; what it cannot start, a check names with its cure.
+/// A program that passes the check can be started by an event; otherwise the check names the fix.
 #[test]
 fn unstartable_program_is_reported_by_check_and_run() {
     write("tools/drain.ps1", "exit 0\r\n");
@@ -93,8 +93,8 @@ fn unstartable_program_is_reported_by_check_and_run() {
     }
 }
 
-/// Nobody names the endpoint, so this must not run where there is one: `./dev test windows` gives the tests a network of
-/// their own.
+/// No endpoint is configured, so this must not run where one can be discovered: `./dev test windows` uses a network
+/// namespace.
 #[test]
 fn endpoint_is_read_from_registry() {
     let way = Command::new("ip").args(["route", "get", "169.254.169.254"]).output().unwrap();

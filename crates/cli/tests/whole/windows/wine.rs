@@ -1,8 +1,8 @@
-//! A Windows to try things on: Wine, with a prefix (its drives and registry) under `target/` that is made once and used
-//! by all tests, and `notbefore.exe` as `./dev test windows` has built it. Nothing of a user's own Wine is touched.
+//! A Windows environment: Wine, with a prefix (drives and registry) under `target/` that is created once for all tests,
+//! and `notbefore.exe` from `./dev test windows`. The user's own Wine is not touched.
 //!
-//! The machine stays up for as long as a prompt of it waits for somebody to type, which ends with the tests. What
-//! is told to its event log stands in a file: Wine keeps no such log, but says what it was told.
+//! Wine stays up while a waiting prompt runs, which ends with the tests. Wine has no event log, but its trace output,
+//! in a file, has the logged events.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The variable that says where the program for Windows is.
+/// Variable with the path of the Windows program.
 const EXE: &str = "NOTBEFORE_WINDOWS_EXE";
-/// How long a program may run that answers by itself: Wine on a busy machine, not more.
+/// Time limit of a program; Wine is slow on a busy machine.
 const RUN_SECONDS_MAX: &str = "60";
-/// The library beside it that Wine lacks: taken from there, and no other.
+/// The library next to the program that Wine lacks; loaded from there only.
 const OVERRIDES: &str = "bcryptprimitives=n;mscoree,mshtml=";
 
-/// A Windows with our program on it.
+/// A Windows environment with our program.
 pub struct Windows {
     exe: PathBuf,
     prefix: PathBuf,
@@ -48,9 +48,8 @@ impl Windows {
         let mut prompt = windows.wine_with("wine", &["cmd"]);
         prompt.env("WINEDEBUG", "-all,+eventlog").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut prompt = prompt.spawn().unwrap();
-        // Nothing else may run before it answers: whoever is first starts the machine, and the machine keeps its ends of
-        // the starter's pipes.
-        // It prints its prompt before the answer.
+        // Nothing else may run before it answers: whoever is first starts the machine, and the machine keeps its ends
+        // of the starter's pipes. It prints its prompt before the answer.
         writeln!(prompt.stdin.as_mut().unwrap(), "echo booted\r").unwrap();
         let mut answers = BufReader::new(prompt.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(answers.any(|line| line.trim().ends_with("booted")), "Wine does not boot");
@@ -109,14 +108,14 @@ impl Windows {
     }
 }
 
-/// What a program printed; it must have ended well.
+/// Standard output of a program, which must succeed.
 pub fn said(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", complaint(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a program complained of.
+/// Standard error of a program.
 pub fn complaint(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     format!("{}\n{out}{err}", output.status)

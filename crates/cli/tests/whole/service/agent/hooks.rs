@@ -1,4 +1,4 @@
-//! Hooks that do not behave, and the administrator who hears of it.
+//! Misbehaving hooks, and the notifications about them.
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ fn failed_hook_withholds_approval_and_notifies() {
 }
 
 #[test]
-fn a_hook_that_floods_costs_no_memory_and_one_that_daemonises_no_time() {
+fn flooding_hook_is_bounded_and_daemonising_hook_does_not_block() {
     let vm = Vm::new();
     let flood = AgentDir::traced("flood", "; head -c 50000000 /dev/zero | tr \"\\\\0\" x");
     // It keeps both pipes open, in a session of its own, and would for a minute.

@@ -1,4 +1,4 @@
-//! A platform that changes everything at each poll: the agent takes it in at a pace, and a real event is not late for it.
+//! A platform that changes everything at each poll: the agent limits its rate, and a real event is not delayed.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
 use crate::support::{binary, free_address, wait_for};
 
-/// What the test can see of the platform, and change about it.
+/// The platform's state, shared with the test.
 #[derive(Default)]
 struct Platform {
     polls: AtomicUsize,
@@ -23,7 +23,7 @@ fn event(id: &str, vm: &str) -> Value {
         "NotBefore": "Mon, 19 Sep 2039 18:29:47 GMT"})
 }
 
-/// A platform with one real event of `web-0` once it is calm, and until then with what `noise` makes of the count of polls.
+/// A platform that serves `noise` by poll count, and then one real event of `web-0`.
 fn platform(noise: impl Fn(usize) -> Vec<Value> + Send + 'static) -> (Arc<Platform>, String) {
     let platform = Arc::new(Platform::default());
     let shared = platform.clone();
@@ -44,7 +44,7 @@ fn platform(noise: impl Fn(usize) -> Vec<Value> + Send + 'static) -> (Arc<Platfo
     (platform, endpoint)
 }
 
-/// Starts an agent that leaves a line for each event, and gives a way to read one of its metrics.
+/// Starts an agent that logs a line per event; also returns a reader of one metric.
 fn agent(place: &AgentDir, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>) {
     let rule = "[[rule]]\nname = \"all\"\n[[rule.before]]\n\
         shell = 'echo \"$NOTBEFORE_EVENT_ID\" >> {trace}'\n";
@@ -86,7 +86,7 @@ fn flapping_own_events_are_rate_limited() {
 }
 
 #[test]
-fn noise_of_other_vms_does_not_delay_an_event_of_this_one() {
+fn events_of_other_vms_do_not_delay_own_event() {
     let noise = |poll: usize| {
         let noise = (0..900).map(|one| event(&format!("{poll}-{one}"), "other"));
         let own = (poll > 5).then(|| event("real", "web-0"));
@@ -102,7 +102,7 @@ fn noise_of_other_vms_does_not_delay_an_event_of_this_one() {
 }
 
 #[test]
-fn hundred_events_at_once_are_all_prepared_for_at_once() {
+fn hundred_concurrent_events_are_prepared_in_parallel() {
     let noise = |_| (0..100).map(|one| event(&one.to_string(), "web-0")).collect();
     let (_platform, endpoint) = platform(noise);
     let place = AgentDir::new();
@@ -112,7 +112,7 @@ fn hundred_events_at_once_are_all_prepared_for_at_once() {
 }
 
 #[test]
-fn million_odd_values_in_one_answer_are_a_few_lines_of_the_log() {
+fn million_odd_values_are_logged_in_few_lines() {
     let noise = |poll: usize| {
         let mut odd = event(&poll.to_string(), "web-0");
         odd["Resources"] = vec![json!(1); 400_000].into();

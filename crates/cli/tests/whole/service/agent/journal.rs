@@ -1,4 +1,4 @@
-//! The journal on disks that fail, or do not last.
+//! The journal on failing and volatile disks.
 
 use std::process::Command;
 
@@ -16,10 +16,10 @@ fn rules() -> String {
     )
 }
 
-/// Where the state is on the disk that was mounted.
+/// State directory on the mounted disk.
 const ON_THE_DISK: &str = "fs/state";
 
-/// Starts an agent whose state is there.
+/// Starts an agent with its state on that disk.
 fn start_on(vm: &Vm, ground: &Ground) -> Agent {
     let mut command = ground.command(binary());
     command.env("NOTBEFORE_AGENT_STATE", ground.place().join(ON_THE_DISK));
@@ -99,7 +99,7 @@ fn hanging_disk_reduces_hook_budget_and_keeps_vm_drained() {
     let vm = Vm::new();
     let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
     vm.configure(&format!("[[rule]]\nname = \"all\"\n[[rule.before]]\nshell = \"{line}\"\n"));
-    // Whoever opens a pipe to write to it waits for a reader, as for a disk that hangs.
+    // Opening a FIFO for writing blocks without a reader, like a hanging disk.
     let pipe = vm.place.path("state/.journal.json.new");
     let hang = || assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let go_on = || std::fs::read(&pipe).unwrap();
@@ -107,8 +107,8 @@ fn hanging_disk_reduces_hook_budget_and_keeps_vm_drained() {
     hang();
     vm.announce("preempt");
     let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
-    // NotBefore is rounded up to a second: 31 at most, less three, and half a one for the approval. Without the disk's three
-    // it is 29 or 30, as a rule.
+    // NotBefore is rounded up to a second: 31 at most, less three, and half a one for the approval. Without the disk's
+    // three it is 29 or 30, as a rule.
     assert!(budget <= 27, "of 30 seconds the journal took three, and the hook was given {budget}");
     go_on();
     vm.wait_for_answer("/readyz", 200, "ready");
@@ -149,13 +149,13 @@ fn corrupt_journal_is_moved_aside_and_reported() {
     vm.wait_for_status(&event, "Started");
 }
 
-/// As an agent wrote it before the first release: it has stopped something, and is ready.
+/// A journal from before the first release: a unit is stopped, and the VM is ready.
 const LEVEL_1: &str = r#"{"format":1,"state":{"boot":"boot 1","events":[{"event":{"EventId":"602D9444","EventType":"Reboot",
 "ResourceType":"VirtualMachine","Resources":["web-0"],"EventStatus":"Scheduled","NotBefore":""},"mine":true,"phase":"ready",
 "approval":"given","prepared":true,"begun":true,"booted":false,"heard":true,"listed":true,"cancelled":false}],"next_run":2}}"#;
 
 #[test]
-fn a_journal_of_another_release_is_left_as_it_is_and_keeps_the_agent_from_starting() {
+fn journal_of_other_release_is_kept_and_refuses_start() {
     let vm = Vm::new();
     vm.configure(&rules());
     let state = vm.place.path("state");

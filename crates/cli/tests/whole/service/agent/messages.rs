@@ -1,4 +1,4 @@
-//! `check`, `status`, `sample`, and what is said of a bad configuration.
+//! Messages of `check`, `status` and `sample`, and configuration errors.
 
 use std::process::Command;
 
@@ -72,12 +72,12 @@ fn missing_config_error_shows_how_to_create_it() {
 }
 
 #[test]
-fn check_finds_the_platform_and_what_would_go_wrong() {
+fn check_finds_platform_and_problems() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"all\"\n[[rule.before]]\nwait = \"1s\"\n");
     let output = vm.agent_cli(&["check"]);
     assert!(output.status.success(), "{}", complaint(&output));
-    let expected = format!("the platform answers at http://{}, and this VM is {}", vm.service.guest, vm.name);
+    let expected = format!("platform: http://{}, VM: {}", vm.service.guest, vm.name);
     assert!(printed(&output).contains(&expected), "{}", printed(&output));
 
     vm.configure("[[rule]]\nname = \"all\"\n[[rule.before]]\ncommand = [\"/nowhere/drain\"]\n[[rule.after]]\nshell = \"if true\"\n");
@@ -100,7 +100,7 @@ fn check_finds_the_platform_and_what_would_go_wrong() {
     let in_a_file = vm.place.path("agent.toml").join("state");
     let output = vm.agent_cli(&["check", "--offline", "--state", in_a_file.to_str().unwrap()]);
     let said = complaint(&output);
-    assert!(said.contains("there are 3 problems") && !said.contains("s3cret"), "{said}");
+    assert!(said.contains("3 problems:") && !said.contains("s3cret"), "{said}");
     assert!(said.contains("notify: no-such-host.invalid cannot be resolved"), "{said}");
     assert!(said.contains(&format!("cannot use {}", in_a_file.display())), "{said}");
     assert!(said.contains(&format!("cannot listen at {}", vm.signals)), "{said}");
@@ -131,7 +131,7 @@ fn status_reports_problems() {
         let output = status(&[]);
         assert!(printed(&output).contains("and is not in force: 1 mistake"), "{output:?}");
     }
-    // A file that nobody may read, or that is not there, hides nothing that the agent itself tells.
+    // An unreadable or missing file does not matter while the agent answers.
     std::fs::remove_file(&file).unwrap();
     let output = status(&["--listen", &vm.signals.to_string()]);
     assert!(printed(&output).contains(": in service, platform at "), "{output:?}");
@@ -140,13 +140,10 @@ fn status_reports_problems() {
     let output = status(&["--listen", &vm.signals.to_string(), "--state", nothing.to_str().unwrap()]);
     let said = complaint(&output);
     assert!(said.contains(&format!("no agent answers at {}", vm.signals)), "{said}");
-    assert!(
-        said.contains("agent.toml: No such file") && said.contains("there is no journal to read in"),
-        "{said}"
-    );
+    assert!(said.contains("agent.toml: No such file") && said.contains("cannot read a journal in"), "{said}");
 }
 
-/// What is said of an error by whoever prints it and all its sources.
+/// The text of an error with all its sources.
 #[test]
 fn errors_are_printed_once() {
     let vm = Vm::new();
@@ -171,7 +168,7 @@ fn errors_are_printed_once() {
 }
 
 #[test]
-fn check_leaves_the_machine_as_it_was() {
+fn check_changes_nothing() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"all\"\n");
     let files = || {

@@ -1,5 +1,5 @@
-//! A platform whose instance metadata cannot say at first who asks, and that knows older api-versions only; and a VM that
-//! was made of a copy of another's disk.
+//! A platform whose instance metadata has no name at first and that supports only older api-versions; and a VM cloned
+//! from another's disk.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use crate::support::agent::AgentDir;
 use crate::support::scripted::scripted_platform;
 use crate::support::{PATIENCE, binary, wait_for};
 
-/// What the VM is called where it is known.
+/// The VM's name in the platform.
 const NAME: &str = "web_3";
 const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa-bb\",\"EventStatus\":\"Scheduled\",\
     \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web_3\"],\"NotBefore\":\"\"}]}";
 
-/// What the test can see of the platform, and change about it.
+/// The platform's state, shared with the test.
 #[derive(Default)]
 struct Platform {
     knows_names: AtomicBool,
@@ -65,7 +65,7 @@ fn late_name_is_applied_to_known_events() {
         let goes_by_another = place.log().contains("the instance metadata does not report this VM's name");
         (goes_by_another && platform.documents_read.load(Ordering::SeqCst) > 2).then_some(())
     });
-    assert!(place.trace().is_empty(), "the event is somebody else's as far as the agent knows");
+    assert!(place.trace().is_empty(), "the agent does not yet know that the event is its own");
     assert!(!place.path("state/name").exists(), "a host name is nothing to remember");
 
     platform.knows_names.store(true, Ordering::SeqCst);
@@ -112,11 +112,11 @@ fn cloned_vm_does_not_resume_journal() {
 }
 
 #[test]
-fn metadata_that_hangs_takes_no_time_from_a_hook_and_approves_nothing() {
+fn hanging_metadata_does_not_delay_hook_or_approve() {
     let (platform, endpoint, approved) = Platform::start();
     platform.metadata_hangs.store(true, Ordering::SeqCst);
     let place = AgentDir::new();
-    // What the platform called this VM the last time; nobody has said yet that it still does.
+    // The VM's last known name, not yet confirmed.
     std::fs::create_dir(place.path("state")).unwrap();
     std::fs::write(place.path("state/name"), NAME).unwrap();
     let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", AgentDir::traced("drain", ""));
@@ -127,10 +127,10 @@ fn metadata_that_hangs_takes_no_time_from_a_hook_and_approves_nothing() {
     let log = place.log();
     let before_that = log.split("this VM is ready").next().unwrap();
     assert!(!before_that.contains("the instance metadata"), "the first question was still open: {log}");
-    assert!(approved.try_recv().is_err(), "approved by a name that nobody is sure of");
+    assert!(approved.try_recv().is_err(), "approved with an unconfirmed name");
     drop(agent);
 
-    // A name that was set needs nobody's word.
+    // A configured name needs no confirmation.
     let mut command = Command::new(binary());
     command.env("NOTBEFORE_AGENT_NAME", NAME);
     let _agent = place.start_with(command, "boot 1");

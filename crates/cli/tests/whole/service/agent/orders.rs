@@ -1,4 +1,4 @@
-//! What the agent is told while it runs.
+//! Orders to a running agent: signals, reload, dry run.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -18,7 +18,7 @@ fn rule(name: &str, step: &str) -> String {
 #[test]
 fn stop_ends_steps_and_next_agent_resumes() {
     let vm = Vm::new();
-    // A number that nobody else sleeps for tells the hook's processes from others.
+    // A unique sleep duration identifies the hook's processes.
     let sleep = format!("sleep 5{}", std::process::id());
     let slow = AgentDir::traced("slow", &format!("; [ -e {{trace}}.go ] || {sleep}"));
     vm.configure(&rule("all", &slow));
@@ -30,7 +30,7 @@ fn stop_ends_steps_and_next_agent_resumes() {
     assert_eq!(processes_with(&sleep.replace(' ', "\0")), [0_u32; 0], "nothing of the hook is left");
     assert_eq!(vm.shown(&event)["status"], "Scheduled");
     let status = String::from_utf8(vm.agent_cli(&["status"]).stdout).unwrap();
-    assert!(status.contains("no agent runs") && status.contains("preparing"), "{status}");
+    assert!(status.contains("the agent is not running") && status.contains("preparing"), "{status}");
     vm.go();
     let _agent = vm.start();
     let first = wait_for("the agent to listen", || {
@@ -93,7 +93,7 @@ fn reload_applies_to_new_events_and_ignores_bad_file() {
 }
 
 #[test]
-fn a_failed_step_is_retried_as_the_reloaded_configuration_has_it() {
+fn reload_retries_failed_step_with_new_configuration() {
     let vm = Vm::new();
     let rules = |before: &str, after: &str| {
         let before = AgentDir::traced("drain", before);
@@ -137,7 +137,7 @@ fn dry_run_logs_and_runs_nothing() {
 }
 
 #[test]
-fn a_second_agent_does_not_share_the_journal() {
+fn second_agent_refuses_to_share_journal() {
     let vm = Vm::new();
     vm.configure(&rule("all", &AgentDir::traced("drain", "")));
     let _agent = vm.start_ready();
@@ -147,7 +147,7 @@ fn a_second_agent_does_not_share_the_journal() {
 }
 
 #[test]
-fn the_log_can_be_objects() {
+fn log_format_json_writes_objects() {
     let vm = Vm::new();
     vm.configure(&rule("all", &AgentDir::traced("drain", "")));
     let _agent = vm.start_json();
@@ -185,7 +185,7 @@ fn systemd_is_notified() {
 }
 
 #[test]
-fn a_vm_whose_clock_is_wrong_prepares_in_time() {
+fn wrong_vm_clock_does_not_delay_preparation() {
     let vm = Vm::new();
     let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
     vm.configure(&rule("all", &format!("shell = \"{line}\"\n")));

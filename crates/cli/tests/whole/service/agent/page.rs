@@ -1,11 +1,11 @@
-//! The rehearsal, as `docs/guide/agent.md` prints it.
+//! The rehearsal as `docs/guide/agent.md` prints it.
 
 use super::vm::{complaint, free_address, printed};
 use crate::support::pages::{Rehearsal, blocks, root};
 use crate::support::wait_for;
 
 #[test]
-fn the_rehearsal_does_as_the_page_says() {
+fn documented_rehearsal_works() {
     let page = std::fs::read_to_string(root().join("docs/guide/agent.md")).unwrap();
     let blocks = blocks(&page, "sh");
     let mut rehearsal = Rehearsal::start(&blocks[1], free_address());

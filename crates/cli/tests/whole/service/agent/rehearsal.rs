@@ -1,4 +1,4 @@
-//! `check --run`: a rule's steps for real, and the VM put back whatever becomes of them.
+//! `check --run`: runs a rule's steps for real, and restores the VM whatever their outcome.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use super::vm::{Vm, complaint, free_address, printed, waits};
 use crate::support::agent::AgentDir;
 use crate::support::{Service, binary};
 
-/// A step after that says whether it undoes a cancelled event.
+/// A step after the event that logs whether the event is cancelled.
 fn back(name: &str) -> String {
     format!("[[rule.after]]\n{}", AgentDir::traced(name, "; echo cancelled $NOTBEFORE_CANCELLED >> {trace}"))
 }
@@ -36,15 +36,11 @@ fn rehearsal_runs_steps_after_confirmation() {
     assert!(output.status.success(), "{}", complaint(&output));
     assert_eq!(vm.place.trace()[3], "after back Preempt");
     let unknown = vm.agent_cli(&["check", "--run", "nothing", "--yes"]);
-    assert!(
-        complaint(&unknown).contains("there is no rule \"nothing\"; there are all"),
-        "{}",
-        complaint(&unknown)
-    );
+    assert!(complaint(&unknown).contains("no rule \"nothing\"; rules: all"), "{}", complaint(&unknown));
 }
 
 #[test]
-fn where_a_step_fails_the_vm_is_put_back() {
+fn failed_step_restores_vm() {
     let vm = Vm::new();
     let steps =
         [AgentDir::traced("drain", ""), AgentDir::traced("fails", "; exit 7"), AgentDir::traced("never", "")];
@@ -64,16 +60,16 @@ fn where_a_step_fails_the_vm_is_put_back() {
     // Who asks for the steps before alone is told how to undo them.
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--stage", "before", "--output", "json"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(complaint(&output).contains("--run all --stage after' runs them"), "{}", complaint(&output));
+    assert!(complaint(&output).contains("--run all --stage after'"), "{}", complaint(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let outcomes: Vec<&str> =
         report["steps"].as_array().unwrap().iter().filter_map(|step| step["outcome"].as_str()).collect();
     assert_eq!(outcomes, ["done", "failed", "not_run"], "{report}");
 }
 
-/// As the agent has it: who was only to wait has waited for as long as there was time.
+/// As in the agent: a wait that uses up the available time succeeds.
 #[test]
-fn a_wait_that_the_notice_cuts_short_is_done() {
+fn wait_cut_short_by_notice_succeeds() {
     let vm = Vm::new();
     // Of a Preempt's thirty seconds the step that follows keeps nearly all.
     let drain = format!("{}keep = \"29s\"\n", AgentDir::traced("drain", ""));
@@ -86,9 +82,9 @@ fn a_wait_that_the_notice_cuts_short_is_done() {
 }
 
 #[test]
-fn where_it_is_interrupted_the_vm_is_put_back() {
+fn interrupted_rehearsal_restores_vm() {
     let vm = Vm::new();
-    // Ended after a while also where nobody hears of the interruption.
+    // Killed after a while even if the interruption is ignored.
     vm.configure(&format!("{RULE}{}timeout = \"15s\"\n{}", before(&waits()), back("back")));
     let config = vm.place.path("agent.toml");
     let mut command = Command::new(binary());
@@ -103,14 +99,14 @@ fn where_it_is_interrupted_the_vm_is_put_back() {
 }
 
 #[test]
-fn a_dry_run_runs_nothing() {
+fn dry_run_runs_nothing() {
     let vm = Vm::new();
     let rules = format!("{RULE}{}{}", before(&AgentDir::traced("drain", "")), back("back"));
     vm.configure(&rules);
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--dry-run"]);
     assert!(output.status.success(), "{}", complaint(&output));
     assert!(complaint(&output).contains("before  drain: "), "{}", complaint(&output));
-    // Nobody has typed it; who wants the steps run must not believe that they were.
+    // The flag was not given, so a script must not assume that the steps ran.
     vm.configure(&format!("dry_run = true\n{rules}"));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--output", "json"]);
     assert_eq!(output.status.code(), Some(1));
@@ -124,7 +120,7 @@ fn a_dry_run_runs_nothing() {
 }
 
 #[test]
-fn a_rehearsal_goes_by_the_name_that_the_platform_gives() {
+fn rehearsal_uses_name_from_platform() {
     let service = Service::start(&["--guest-vm", "web-0=127.0.0.1:0"]);
     let vm = Vm::with(service);
     let named = before(&AgentDir::traced("drain", "; echo $NOTBEFORE_VM >> {trace}"));
@@ -138,19 +134,19 @@ fn a_rehearsal_goes_by_the_name_that_the_platform_gives() {
     let host = std::process::Command::new("uname").arg("-n").output().unwrap();
     vm.place.configure(Some(&format!("http://{}", free_address())), &format!("{RULE}{named}"));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
-    assert!(complaint(&output).contains("cannot learn this VM's name"), "{}", complaint(&output));
+    assert!(complaint(&output).contains("cannot determine this VM's name"), "{}", complaint(&output));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--offline"]);
     assert!(output.status.success(), "{}", complaint(&output));
     assert_eq!(vm.place.trace().last().unwrap(), printed(&host).trim().split('.').next().unwrap());
 }
 
-/// `agent run` and `agent check --run` have one machine. A change to it fails this test, which names both, and the tests of
-/// each: `every_kind_of_event_is_prepared_for_approved_and_undone` in `agent_events.rs` for `run`, and
-/// `where_a_step_fails_the_vm_is_put_back` above for `check --run`. Tried with a machine that passes over a step
-/// (`Progress::next` adds two), one that approves before the steps are run (`prepare` is `ready` at once), and one that does
-/// not undo (`lapse` finishes).
+/// `agent run` and `agent check --run` share one state machine. A change to it fails this test, and the tests of each
+/// command: `every_event_type_is_prepared_approved_and_undone` in `agent_events.rs` for `run`, and
+/// `failed_step_restores_vm` above for `check --run`. Verified with mutations: a machine that skips a step
+/// (`Progress::next` adds two), one that approves before the steps are run (`prepare` is `ready` at once), and one that
+/// does not undo (`lapse` finishes).
 #[test]
-fn run_and_check_run_do_the_same_for_an_event() {
+fn run_and_check_run_behave_alike() {
     let facts = "; echo $NOTBEFORE_EVENT_STATUS $NOTBEFORE_ATTEMPT $NOTBEFORE_CANCELLED >> {trace}";
     let fails = format!("{facts}; exit 3");
     let step =

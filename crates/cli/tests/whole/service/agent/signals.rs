@@ -1,4 +1,4 @@
-//! What others can ask the agent.
+//! The agent's HTTP signals.
 
 use super::vm::{Vm, free_address, waits};
 use crate::support::agent::AgentDir;
@@ -13,7 +13,7 @@ fn rules() -> String {
 }
 
 #[test]
-fn a_load_balancer_and_prometheus_see_an_event_come_and_go() {
+fn signals_and_metrics_follow_event() {
     let vm = Vm::new();
     vm.configure(&rules());
     let _agent = vm.start_ready();
@@ -60,7 +60,7 @@ fn a_load_balancer_and_prometheus_see_an_event_come_and_go() {
 }
 
 #[test]
-fn odd_requests_are_answered_and_do_no_harm() {
+fn odd_requests_are_answered() {
     let vm = Vm::new();
     vm.configure(&rules());
     let _agent = vm.start_ready();

@@ -1,4 +1,4 @@
-//! Files that another user can have written: the agent trusts its own, and root's.
+//! Files that another user may have written: the agent trusts only its own and root's.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -12,9 +12,9 @@ use crate::support::agent::AgentDir;
 use crate::support::binary;
 use crate::support::mounts::Ground;
 
-/// A user who is neither root nor the agent's.
+/// A user that is neither root nor the agent's.
 const OTHER_USER: u32 = 1000;
-/// The agent's own directory in one that others can write to.
+/// The agent's private directory inside a writable one.
 const OWN: &str = "state/notbefore-agent";
 
 fn rules() -> String {
@@ -30,7 +30,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// A VM that an agent has taken out of service for an event; the agent is dead, and the event is over.
+/// A VM that an agent has drained for an event; the agent is dead, and the event has ended.
 fn left_out_of_service() -> Vm {
     let vm = Vm::new();
     vm.configure(&rules());
@@ -42,7 +42,7 @@ fn left_out_of_service() -> Vm {
     vm
 }
 
-/// Asserts that a command refuses with a code, and says all of these words.
+/// Asserts the exit code of a refused command, and that its message contains all words.
 fn refuses(output: &Output, code: i32, words: &[&str]) {
     let said = complaint(output);
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -52,7 +52,7 @@ fn refuses(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn planted_journal_runs_nothing_until_its_owner_and_mode_are_right() {
+fn journal_with_wrong_owner_or_mode_is_not_used() {
     let vm = left_out_of_service();
     let journal = vm.place.path("state/journal.json");
     let shown = journal.to_str().unwrap();
@@ -82,7 +82,7 @@ fn planted_journal_runs_nothing_until_its_owner_and_mode_are_right() {
 }
 
 #[test]
-fn files_beside_the_journal_are_judged_as_it_is() {
+fn files_beside_journal_are_checked_like_it() {
     let vm = left_out_of_service();
     for name in ["vm", "lock", "name", "endpoint"] {
         let path = vm.place.path("state").join(name);
@@ -100,7 +100,7 @@ fn files_beside_the_journal_are_judged_as_it_is() {
 }
 
 #[test]
-fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
+fn writable_state_directory_gets_private_subdirectory() {
     let vm = left_out_of_service();
     let (state, own) = (vm.place.path("state"), vm.place.path(OWN));
     chown(state.join("journal.json"), Some(OTHER_USER), None).unwrap();
@@ -125,7 +125,7 @@ fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
         fs::remove_file(vm.place.path("log")).unwrap();
         fs::remove_dir_all(&own).unwrap();
     }
-    // One that somebody else has put there is not the agent's.
+    // One that another user created is not the agent's.
     let shown = own.to_str().unwrap();
     fs::create_dir(&own).unwrap();
     fs::copy(state.join("journal.json"), own.join("journal.json")).unwrap();
@@ -138,9 +138,9 @@ fn state_directory_that_others_can_write_to_gets_one_of_the_agents_own() {
     assert!(!vm.place.path("elsewhere").exists());
 }
 
-/// A journal that is left behind unread would leave the VM out of service for good.
+/// If the journal were not read, the VM would stay drained forever.
 #[test]
-fn journal_is_not_left_behind_when_the_directorys_mode_changes() {
+fn journal_moves_when_directory_mode_changes() {
     let vm = left_out_of_service();
     let state = vm.place.path("state");
     set_mode(&state, 0o777);
@@ -166,7 +166,7 @@ fn journal_is_not_left_behind_when_the_directorys_mode_changes() {
 }
 
 #[test]
-fn file_that_the_agents_user_may_not_open_is_named_with_its_owner() {
+fn unreadable_file_is_named_with_owner() {
     let vm = left_out_of_service();
     let state = vm.place.path("state");
     let journal = state.join("journal.json");
@@ -180,7 +180,7 @@ fn file_that_the_agents_user_may_not_open_is_named_with_its_owner() {
 }
 
 #[test]
-fn state_directory_is_made_private_whatever_the_umask_and_no_link_is_followed() {
+fn state_directory_is_private_for_any_umask_and_links_are_not_followed() {
     let vm = Vm::new();
     vm.configure(&rules());
     for umask in ["0", "0277"] {
@@ -247,7 +247,7 @@ fn writable_configuration_is_refused_unless_named() {
 }
 
 #[test]
-fn configuration_is_judged_again_when_it_is_read_anew() {
+fn configuration_is_checked_again_on_reload() {
     let vm = Vm::new();
     vm.configure(&rules());
     let agent = vm.start_ready();

@@ -1,4 +1,4 @@
-//! A platform whose words would take a terminal over.
+//! A platform that sends control characters: they must not reach the terminal.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
 use crate::support::{binary, free_address, wait_for};
 
-/// An id that clears the screen, a type that sets the window's title, and a VM that writes backwards.
+/// An id that clears the screen, a type that sets the window title, and a VM name with bidirectional text.
 const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa\\u001b[2Jbb\\u2066\\nc\",\"EventStatus\":\"Scheduled\",\
     \"EventType\":\"Re\\u001b]0;boot\\u0007\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web-0\",\"a\\u202eb\"],\
     \"Description\":\"two\\nlines\",\"NotBefore\":\"\"}]}";

@@ -1,4 +1,4 @@
-//! A VM: the service that knows it, the agent that runs on it, and the agent's signals.
+//! A VM: its service, its agent and the agent's signals.
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};
@@ -10,12 +10,12 @@ pub use crate::support::free_address;
 use crate::support::http::get;
 use crate::support::{Answer, Service, binary, wait_for};
 
-/// A step before that waits until the test says `go`, and leaves a line when it begins.
+/// A step before the event that logs its start and waits until the test creates `go`.
 pub fn waits() -> String {
     AgentDir::traced("slow", "; while [ ! -e {trace}.go ]; do sleep 0.05; done")
 }
 
-/// The words of `timeout` for what should end by itself: an agent that is not refused would run for ever.
+/// `timeout` command for an agent that should refuse to start: otherwise it would run forever.
 pub const BOUNDED: [&str; 2] = ["--kill-after=1", "20"];
 
 /// A VM with its service.
@@ -82,7 +82,7 @@ impl Vm {
     /// Waits until the agent answers so.
     pub fn wait_for_answer(&self, path: &str, status: u16, words: &str) -> Answer {
         wait_for(&format!("{path} to answer {status} {words:?}; the log is {}", self.place.log()), || {
-            // Nobody may listen yet.
+            // The listener may not be open yet.
             std::net::TcpStream::connect(self.signals).ok()?;
             Some(self.ask(path)).filter(|answer| answer.status == status && answer.body.contains(words))
         })
@@ -141,12 +141,12 @@ impl Vm {
     }
 }
 
-/// What a program that failed had to say.
+/// Standard error of a failed program.
 pub fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a program has printed.
+/// Standard output of a program.
 pub fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

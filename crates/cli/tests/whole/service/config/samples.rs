@@ -1,11 +1,11 @@
-//! Every file in `dist/` is looked over by the program that reads it: the service, `fleet apply`, systemd, a shell.
+//! Every file in `dist/` is checked by the program that reads it: the service, `fleet apply`, systemd, a shell.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::support::binary;
 
-/// The most that `systemd-analyze security` may hold against the unit, in tenths (0 is locked away, 100 is root).
+/// Limit of the unit's exposure in `systemd-analyze security`, in tenths (0 is fully confined, 100 is root).
 const EXPOSURE_MAX: &str = "20";
 
 fn dist() -> PathBuf {
@@ -27,7 +27,7 @@ fn run(program: &str, words: &[&str]) -> Output {
     output.unwrap_or_else(|error| panic!("{program}: {error}; its package is in tools/needs/tests.txt"))
 }
 
-/// Succeeds without a word of complaint.
+/// Runs a command that must succeed with empty output.
 fn is_content(program: &str, words: &[&str]) {
     let output = run(program, words);
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -35,7 +35,7 @@ fn is_content(program: &str, words: &[&str]) {
 }
 
 #[test]
-fn every_sample_is_understood() {
+fn every_sample_is_valid() {
     let units = Units::copy();
     for path in files(&dist()) {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -73,7 +73,7 @@ fn systemd_unit_is_sandboxed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The units with their drop-ins, where the binary is the one under test.
+/// The units with their drop-ins, with the path of the tested binary.
 struct Units(tempfile::TempDir);
 
 impl Units {

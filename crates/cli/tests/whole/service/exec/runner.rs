@@ -1,4 +1,4 @@
-//! Single runs, without a service around them: the runner with the real keeper.
+//! Single runs of the command runner with the real keeper, without a service.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{shell_of, write_script};
 use crate::support::{PATIENCE, binary, processes_with, wait_for};
 
-/// A runner with a script of the test's own.
+/// A runner with the test's script.
 struct Trial {
     dir: TempDir,
     runtime: Runtime,
@@ -99,7 +99,7 @@ fn some_run(event: u128) -> DriverRun {
 }
 
 #[test]
-fn exit_code_0_is_done_and_the_result_says_where_the_vm_is() {
+fn exit_code_0_completes_and_result_sets_host() {
     assert_eq!(Trial::new("exit 0").run(), DONE);
     let trial = Trial::new("echo host=h9 > \"$NOTBEFORE_RESULT\"");
     assert_eq!(trial.run(), Ending::Succeeded { host: Some("h9".to_owned()) });
@@ -145,7 +145,7 @@ fn failure_reports_exit_and_last_output() {
 }
 
 #[test]
-fn a_command_that_kills_its_keeper_has_failed() {
+fn command_that_kills_its_keeper_fails() {
     let reason = Trial::new("kill -9 $PPID; exit 0").failure();
     assert!(reason.starts_with("unknown exit status"), "{reason}");
 }
@@ -169,7 +169,7 @@ fn killed_keeper_children_are_ended() {
 }
 
 #[test]
-fn a_command_has_the_default_for_the_signals_that_its_keeper_survives() {
+fn command_has_default_signal_handlers() {
     let trial = Trial::new("");
     let seen = trial.path("seen");
     write_script(&trial.config.command, &format!("grep SigIgn: /proc/self/status > {}", seen.display()));
@@ -205,8 +205,8 @@ fn invalid_results_fail() {
     }
 }
 
-/// Why a command has failed that hangs. The runner's clock stands still but where this sets it forward: the timeout is over
-/// when the command has made the file `up`, its grace when it has made `asked`, if it goes on after that.
+/// The failure of a hanging command, with a manual clock. The timeout passes when the command creates the file `up`,
+/// the grace period when it creates `asked`.
 fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
     let mut trial = Trial::new("");
     let here = format!("here={}\n", trial.dir.path().display());
@@ -252,8 +252,8 @@ fn hanging_command_gets_sigterm_then_sigkill() {
     let reason = failure_of_one_that_hangs(deaf, true);
     assert!(reason.contains("not done within 5m"), "{reason}");
     assert!(reason.contains("--exec-timeout: asked ("), "{reason}");
-    // One that obeys has the time to tidy up. It leaves no child that would be waited for: one that is just being started
-    // may miss the signal.
+    // One that obeys has the time to tidy up. It leaves no child that would be waited for: one that is just being
+    // started may miss the signal.
     let obeys = "trap 'sleep 0.1; echo tidied >&2; exit 0' TERM; : >$here/up; while :; do sleep 0.05; done";
     let reason = failure_of_one_that_hangs(obeys, false);
     assert!(reason.contains(": tidied ("), "{reason}");
@@ -339,7 +339,7 @@ fn commands_of_one_vm_take_turns() {
 }
 
 #[test]
-fn closing_ends_what_runs_and_says_nothing_of_it() {
+fn closing_ends_commands_without_results() {
     let trial = Trial::new("sleep 600 & sleep 601");
     let exec = trial.exec();
     let (send, endings) = mpsc::channel();

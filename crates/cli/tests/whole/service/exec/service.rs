@@ -1,4 +1,4 @@
-//! The whole service with a command of the test's own.
+//! The whole service with the test's command.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl Trial {
         write_script(&self.path("carry-out"), &with_here(&self.here, script));
     }
 
-    /// Starts an event that carries out at once: nobody listens, so a user's operation gives no notice.
+    /// Starts an event at once: no guest polls, so a user operation has no notice.
     fn begin(&self, verb: &str) -> String {
         let made = self.service.cli_json(&["vm", verb, "web"]);
         made["targets"][0]["event"].as_str().unwrap().to_owned()
@@ -84,7 +84,7 @@ fn facts(event: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_command_carries_an_event_out_and_says_where_the_vm_is_now() {
+fn command_completes_event_and_sets_host() {
     let trial =
         Trial::new("env > $here/env; echo moving $NOTBEFORE_VM; echo host=h9 > \"$NOTBEFORE_RESULT\"", &[]);
     let event = trial.begin("redeploy");
@@ -121,7 +121,7 @@ fn failed_command_is_retried() {
 }
 
 #[test]
-fn attempts_used_up_leave_the_event_to_be_retried() {
+fn used_up_attempts_wait_for_retry() {
     let trial =
         Trial::new("[ -e $here/fixed ] || { echo 'no such domain' >&2; exit 1; }", &["--exec-attempts", "2"]);
     let event = trial.begin("restart");
@@ -154,7 +154,7 @@ fn hanging_command_is_killed_with_children() {
 }
 
 #[test]
-fn a_flood_of_output_fills_no_log() {
+fn flood_of_output_does_not_fill_log() {
     let trial =
         Trial::new("yes again and again | head -c 30000000; yes | tr -d '\\n' | head -c 3000000", &[]);
     let event = trial.begin("restart");
@@ -165,7 +165,7 @@ fn a_flood_of_output_fills_no_log() {
 }
 
 #[test]
-fn a_command_that_vanishes_says_so_and_runs_again_when_it_is_back() {
+fn missing_command_is_reported_and_retried() {
     let trial = Trial::new("rm $here/carry-out; exit 1", &["--exec-attempts", "2"]);
     let event = trial.begin("restart");
     let failed = trial.stands(&event, "failed");
@@ -177,7 +177,7 @@ fn a_command_that_vanishes_says_so_and_runs_again_when_it_is_back() {
 }
 
 #[test]
-fn nothing_outlives_a_service_that_is_killed_and_the_next_one_tries_again() {
+fn commands_of_killed_service_end_and_are_retried() {
     let marker = format!("outlives-{}", std::process::id());
     let forks_away = format!(
         "echo $NOTBEFORE_ATTEMPT $NOTBEFORE_FENCE >> $here/runs
@@ -210,7 +210,7 @@ fn keeper_of(trial: &Trial) -> Pid {
     Pid::from_raw(i32::try_from(keeper.expect("a keeper runs")).unwrap()).unwrap()
 }
 
-/// Kills the keeper and then the service, which has no time to act on that.
+/// Kills the keeper, then the service before it can react.
 fn kill_with_keeper(trial: &mut Trial) {
     let service = Pid::from_raw(i32::try_from(trial.service.pid()).unwrap()).unwrap();
     kill_process(service, Signal::STOP).unwrap();
@@ -219,7 +219,7 @@ fn kill_with_keeper(trial: &mut Trial) {
 }
 
 #[test]
-fn a_keeper_survives_the_signals_of_terminals_and_scripts() {
+fn keeper_survives_terminal_signals() {
     let script =
         ": > $here/begun; while ! [ -e $here/go ]; do sleep 0.02; done; echo host=h9 > $NOTBEFORE_RESULT";
     let trial = Trial::new(script, &["--exec-attempts", "1"]);
@@ -258,7 +258,7 @@ fn a_keeper_survives_the_signals_of_terminals_and_scripts() {
 }
 
 #[test]
-fn command_of_a_killed_keeper_ends_before_the_next_service_runs_it_again() {
+fn command_of_killed_keeper_ends_before_retry() {
     let marker = format!("orphan-{}", std::process::id());
     // The lock is free when the last process that inherited it has ended.
     let script = format!(
@@ -280,7 +280,7 @@ fn command_of_a_killed_keeper_ends_before_the_next_service_runs_it_again() {
 }
 
 #[test]
-fn command_that_cannot_be_ended_fails_the_driver_and_no_attempt_runs() {
+fn unkillable_command_fails_driver_and_blocks_retries() {
     // The command becomes another user's process, and the next service may not kill those.
     let script = "echo $NOTBEFORE_ATTEMPT >> $here/runs
         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
@@ -309,7 +309,7 @@ fn command_that_cannot_be_ended_fails_the_driver_and_no_attempt_runs() {
 }
 
 #[test]
-fn a_service_that_is_asked_to_end_ends_its_commands_first() {
+fn stopping_service_ends_its_commands_first() {
     let script = "trap 'echo asked >> $here/asked; exit 1' TERM
         echo $NOTBEFORE_ATTEMPT >> $here/runs
         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0

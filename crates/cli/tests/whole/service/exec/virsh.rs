@@ -1,5 +1,5 @@
-//! The sample for libvirt, against libvirt's own test driver. That driver keeps its state within one process, so
-//! every call of virsh finds the same domain `test`, running; other states are given in a file.
+//! The libvirt sample against libvirt's test driver. That driver keeps its state in one process, so every virsh call
+//! finds the same domain `test`, running; other states are set in a file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ fn sample() -> PathBuf {
 }
 
 #[test]
-fn the_sample_carries_out_every_kind_of_event() {
+fn virsh_sample_carries_out_every_event_type() {
     let sample = sample();
     let flags = ["--driver", "exec", "--exec", sample.to_str().unwrap(), "--exec-env", "LIBVIRT_DEFAULT_URI"];
     let flags = [&flags[..], &["--exec-attempts", "1"]].concat();
@@ -65,7 +65,7 @@ fn carry_out(event_type: &str, state: u8) -> (bool, String) {
 }
 
 #[test]
-fn the_sample_goes_on_from_wherever_an_earlier_attempt_was_cut_off() {
+fn virsh_sample_resumes_interrupted_attempt() {
     let (running, paused, off) = (1, 3, 5);
     let cases = [
         ("Freeze", running, "suspended"),

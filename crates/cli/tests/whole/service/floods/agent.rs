@@ -1,4 +1,4 @@
-//! The agent's listener.
+//! Connection floods against the agent's listener.
 
 use super::{Flood, REQUESTS, SOURCES, local};
 use crate::support::agent::AgentDir;
@@ -7,7 +7,7 @@ use crate::support::{Service, exchange, free_address, wait_for};
 const DRAINZ: &[u8] = b"GET /drainz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn a_load_balancer_is_answered_in_a_flood_of_connections() {
+fn load_balancer_is_answered_during_connection_flood() {
     let service = Service::start(&[]);
     for sources in SOURCES {
         let place = AgentDir::new();

@@ -1,4 +1,4 @@
-//! The guest listener.
+//! Connection floods against the guest listener.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -15,12 +15,12 @@ use crate::support::{Service, connect, exchange, wait_for};
 
 const POLL: &str =
     "GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n";
-/// The door's places; a flood has more connections than that, and than strangers may have.
+/// Connection limit; a flood has more, and more than unknown callers may have.
 const PLACES: &str = "400";
 const MANY: usize = 640;
 const VM: Ipv4Addr = Ipv4Addr::new(127, 1, 7, 1);
 
-/// A service with VMs at 127.1.7.1 and on, as many as wished.
+/// A service with `count` VMs from 127.1.7.1 on.
 fn served(vms: usize) -> Service {
     served_with(("NOTBEFORE_GUEST_LIMITS_CONNECTIONS_MAX", PLACES), vms)
 }
@@ -35,7 +35,7 @@ fn served_with(limit: (&str, &str), vms: usize) -> Service {
     service
 }
 
-/// Polls by a VM: every one on a connection of its own, and every one on the same.
+/// Polls of a VM: each on a new connection, and all on one connection.
 fn polls(service: &Service, flood: &mut Flood<'_>) -> [usize; 2] {
     let alone = format!("{POLL}Connection: close\r\n\r\n");
     let each = flood.answered(|| exchange(VM.into(), service.guest, alone.as_bytes()).status);
@@ -87,7 +87,7 @@ fn local_unknown_callers_are_limited() {
 }
 
 #[test]
-fn half_requests_of_other_vms_do_not_keep_a_vm_from_polling() {
+fn partial_requests_of_other_vms_do_not_block_polls() {
     let service = served(12);
     let post = POLL.replace("GET", "POST");
     let halves = ["GET /metadata".to_owned(), format!("{post}Content-Length: 500\r\n\r\n{{")];
@@ -106,8 +106,8 @@ fn half_requests_of_other_vms_do_not_keep_a_vm_from_polling() {
     }
 }
 
-/// A connection that has sent garbage keeps its place for 100 ms, so a VM that sends garbage again and again is turned away
-/// when it connects, which costs the others little.
+/// A connection that sent garbage keeps its slot for 100 ms, so a VM that keeps sending garbage is refused on connect,
+/// at little cost to others.
 #[test]
 fn malformed_requests_are_limited_per_slot() {
     let service = served_with(("NOTBEFORE_GUEST_LIMITS_CONNECTIONS_PER_SOURCE_MAX", "1"), 1);
@@ -127,7 +127,7 @@ fn malformed_requests_are_limited_per_slot() {
 }
 
 #[test]
-fn a_vm_that_is_added_while_it_waits_is_answered() {
+fn vm_added_while_queued_is_answered() {
     let service = served(1);
     let mut stream = connect([127, 1, 7, 9].into(), service.guest).unwrap();
     stream.write_all(POLL.as_bytes()).unwrap();
@@ -138,9 +138,9 @@ fn a_vm_that_is_added_while_it_waits_is_answered() {
     assert_eq!(&answer, b"HTTP/1.1 200");
 }
 
-/// A stranger that has a whole network of 64 bits to call from.
+/// An unknown caller with a whole /64 prefix.
 #[test]
-fn addresses_of_one_ipv6_prefix_are_one_stranger() {
+fn ipv6_prefix_counts_as_one_unknown_caller() {
     let namespace = Namespace::new();
     namespace.ip("-6 route add local fd00:7::/64 dev lo");
     namespace.ip("addr add fd00:8::1/128 dev lo");
@@ -171,7 +171,7 @@ fn addresses_of_one_ipv6_prefix_are_one_stranger() {
     assert_eq!(answered, REQUESTS);
 }
 
-/// Does something in a namespace, on a thread of its own; programs that it starts are there too.
+/// Runs a closure in a namespace, on a new thread; its child processes are there too.
 fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     let file = std::fs::File::open(Path::new("/run/netns").join(namespace.name())).unwrap();
     let enter = || {

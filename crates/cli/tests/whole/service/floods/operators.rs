@@ -1,4 +1,4 @@
-//! The operator listener.
+//! Connection floods against the operator listener.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,11 +16,11 @@ use super::{Flood, REQUESTS, SOURCES, lines_with, local, source};
 use crate::support::{Service, connect, exchange, wait_for};
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-/// More than the door has places for.
+/// More than the connection limit.
 const MANY: usize = 600;
 const CLOSED: &str = "too many connections of operators";
 
-/// A certificate for `localhost` that vouches for itself.
+/// A self-signed certificate for `localhost`.
 struct Certificate {
     dir: TempDir,
     client: Arc<ClientConfig>,
@@ -73,7 +73,7 @@ fn served(certificate: Option<&Certificate>) -> Service {
 }
 
 #[test]
-fn health_and_root_are_answered_in_a_flood_of_connections() {
+fn health_and_root_token_are_answered_during_connection_flood() {
     for sources in SOURCES {
         let service = served(None);
         let words: [&[u8]; 3] =
@@ -89,7 +89,7 @@ fn health_and_root_are_answered_in_a_flood_of_connections() {
 }
 
 #[test]
-fn health_and_root_are_answered_in_a_flood_of_handshakes() {
+fn health_and_root_token_are_answered_during_handshake_flood() {
     let certificate = Certificate::new();
     for sources in SOURCES {
         let service = served(Some(&certificate));
@@ -111,7 +111,7 @@ fn health_and_root_are_answered_in_a_flood_of_handshakes() {
     }
 }
 
-/// A stream of a token: the status of its answer, and its lines.
+/// A token's stream: response status and lines.
 struct Stream {
     status: u16,
     lines: std::io::Lines<BufReader<Box<dyn Read>>>,
@@ -164,7 +164,7 @@ fn root(service: &Service) -> String {
 }
 
 #[test]
-fn a_token_without_rights_cannot_lock_out_the_others() {
+fn token_without_rights_cannot_lock_out_others() {
     let certificate = Certificate::new();
     for (sources, certificate) in SOURCES.into_iter().flat_map(|n| [(n, None), (n, Some(&certificate))]) {
         let service = served(certificate);
@@ -190,7 +190,7 @@ fn a_token_without_rights_cannot_lock_out_the_others() {
 }
 
 #[test]
-fn a_connection_too_many_of_a_token_is_refused_with_its_limit() {
+fn connections_above_token_limit_are_refused() {
     let service = served(None);
     let viewer = token(&service, "viewer");
     let _streams: Vec<Stream> = (0..64).map(|_| Stream::open(&service, &viewer)).collect();
@@ -202,7 +202,7 @@ fn a_connection_too_many_of_a_token_is_refused_with_its_limit() {
 }
 
 #[test]
-fn streams_of_all_tokens_have_a_limit_that_is_shared_fairly() {
+fn stream_limit_is_shared_fairly_between_tokens() {
     let limits = [
         ("NOTBEFORE_LOG", "warn"),
         ("NOTBEFORE_OPERATOR_LIMITS_STREAMS_MAX", "8"),
@@ -225,9 +225,9 @@ fn streams_of_all_tokens_have_a_limit_that_is_shared_fairly() {
     assert_eq!(service.request_with(&b, "GET", "/v1/vms", "", "").status, 200);
 }
 
-/// A client that asks, and asks ahead, and reads nothing of the answers.
+/// A client that pipelines requests and reads no response.
 #[test]
-fn a_client_that_takes_no_byte_for_ten_seconds_is_closed() {
+fn client_that_reads_nothing_for_10_seconds_is_closed() {
     let service = served(None);
     let mut stream = connect(local(), service.operator).unwrap();
     stream.set_nonblocking(true).unwrap();
@@ -246,7 +246,7 @@ fn a_client_that_takes_no_byte_for_ten_seconds_is_closed() {
 }
 
 #[test]
-fn a_reverse_proxy_has_no_share() {
+fn reverse_proxy_is_exempt_from_source_limit() {
     let limits = [("NOTBEFORE_LOG", "warn"), ("NOTBEFORE_OPERATOR_PROXIES", "127.0.9.0/24")];
     let service = Service::start_with(&limits, &[]);
     let mut proxied = Flood::new(service.operator, 1, &[b""]);

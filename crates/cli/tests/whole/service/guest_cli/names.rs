@@ -1,4 +1,4 @@
-//! A platform that is in trouble, or does not say what this VM is called.
+//! A faulty platform, or one that does not provide this VM's name.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::support::binary;
 use crate::support::program::Program;
 use crate::support::scripted::scripted_platform;
 
-/// An event of instance 36 of a scale set, whose own system calls it `web000010`.
+/// An event of instance 36 of a scale set, whose host name is `web000010`.
 const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa-bb\",\"EventStatus\":\"Scheduled\",\
     \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"web_36\"],\"NotBefore\":\"\"}]}";
 const BAD_VERSION: (&str, &str) = ("400 Bad Request", "{\"error\":\"Bad request. api-version is invalid\"}");
 const APPROVED: &str = "event aa-bb: approved\n";
 
-/// A platform that has this event, and says this where it is asked for the VM's name. It counts approvals.
+/// A platform with this event and this response for the VM's name. It counts approvals.
 fn platform(name: (&'static str, &'static str)) -> (String, Arc<AtomicUsize>) {
     let approvals = Arc::new(AtomicUsize::new(0));
     let counted = approvals.clone();
@@ -35,7 +35,7 @@ fn run(endpoint: &str, words: &[&str]) -> Output {
 }
 
 #[test]
-fn an_approval_is_sent_until_it_gets_through_and_warnings_are_said() {
+fn approval_is_retried_and_warnings_are_printed() {
     let (endpoint, approvals) = platform(("200 OK", "web_36"));
     let output = run(&endpoint, &["approve", "--all-mine"]);
     let warned = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -51,8 +51,8 @@ fn an_approval_is_sent_until_it_gets_through_and_warnings_are_said() {
 fn host_name_identity_approves_nothing() {
     let (endpoint, approvals) = platform(("404 Not Found", ""));
     let told = refused(run(&endpoint, &["approve", "--all-mine"]), 1);
-    assert!(told.contains("nothing is approved: the platform does not say what this VM is called"), "{told}");
-    assert!(told.contains("name it with --name"), "{told}");
+    assert!(told.contains("nothing was approved: the platform does not provide this VM's name"), "{told}");
+    assert!(told.contains("use --name"), "{told}");
     let got = run(&endpoint, &["get"]);
     let warned = String::from_utf8_lossy(&got.stderr);
     assert!(warned.contains("the instance metadata has no name for this VM, so it goes by "), "{warned}");
@@ -62,9 +62,9 @@ fn host_name_identity_approves_nothing() {
 
     let (endpoint, approvals) = platform(("200 OK", "web_37"));
     let told = refused(run(&endpoint, &["approve", "--all-mine", "--name", "web_36"]), 1);
-    assert!(told.contains("web_36 is named, and the platform calls this VM web_37"), "{told}");
+    assert!(told.contains("--name is web_36, but the platform calls this VM web_37"), "{told}");
     assert_eq!(approvals.load(Ordering::SeqCst), 0);
-    assert_eq!(said(run(&endpoint, &["approve", "aa-bb"])), APPROVED, "whoever names the event means it");
+    assert_eq!(said(run(&endpoint, &["approve", "aa-bb"])), APPROVED, "an explicit event id is approved");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! One session: a directory with the files that the commands name, the words that stand for what differs from run to run,
-//! and the comparison.
+//! One session: its directory with files, the placeholders, and the comparison.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use crate::support::{Service, binary};
 
 static ID: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b").unwrap());
-/// What else differs from run to run, with its word.
+/// Other values that differ between runs, with their placeholders.
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
@@ -32,11 +31,11 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .map(|(pattern, word)| (Regex::new(pattern).unwrap(), word))
     .into()
 });
-/// Words of different lengths, whose columns are as wide as the longest of them.
+/// Placeholders of different lengths; column widths are normalised.
 static WIDTH_VARIES: LazyLock<Regex> = LazyLock::new(|| Regex::new("<time>|<span>|<age>|<secret>").unwrap());
 static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap());
 
-/// A session in the making.
+/// A session being recorded.
 pub struct Session {
     dir: TempDir,
     data: Option<PathBuf>,
