@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Prints the package's copyright file: ours, and a paragraph for every crate that the binary is linked with.
+"""Prints the package's copyright file: ours, and a paragraph for every linked crate.
 
-Reads from standard input what this prints:
+Reads the output of this command from standard input:
     cargo tree --locked -p notbefore -e normal,no-proc-macro --prefix none -f '{p}|{l}'
-The texts come from the crates' own sources, where cargo has put them. A crate without a known licence or without a text is
-an error.
+The licence texts come from the crates' sources in cargo's registry. A crate without a known licence or text is an error.
 """
 
 import os
@@ -16,7 +15,7 @@ ALLOWED = {
     "0BSD", "Apache-2.0", "Apache-2.0 with LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
     "CC0-1.0", "CDLA-Permissive-2.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "MPL-2.0+", "Unicode-3.0", "Unlicense", "Zlib",
 }
-# Texts that every Debian system has: what such a file says, and where it is.
+# Texts in /usr/share/common-licenses: pattern of the text, and file name.
 COMMON = [
     (re.compile(r"^\s*Apache License\s+Version 2\.0, January 2004(?!.*LLVM Exceptions)", re.DOTALL), "Apache-2.0"),
     (re.compile(r"^\s*Mozilla Public License,? Version 2\.0\s", re.IGNORECASE), "MPL-2.0"),
