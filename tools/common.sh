@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What the scripts here share. They run in the root of the source tree.
+# Shared functions of the scripts in tools/. The scripts run in the root of the source tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Runs something as a step with a name, and says how long it took.
+# Runs a command as a named step and prints its duration.
 step() {
   local name=$1 begin=$SECONDS
   shift
@@ -12,7 +12,7 @@ step() {
   printf '== %s: %d s\n' "$name" $((SECONDS - begin))
 }
 
-# Installs the Debian packages of a list in tools/needs. A machine that has them is left alone.
+# Installs the missing Debian packages of a list in tools/needs.
 packages() {
   local missing=() package as_root=()
   while read -r package _; do
