@@ -112,7 +112,7 @@ fn handlers_page_handler_approves_every_event_type() {
                     notbefore event list --output json | jq -r '.[].id' | xargs -r -n 1 notbefore event complete || true\n\
                     notbefore vm start web-0 || true";
         wait_for("the event to be over", || {
-            terminal.run(&format!("{over}\nnotbefore event list")).contains("nothing").then_some(())
+            terminal.run(&format!("{over}\nnotbefore event list")).contains("no scheduled").then_some(())
         });
     }
 }

@@ -42,7 +42,7 @@ fn operator(service: &Service, words: &[&str]) -> Command {
 #[test]
 fn guest_reads_and_approves_event() {
     let service = service(&["--simulated-duration", "1h"]);
-    assert!(said(&mut guest(&service, &["get"])).contains("no event is announced"));
+    assert!(said(&mut guest(&service, &["get"])).contains("no scheduled or started events"));
     service.cli(&["vm", "restart", "web-0"]);
     let event = first_event(&service.document());
     // With a name that is set, no change is told again because the metadata took its time to say one.

@@ -435,7 +435,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
         let output = service.run(&[&["token", "create", "x"], words].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains("/ is everywhere"), "{words:?}: {said}");
+        assert!(said.contains("/ for everywhere"), "{words:?}: {said}");
     }
     for grant in [
         json!({"role": "operator", "path": ""}),
