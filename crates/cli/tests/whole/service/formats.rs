@@ -60,7 +60,7 @@ fn holds_what_was_written(service: &Service) {
         .map(|token| token["name"].as_str().unwrap().to_owned())
         .collect();
     assert!(names.contains(&"alice".to_owned()) && names.contains(&"shop".to_owned()), "{names:?}");
-    // What was announced is approved, started and ended by this version.
+    // Scheduled events are approved, started and completed by this version.
     let freeze = "850052dc-6274-527e-b52c-48cb4aa8cd52";
     for verb in ["approve", "complete"] {
         service.cli(&["event", verb, freeze]);
@@ -77,7 +77,7 @@ fn data_directory_of_level_1_is_opened() {
     let data = copied("data");
     let service = Service::start_in(data.path(), &FLAGS);
     holds_what_was_written(&service);
-    // What is written now is read by the next start, beside what was never written again.
+    // The next start reads new records and old, unchanged ones.
     let service = service.restart();
     assert_eq!(service.cli_json(&["vm", "list"]).as_array().unwrap().len(), 9);
     let shown = service.cli_json(&["event", "show", "850052dc-6274-527e-b52c-48cb4aa8cd52"]);

@@ -203,7 +203,7 @@ fn changes_stream_survives_service_restart() {
     let mut command = Command::new("timeout");
     let endpoint = service.guest_vms[1].to_string();
     command.args(["--kill-after=1", WATCH_SECONDS_MAX, binary()]);
-    // With a name that is set, no change is told again because the metadata took its time to say one.
+    // With --name, no change is printed again when the metadata is slow.
     command.args([
         "get",
         "--watch",

@@ -109,7 +109,7 @@ fn host_maintenance_shows_plan_first() {
     assert_eq!(service.approve(guest(4), db).status, 200);
     assert!(waits(db).contains("2 more parts"), "{}", waits(db));
 
-    // The whole of it is called off, and history knows of the host.
+    // The operation is cancelled, and the history has the host.
     carry_out(&service, h2);
     let operation = made[0]["id"].as_str().unwrap();
     let cancelled = service.cli(&["operation", "cancel", operation]);

@@ -180,7 +180,7 @@ fn certificate_reload_applies_new_and_refuses_invalid() {
     assert!(!remote(&service, &url, Some(&old)).status.success());
     service.cli(&["vm", "list"]);
 
-    // One that vouches for itself may be given as it is; its name counts from elsewhere, not from here.
+    // A self-signed certificate can be given directly; its name is checked remotely, but not locally.
     for (name, trusted) in [("localhost", true), ("ops.example", false)] {
         pki.self_signed(name);
         hang_up(&service);

@@ -48,7 +48,7 @@ fn tenant_changes_are_rate_limited_except_repeats() {
     for n in 0..5 {
         service.cli(&["vm", "restart", if n % 2 == 0 { "a" } else { "b" }]);
     }
-    // The command line waits for as long as it is told to.
+    // The command line waits for the Retry-After time.
     let waited = std::process::Command::new(binary())
         .args(["vm", "restart", "a", "-o", "json"])
         .env("NOTBEFORE_DATA", service.data())

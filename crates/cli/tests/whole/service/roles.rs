@@ -469,7 +469,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Bob", "root", "twice"]);
     assert_eq!(list[0]["created_by"], "token root");
-    // A path is shown as it is given.
+    // A path is shown as given.
     assert_eq!(list[1]["grants"], json!([{"role": "operator", "path": "/"}]));
     assert!(list[0]["last_used_at"].is_string() && list[2]["last_used_at"].is_null(), "{list}");
 
@@ -638,7 +638,7 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
     let table = world.service.cli(&["audit"]);
     assert!(table.contains("TokenCreated") && table.contains("owner: tenant on acme/shop"), "{table}");
 
-    // A flood is counted, and told of in few words.
+    // A flood is counted and logged in few lines.
     for _ in 0..100 {
         refused("nb_flood", "/v1/vms", "GET");
     }

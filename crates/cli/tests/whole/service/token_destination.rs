@@ -266,7 +266,7 @@ fn plain_http_beyond_loopback_requires_flag() {
     assert_eq!(place.sent(&[], &["--operator-url", &far, "--operator-without-tls"]), ["nb_mine"]);
     assert_eq!(place.sent(&[], &["--data", named[1], "--operator-without-tls"]), ["nb_mine"]);
     assert!(place.sent(&[], &["--operator-url", &far, "--operator-without-tls=false"]).is_empty());
-    // It is a word of the command line alone.
+    // The flag exists on the command line only.
     assert!(place.sent(&[("NOTBEFORE_OPERATOR_WITHOUT_TLS", "true")], &["--operator-url", &far]).is_empty());
     let after = Command::new(binary())
         .args(["vm", "list", "--operator-without-tls", "--operator-url", &far])
@@ -274,7 +274,7 @@ fn plain_http_beyond_loopback_requires_flag() {
         .output()
         .unwrap();
     assert_eq!(place.listener.tokens(), ["nb_mine"], "after the command too: {after:?}");
-    // The service's flag of that name is a setting of its own.
+    // The service's flag of that name is a separate setting.
     for words in [
         ["serve", "--operator-without-tls", "--print-config"],
         ["--operator-without-tls", "serve", "--print-config"],
@@ -346,7 +346,7 @@ fn control_characters_of_service_are_escaped() {
     assert!(refused.contains("\\u{202e}b") && refused.lines().count() == 1, "{refused}");
     let broken = shown(&run(&["vm", "list"]).stderr);
     assert_eq!(broken.lines().count(), 1, "no line of its own: {broken}");
-    // What was typed, and names of files.
+    // Arguments and file names.
     let typed = run(&["vm", "\u{202e}list"]);
     assert_eq!(typed.status.code(), Some(2));
     assert!(shown(&typed.stderr).contains("\\u{202e}list"), "{typed:?}");

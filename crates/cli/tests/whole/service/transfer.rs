@@ -117,7 +117,7 @@ fn exported_service_resumes_after_import() {
     for field in ["id", "revision", "addresses", "host", "update_domain"] {
         assert_eq!(new.cli_json(&["vm", "show", "web-1"])[field], shown[field], "{field}");
     }
-    // A token goes on working, and may no more than before.
+    // A token stays valid with the same rights.
     let asked_by_desk = |words: &[&str]| {
         let mut command = Command::new(binary());
         command.args(words).env("NOTBEFORE_DATA", new.data()).env("NOTBEFORE_TOKEN", &desk);
@@ -130,7 +130,7 @@ fn exported_service_resumes_after_import() {
     let again = new.operator_request("POST", "/v1/events", key, body);
     assert_eq!((again.status, &again.json()["id"]), (asked.status, &asked.json()["id"]));
     assert_eq!(new.approve(guest(6), &done).status, 200, "a late approval is known too");
-    // The operation that waited for one more approval still waits, and goes on with it.
+    // The operation that waited for one more approval still waits, and starts with it.
     let last = first_event(&new.poll(guest(3), "2020-07-01").json());
     assert_eq!(new.approve(guest(3), &last).status, 200);
     wait_for("the operation to begin", || {

@@ -42,7 +42,7 @@ fn failed_hook_withholds_approval_and_notifies() {
     );
     assert_eq!(vm.shown(&event)["status"], "Scheduled");
     assert!(!vm.place.log().contains("s3cret"));
-    // When it is over, what was done is undone all the same.
+    // After the event the preparation is undone anyway.
     vm.service.cli(&["event", "start", &event]);
     vm.complete(&event);
     assert_eq!(vm.place.wait_for_trace(3), ["before fail Reboot", "before fail Reboot", "after back Reboot"]);
@@ -52,7 +52,7 @@ fn failed_hook_withholds_approval_and_notifies() {
 fn flooding_hook_is_bounded_and_daemonising_hook_does_not_block() {
     let vm = Vm::new();
     let flood = AgentDir::traced("flood", "; head -c 50000000 /dev/zero | tr \"\\\\0\" x");
-    // It keeps both pipes open, in a session of its own, and would for a minute.
+    // It keeps both pipes open in its own session, for a minute.
     let daemon = AgentDir::traced("daemon", "; setsid sleep 60 & echo $! > {trace}.daemon");
     let steps: String = [flood, daemon].iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
     vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}"));

@@ -57,7 +57,7 @@ fn failed_step_restores_vm() {
     assert_eq!(vm.place.trace()[..4], put_back);
     assert_eq!(vm.place.trace()[4..], ["cancelled true"]);
 
-    // Who asks for the steps before alone is told how to undo them.
+    // With `--stage before` the error names the command that undoes the steps.
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--stage", "before", "--output", "json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(complaint(&output).contains("--run all --stage after'"), "{}", complaint(&output));
@@ -130,7 +130,7 @@ fn rehearsal_uses_name_from_platform() {
         assert!(output.status.success(), "{}", complaint(&output));
         assert_eq!(vm.place.trace().last().unwrap(), name);
     }
-    // Without it, and without a word of it, by the host's.
+    // Without a name from the platform, the host name is used.
     let host = std::process::Command::new("uname").arg("-n").output().unwrap();
     vm.place.configure(Some(&format!("http://{}", free_address())), &format!("{RULE}{named}"));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);

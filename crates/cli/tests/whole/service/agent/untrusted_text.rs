@@ -46,7 +46,7 @@ fn control_characters_are_escaped_in_all_output() {
         assert!(!said.chars().any(|c| is_unprintable(c) && c != '\n'), "{said:?}");
     }
     assert!(printed(&got).contains("two\\nlines") && printed(&got).contains("a\\u{202e}b"), "{got:?}");
-    // Programs get what was sent.
+    // Programs get the text unchanged.
     let json = run(&["get", "--endpoint", &endpoint, "--output", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["events"][0]["id"], "aa\u{1b}[2Jbb\u{2066}\nc");

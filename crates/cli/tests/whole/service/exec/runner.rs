@@ -152,7 +152,7 @@ fn command_that_kills_its_keeper_fails() {
 
 #[test]
 fn killed_keeper_children_are_ended() {
-    // One that stays in the group of the command, which ends; a session of its own below a command that goes on.
+    // A child in the group of a command that ends; a child in its own session below a command that keeps running.
     for (marker, end) in [("group", "exit 0"), ("session", "sleep 600")] {
         let marker = format!("{marker}-{}", std::process::id());
         let leave = if end == "exit 0" { "sh" } else { "setsid sh" };
@@ -246,7 +246,7 @@ fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
 
 #[test]
 fn hanging_command_gets_sigterm_then_sigkill() {
-    // It says that it was asked, and goes on; so do its children.
+    // It records the signal and keeps running; so do its children.
     let deaf =
         "trap 'echo asked >&2; : >$here/asked' TERM; : >$here/up; sleep 600 & while :; do sleep 0.05; done";
     let reason = failure_of_one_that_hangs(deaf, true);
@@ -269,7 +269,7 @@ fn large_output_is_bounded_and_tail_kept() {
 
 #[test]
 fn background_processes_end_with_command() {
-    // Forked twice, in a session and a group of its own, deaf to all that can be ignored, its output elsewhere.
+    // A daemon: forked twice, own session and group, all signals ignored, output redirected.
     let marker = format!("left-{}", std::process::id());
     let daemon = format!(
         "setsid sh -c 'trap \"\" TERM HUP INT; (sh -c \"sleep 600; : {marker}\" &) ; sleep 600; : {marker}' \

@@ -150,7 +150,7 @@ fn ipv6_prefix_counts_as_one_unknown_caller() {
         service.apply_fleet(
             "scopes:\n  - { name: web, kind: availability-set, vms: [ { name: web-0, addresses: [\"fd00:7::1\"] } ] }\n",
         );
-        // The VM is one of them; it is told from the strangers by its address.
+        // The VM is one of them, recognised by its address.
         let vm: IpAddr = "fd00:7::1".parse().unwrap();
         let mut flood = Vec::new();
         let mut stranger = |n: usize| {
