@@ -1,9 +1,9 @@
-//! Who may do what: roles on everything below a path, and the tokens that hold them.
+//! Role-based access control by path prefix: roles, grants, and the tokens that hold them.
 //!
 //! A [`Grant`] is a role below a [`Prefix`]: `subscription`, `subscription/group`, `subscription/group/scope`,
-//! or nothing for everywhere. Prefixes are compared by whole segments and without regard to case, so that
-//! `acme` covers `Acme/shop/web` and not `acme-two/shop/web`. What is below none of a token's prefixes does not
-//! exist for it. A token never changes: it is made, and it is revoked or expires.
+//! or the empty prefix, which covers everything. Prefixes match by whole segments and ignore case: `acme` covers
+//! `Acme/shop/web` but not `acme-two/shop/web`. A token sees only resources under its prefixes. A token is
+//! immutable: it is created, then it is revoked or expires.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,19 +15,18 @@ use crate::actor::Actor;
 use crate::cause::{UnknownWord, one_of};
 use crate::ids::{Name, NameError, ScopeId};
 
-/// How many tokens there may be: people, scripts and dashboards of a whole region.
+/// Limit on tokens: enough for the people, scripts and dashboards of a region.
 pub const TOKENS_MAX: usize = 1_000;
-/// How many grants a token may have. Who needs more paths than this wants a shorter one.
+/// Limit on the grants of a token. A token that needs more paths should get a shorter one.
 pub const GRANTS_MAX: usize = 32;
 
-/// What the holder of a token may do below a path. Each role may also do what the ones before it may.
+/// What a token may do below a path. Each role includes the roles before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads.
+    /// Read only.
     Viewer,
-    /// Also does what the owner of VMs does: restart, redeploy, delete, approve, and call off what owners
-    /// asked for.
+    /// Also acts as the owner of VMs: restart, redeploy, delete, approve, cancel user operations.
     Tenant,
     /// Everything.
     Operator,
@@ -43,39 +42,34 @@ impl FromStr for Role {
     }
 }
 
-/// A place in the tree of scopes and all that is below it; the empty one is everywhere.
+/// A path and everything below it; the empty prefix covers everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
-    /// Folded, and with a slash at its end unless it is a whole scope or everywhere.
+    /// Case-folded. Ends with a slash, except for a whole scope or the root.
     text: String,
 }
 
-/// Why a text is no [`Prefix`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// More parts than a scope's path has.
     #[error(
         "path {0:?} has more than three parts; write subscription, subscription/group or subscription/group/scope"
     )]
     TooDeep(String),
-    /// A part that is no name.
     #[error("path {path:?}: {error}")]
     Name { path: String, error: NameError },
 }
 
 impl Prefix {
-    /// Everything there is.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Whether it leaves nothing out.
     pub fn is_root(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Whether a scope is below it, or is it.
+    /// Also true if the prefix is the scope itself.
     pub fn covers(&self, scope: &ScopeId) -> bool {
         match self.text.is_empty() || self.text.ends_with('/') {
             true => scope.as_str().starts_with(&self.text),
@@ -83,12 +77,12 @@ impl Prefix {
         }
     }
 
-    /// Whether all that another covers is covered by this one too.
+    /// Whether this prefix covers everything that the other one covers.
     pub fn contains(&self, other: &Self) -> bool {
         self == other || ((self.is_root() || self.text.ends_with('/')) && other.text.starts_with(&self.text))
     }
 
-    /// Where, in the order of scopes' ids, that which it covers begins.
+    /// Where the covered range starts in the order of scope ids.
     pub fn start(&self) -> &str {
         &self.text
     }
@@ -137,12 +131,9 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// A role on everything below a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The role.
     pub role: Role,
-    /// Where.
     pub path: Prefix,
 }
 
@@ -155,42 +146,38 @@ impl fmt::Display for Grant {
     }
 }
 
-/// A token, as it is stored: whoever knows the secret of which it holds the hash may do what it grants.
+/// A token as stored. It holds the hash of the secret; a caller that knows the secret gets the grants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// Its name, unique without regard to case; facts name it as the actor.
+    /// Unique, ignoring case; facts name it as the actor.
     pub name: Name,
-    /// The SHA-256 of its secret, in hexadecimal.
+    /// SHA-256 of the secret, in hexadecimal.
     pub hash: String,
-    /// What it may do.
     pub grants: Vec<Grant>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// Who made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Actor>,
-    /// When it ends, if it does.
+    /// Without it the token does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 
 impl Token {
-    /// Whether its time is over.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| now >= expires_at)
     }
 
-    /// The most that it may do in a scope; none if the scope does not exist for it.
+    /// The strongest role in a scope; none if the token does not see the scope.
     pub fn role_in(&self, scope: &ScopeId) -> Option<Role> {
         self.grants.iter().filter(|grant| grant.path.covers(scope)).map(|grant| grant.role).max()
     }
 
-    /// The most that it may do everywhere.
+    /// The strongest role on everything.
     pub fn role_at_root(&self) -> Option<Role> {
         self.grants.iter().filter(|grant| grant.path.is_root()).map(|grant| grant.role).max()
     }
 
-    /// Whether nothing is kept from it: hosts, tokens, whatever belongs to no scope.
+    /// Operator on `/`: may also manage hosts, tokens and everything else that belongs to no scope.
     pub fn is_full_operator(&self) -> bool {
         self.role_at_root() == Some(Role::Operator)
     }

@@ -1,4 +1,4 @@
-//! Who did something. Every fact names its actor.
+//! Actors: who did something. Every fact names its actor.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,19 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Name, VmId};
 
-/// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Actor {
-    /// Somebody who holds a token for the operator API.
+    /// The name of an operator API token.
     Token(String),
-    /// A guest, from the address it called from, by its name at that time.
+    /// A guest, with its name and address at the time of the call.
     Vm { vm: VmId, name: Name, address: IpAddr },
-    /// Time: NotBefore passed.
+    /// NotBefore passed.
     Timer,
-    /// A driver reported.
+    /// A driver's report, by the driver's name.
     Driver(String),
-    /// The service itself, as when it makes the first-run VM or goes on with what a crash cut short.
+    /// The service itself: it creates the first-run VM, or continues work that a crash interrupted.
     Service,
 }
 

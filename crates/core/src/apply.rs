@@ -1,9 +1,9 @@
-//! `apply`: a scope, a command and the context give the scope's next value and the facts of what
-//! happened, or a refusal that leaves everything as it was.
+//! The state transition function of a scope: `(scope, command, context) -> (scope, facts)` or a refusal. Pure;
+//! a refusal changes nothing.
 //!
-//! Each command does its own small thing and nothing more; then [`crate::settle`] starts and ends whatever is
-//! due, and last the incarnation is raised if a guest would see a difference. A command that changes nothing
-//! gives an equal scope and no facts, and then nothing needs to be written.
+//! Each command makes its own change. Then [`crate::settle`] starts and ends what is due. Last, the incarnation
+//! rises if a guest would see a difference. A command that changes nothing returns an equal scope and no facts, and
+//! needs no write.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -28,114 +28,109 @@ use crate::settings::{Settings, WhenNotEnabled};
 use crate::settle::starter;
 use crate::time::{after, round_up};
 
-/// What a command may rely on but not decide.
+/// Inputs of a command that it does not decide itself.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplyContext<'a> {
-    /// What time it is.
     pub now: Timestamp,
-    /// Who asks.
     pub by: &'a Actor,
-    /// Whether a guest of the scope has asked for events within a day.
+    /// Whether a guest of the scope polled within the last day.
     pub enabled: bool,
-    /// What the service is set to.
     pub settings: &'a Settings,
-    /// The process that runs the scope's commands: this one, or whoever holds the lease where several share a
-    /// store. A run that has another owner is taken over in its name.
+    /// The process that runs the scope's commands: this one, or the lease holder where several share a store.
+    /// A run with another owner is taken over in its name.
     pub runner: &'a str,
     /// The scheduled parts of host operations in the scope. Whether such an operation is due or released
-    /// depends on other scopes, which this one does not see.
+    /// depends on other scopes, which this function does not see.
     pub host_parts: &'a [HostPart],
-    /// The events to which the passing of time does nothing, while the clock is not trusted.
+    /// The events that do not start or end by time while the clock is not trusted.
     pub clock_hold: Option<&'a ClockHold>,
 }
 
-/// What can be asked of a scope.
+/// A request to one scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Nothing but to do what is due.
+    /// Settle only.
     Pulse,
-    /// Announce events, all of them or none. One that is here already, or was lately, is left as it is.
+    /// Announce events, all or none. An event that exists, or ended recently, is left unchanged.
     Open(Vec<NewEvent>),
-    /// Let events begin. All of them must be known here, or none is approved.
+    /// Let events start early, all or none: every id must be known.
     Approve(Vec<EventId>),
-    /// All other parts of the operation were approved, or are gone.
+    /// All other parts of the operation are approved or gone.
     Release(OperationId),
-    /// A host operation is released: its parts here begin, whatever else is under way.
-    StartParts { operation: OperationId, why: StartReason },
-    /// Manual driver: a host operation was due and not blocked, so its parts here wait to be started.
-    ReadyParts { operation: OperationId, why: StartReason },
-    /// Call an event off.
+    /// A released host operation: its parts start, regardless of other started events.
+    StartParts {
+        operation: OperationId,
+        why: StartReason,
+    },
+    /// Manual driver: a host operation is due and not blocked; its parts wait to be started.
+    ReadyParts {
+        operation: OperationId,
+        why: StartReason,
+    },
     Cancel(EventId),
-    /// Begin an event now.
+    /// Start an event now.
     Start(EventId),
-    /// Say that an event was carried out, and where VMs are now that were moved.
-    Complete { event: EventId, hosts: Vec<(VmId, String)> },
-    /// Commands of the exec driver have ended.
+    /// An event was carried out; `hosts` are the new hosts of moved VMs.
+    Complete {
+        event: EventId,
+        hosts: Vec<(VmId, String)>,
+    },
+    /// Reports of ended commands of the exec driver.
     Ran(Vec<Ran>),
-    /// Try commands anew that have failed.
+    /// Retry failed commands.
     Retry(EventId),
-    /// Change the owner's settings.
     SetPolicy(Policy),
-    /// Add VMs, or change what is known of them; each is known by its id.
+    /// Add VMs or update them, by id.
     Enrol(Vec<Member>),
-    /// Take VMs out.
     Remove(Vec<VmId>),
-    /// An evicted VM runs again.
+    /// Mark a deallocated VM as running.
     Revive(VmId),
 }
 
-/// An event to be announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
-    /// Its id.
     pub id: EventId,
-    /// The operation it belongs to.
     pub operation: OperationId,
-    /// Why it happens.
     pub cause: Cause,
-    /// The update domain of its VMs.
+    /// All resources are in it.
     pub update_domain: u32,
-    /// The VMs.
     pub resources: Vec<Resource>,
-    /// Not before when; the earliest there is, if none.
+    /// None means the earliest possible time.
     pub not_before: Option<Timestamp>,
-    /// How long they will be interrupted, in seconds, or −1.
+    /// Expected interruption in seconds, or −1 if unknown.
     pub duration_s: i32,
-    /// What guests read.
+    /// Shown to guests.
     pub description: String,
-    /// Who carries it out.
     pub driver: DriverKind,
-    /// How approvals release it.
+    /// How approvals let it start.
     pub release: Release,
-    /// Whether a person gave its time.
+    /// Whether the request gave a NotBefore.
     pub time_given: bool,
     /// Whether it is part of a host operation.
     pub joint_start: bool,
-    /// Whether its operation is released already.
+    /// Whether its operation is already released.
     pub released: bool,
 }
 
-/// What came of a command.
+/// The result of one or more commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// The scope's next value.
     pub scope: Scope,
-    /// What happened, in order.
+    /// In the order in which they happened.
     pub facts: Vec<Recorded<Fact>>,
-    /// The events that ended, for history.
+    /// Ended events, for the history.
     pub past: Vec<Past>,
-    /// Whether the incarnation has risen.
+    /// Whether the incarnation rose.
     pub shows: bool,
 }
 
 impl Applied {
-    /// A scope to which nothing has happened.
+    /// The result of no commands.
     pub fn unchanged(scope: Scope) -> Self {
         Self { scope, facts: Vec::new(), past: Vec::new(), shows: false }
     }
 
-    /// Applies a further command to what came of the ones before, as one change: guests see one, so the
-    /// incarnation rises once.
+    /// Applies a further command, as part of the same change: the incarnation rises at most once.
     pub fn apply(&mut self, command: Command, context: ApplyContext<'_>) -> Result<(), Refusal> {
         let further = self.scope.apply(command, context)?;
         self.scope = further.scope;
@@ -149,7 +144,7 @@ impl Applied {
     }
 }
 
-/// A scope in the middle of a command, and what has happened to it so far.
+/// A scope in the middle of a command, with its facts so far.
 pub struct Change<'a> {
     pub(crate) scope: Scope,
     pub(crate) facts: Vec<Recorded<Fact>>,
@@ -157,7 +152,7 @@ pub struct Change<'a> {
     pub(crate) context: ApplyContext<'a>,
 }
 
-/// Works out the least notice of a cause under a policy; none where the cause gives none.
+/// The least notice of a cause under a policy; none for a cause without notice.
 pub fn notice(cause: Cause, policy: &Policy, settings: &Settings) -> Option<Duration> {
     match cause.notice() {
         Notice::AtLeast(least) => Some(settings.scaled(least)),
@@ -166,8 +161,8 @@ pub fn notice(cause: Cause, policy: &Policy, settings: &Settings) -> Option<Dura
     }
 }
 
-/// Why an event that gives notice begins at once all the same where no time was given for it, if it does: its
-/// scope approves such events by itself, or a user asks for it where no guest listens.
+/// Why an event with notice starts at once if the request gives no time: the scope's policy approves it, or
+/// a user requests it in a scope that is not enabled.
 pub fn at_once(cause: Cause, policy: &Policy, enabled: bool, settings: &Settings) -> Option<StartReason> {
     let unheard =
         cause.source() == Source::User && !enabled && settings.when_not_enabled == WhenNotEnabled::RunAtOnce;
@@ -180,9 +175,9 @@ pub fn at_once(cause: Cause, policy: &Policy, enabled: bool, settings: &Settings
     }
 }
 
-/// Decides an event's NotBefore: what was asked for if that leaves the notice, else the refusal that names
-/// the earliest; the usual time where nothing was asked for; none for a cause without notice. `enabled` is for
-/// the refusal alone.
+/// Computes NotBefore. A requested time is refused, with the earliest, if it leaves too little notice. Without a
+/// requested time it is the cause's usual notice from now. None for a cause without notice. `enabled` only
+/// affects the refusal's text.
 pub fn not_before(
     cause: Cause,
     asked: Option<Timestamp>,
@@ -215,7 +210,7 @@ pub fn not_before(
 }
 
 impl Scope {
-    /// The scope's next value; see the module's page.
+    /// Applies one command; see the module docs.
     pub fn apply(&self, command: Command, context: ApplyContext<'_>) -> Result<Applied, Refusal> {
         let mut change = Change { scope: self.clone(), facts: Vec::new(), past: Vec::new(), context };
         match command {
@@ -276,7 +271,7 @@ impl Change<'_> {
         let not_before = not_before(new.cause, new.not_before, policy, enabled, settings, now)?;
         let at_once = match not_before {
             None => Some(StartReason::NoNotice),
-            // A time that a person gave is kept.
+            // A requested time is kept.
             Some(_) if new.time_given => None,
             Some(_) => at_once(new.cause, policy, enabled, settings),
         };
@@ -305,7 +300,7 @@ impl Change<'_> {
         self.scope.events.push(event);
         if let Some(why) = at_once {
             let last = self.scope.events.len() - 1;
-            // The causes that begin without notice are never made to wait for another update domain.
+            // Causes without notice never wait for another update domain.
             self.begin(last, why, by.clone());
         }
         Ok(())
@@ -347,7 +342,7 @@ impl Change<'_> {
         }
     }
 
-    /// The scheduled parts of a host operation here.
+    /// The indexes of the scheduled parts of a host operation here.
     fn parts_of(&self, operation: OperationId) -> Vec<usize> {
         let part = |event: &Event| event.operation == operation && event.joint_start && !event.is_started();
         let events = self.scope.events.iter().enumerate().filter(|(_, event)| part(event));
@@ -367,7 +362,7 @@ impl Change<'_> {
         }
     }
 
-    /// Whether the event's host operation is released, so that nothing can call the event off any more.
+    /// Whether the event's host operation is released; then the event cannot be cancelled any more.
     fn is_released(&self, event: &Event) -> bool {
         let released = |part: &&HostPart| part.standing == HostStartState::Released;
         event.joint_start
@@ -488,7 +483,7 @@ impl Change<'_> {
         self.scope.events.iter().position(|event| event.id == id)
     }
 
-    /// Writes down what the command's own actor did.
+    /// Records a fact by the command's actor.
     fn record(&mut self, fact: Fact) {
         self.record_by(self.context.by.clone(), fact);
     }
@@ -497,14 +492,14 @@ impl Change<'_> {
         self.facts.push(Recorded { at: self.context.now, by, fact });
     }
 
-    /// Writes a fact of an event into its own trail and into the scope's list.
+    /// Records a fact in the event's trail and in the scope's facts.
     pub(crate) fn note(&mut self, event: &mut Event, by: Actor, what: EventFact) {
         event.note(self.context.now, by.clone(), what.clone());
         let resources = event.resources.iter().map(|resource| resource.name.clone()).collect();
         self.audit(event, by, resources, what);
     }
 
-    /// Writes a fact of an event into the scope's list.
+    /// Records a fact in the scope's facts only.
     pub(crate) fn audit(&mut self, event: &Event, by: Actor, resources: Vec<Name>, what: EventFact) {
         let Event { id, operation, cause, .. } = *event;
         self.record_by(by, Fact::Event { event: id, operation: Some(operation), cause, resources, what });
@@ -522,7 +517,6 @@ mod tests {
     use crate::samples::{outcome_text, scope, standalone, started, vm};
     use crate::scope::Ended;
 
-    /// Two VMs and these events.
     fn web(events: impl IntoIterator<Item = Event>) -> Scope {
         Scope { events: events.into_iter().collect(), ..scope("web", &[vm(1), vm(2)]) }
     }
@@ -539,16 +533,13 @@ mod tests {
         Scope { policy, ..web([]) }
     }
 
-    /// Each row: what it shows, the scope, the context, the command, and what is told of it.
+    /// Each row: name, scope, context, command, expected facts or refusal.
     fn check(rows: Vec<(&str, Scope, ContextFixture, Command, &str)>) {
         for (name, scope, given, command, expected) in rows {
             let result = scope.apply(command, given.context());
             if let Ok(applied) = &result {
                 assert_eq!(applied.shows, applied.scope.incarnation == scope.incarnation + 1, "{name}");
-                assert!(
-                    !applied.facts.is_empty() || applied.scope == scope,
-                    "{name}: a change without a fact"
-                );
+                assert!(!applied.facts.is_empty() || applied.scope == scope, "{name}: change without a fact");
             }
             assert_eq!(outcome_text(result), expected, "{name}");
         }
@@ -576,28 +567,28 @@ mod tests {
             ("usual notice", web([]), given(), open(Cause::HostReboot), "EventScheduled(+900) 1"),
             ("a week", web([]), given(), open(Cause::PredictedFailure), "EventScheduled(+604800) 1"),
             (
-                "a time that leaves the notice",
+                "time that leaves the notice",
                 web([]),
                 given(),
                 lone(|new| new.not_before = Some(at(901))),
                 "EventScheduled(+901) 1",
             ),
             (
-                "a time too near",
+                "time too near",
                 web([]),
                 given(),
                 lone(|new| new.not_before = Some(at(899))),
                 "not_before_too_near",
             ),
             (
-                "a failure starts at once",
+                "failure starts at once",
                 web([]),
                 given(),
                 open(Cause::HostFailure),
                 "EventScheduled(at once) 1, EventStarted(NoNotice) 1",
             ),
             (
-                "and takes no time",
+                "failure takes no time",
                 web([]),
                 given(),
                 Command::Open(vec![NewEvent {
@@ -607,14 +598,14 @@ mod tests {
                 "not_before_without_notice",
             ),
             (
-                "a deletion without a policy starts at once",
+                "deletion without a policy starts at once",
                 web([]),
                 given(),
                 open(Cause::Deletion),
                 "EventScheduled(at once) 1, EventStarted(NoNotice) 1",
             ),
             (
-                "a deletion with one gives its notice",
+                "deletion with a policy gives notice",
                 with_policy(Policy::for_first_run()),
                 given(),
                 open(Cause::Deletion),
@@ -623,35 +614,35 @@ mod tests {
             ("guests listen", web([]), given(), open(Cause::UserRestart), "EventScheduled(+900) 1"),
             ("nobody listens", web([]), unheard(), open(Cause::UserRestart), restart),
             (
-                "nobody listens, notice all the same",
+                "not enabled, configured to give notice",
                 web([]),
                 ContextFixture { settings: notices, ..unheard() },
                 open(Cause::UserRestart),
                 "EventScheduled(+900) 1",
             ),
             (
-                "nobody listens to the platform",
+                "not enabled, platform event",
                 web([]),
                 unheard(),
                 open(Cause::HostReboot),
                 "EventScheduled(+900) 1",
             ),
             (
-                "approved by the policy",
+                "approved by policy",
                 with_policy(approves.clone()),
                 given(),
                 open(Cause::UserRestart),
                 "EventScheduled(at once) 1, EventStarted(AutomaticallyApproved) 1",
             ),
             (
-                "the policy is for users",
+                "policy does not approve platform events",
                 with_policy(approves),
                 given(),
                 open(Cause::HostReboot),
                 "EventScheduled(+900) 1",
             ),
             (
-                "a time that was given is kept",
+                "requested time is kept",
                 web([]),
                 unheard(),
                 Command::Open(vec![NewEvent {
@@ -670,23 +661,23 @@ mod tests {
                 "no_resources",
             ),
             (
-                "a VM of another scope",
+                "VM of another scope",
                 web([]),
                 given(),
                 Command::Open(vec![new_event(1, Cause::HostReboot, &[vm(3)])]),
                 "unknown_vm",
             ),
-            ("a VM that does not run", deallocated, given(), open(Cause::HostReboot), "vm_deallocated"),
-            ("as many as there may be", full, given(), open(Cause::HostReboot), "too_many_events"),
+            ("deallocated VM", deallocated, given(), open(Cause::HostReboot), "vm_deallocated"),
+            ("event limit reached", full, given(), open(Cause::HostReboot), "too_many_events"),
             (
-                "as many of users",
+                "user operation limit reached",
                 web([others.clone()]),
                 ContextFixture { settings: one_each.clone(), ..given() },
                 open(Cause::UserRestart),
                 "too_many_user_operations",
             ),
             (
-                "the platform is not counted",
+                "platform events do not count",
                 web([others]),
                 ContextFixture { settings: one_each, ..given() },
                 open(Cause::HostReboot),
@@ -721,11 +712,11 @@ mod tests {
         let release = || Command::Release(operation_id(1));
         check(vec![
             ("each", web([reboot()]), given(), approve(&[1]), "EventApproved 1, EventStarted(Approved) 1"),
-            ("together waits for the others", web([together()]), given(), approve(&[1]), "EventApproved 1"),
+            ("together waits for other parts", web([together()]), given(), approve(&[1]), "EventApproved 1"),
             ("approved twice", web([approved(together())]), given(), approve(&[1]), ""),
             ("started", web([started(reboot())]), given(), approve(&[1]), ""),
             (
-                "manual waits to be started",
+                "manual event becomes ready",
                 web([manual]),
                 given(),
                 approve(&[1]),
@@ -786,7 +777,7 @@ mod tests {
             ("a part, decided", web([part()]), on(released), cancel(), "event_started"),
             ("forced", web([reboot()]), given(), start(), "EventStarted(Forced) 1"),
             ("started twice", web([started(reboot())]), given(), start(), "event_started"),
-            ("a part alone", web([part()]), given(), start(), "part_of_host_operation"),
+            ("part of a host operation", web([part()]), given(), start(), "part_of_host_operation"),
             (
                 "another update domain",
                 web([reboot(), elsewhere.clone()]),
@@ -794,9 +785,9 @@ mod tests {
                 start(),
                 "update_domain_busy",
             ),
-            ("a host goes first", web([reboot()]), on(first), start(), "update_domain_busy"),
+            ("host operation goes first", web([reboot()]), on(first), start(), "update_domain_busy"),
             (
-                "users do not wait",
+                "user events do not wait",
                 web([event(1, Cause::UserRestart, &[vm(1)]), elsewhere]),
                 given(),
                 start(),
@@ -813,7 +804,7 @@ mod tests {
             ),
             ("not begun", web([reboot()]), given(), complete(&[]), "event_not_started"),
             (
-                "a stranger moved",
+                "moved VM is not a resource",
                 started_by(Cause::HostRedeploy),
                 given(),
                 complete(&[(vm(2), "h2")]),
@@ -834,9 +825,9 @@ mod tests {
                 "EventCompleted 1, VmDeallocated",
             ),
             ("deleted", started_by(Cause::Deletion), given(), complete(&[]), "EventCompleted 1, VmRemoved"),
-            ("no command failed", started_by(Cause::HostReboot), given(), Command::Retry(id), "not_exec"),
+            ("not an exec event", started_by(Cause::HostReboot), given(), Command::Retry(id), "not_exec"),
             (
-                "a report of nothing",
+                "empty report",
                 web([]),
                 given(),
                 Command::Ran(vec![Ran {
@@ -862,29 +853,29 @@ mod tests {
         let asleep = Scope { members: vec![evicted], ..web([]) };
         check(vec![
             ("a policy", web([]), given(), Command::SetPolicy(policy(300)), "PolicyChanged"),
-            ("the same policy", web([]), given(), Command::SetPolicy(Policy::default()), ""),
+            ("same policy", web([]), given(), Command::SetPolicy(Policy::default()), ""),
             ("too short", web([]), given(), Command::SetPolicy(policy(299)), "terminate_notice_out_of_range"),
             ("too long", web([]), given(), Command::SetPolicy(policy(901)), "terminate_notice_out_of_range"),
-            ("a new VM", web([]), given(), Command::Enrol(vec![member(vm(3))]), "VmAdded"),
-            ("the same VM", web([]), given(), Command::Enrol(vec![member(vm(1))]), ""),
+            ("new VM", web([]), given(), Command::Enrol(vec![member(vm(3))]), "VmAdded"),
+            ("unchanged VM", web([]), given(), Command::Enrol(vec![member(vm(1))]), ""),
             ("another host", web([]), given(), Command::Enrol(vec![moved]), "VmChanged"),
             (
-                "a name in another case",
+                "name in another case",
                 web([]),
                 given(),
                 Command::Enrol(vec![renamed(3, "VM-1")]),
                 "name_taken",
             ),
-            ("a name of another", web([]), given(), Command::Enrol(vec![renamed(1, "vm-2")]), "name_taken"),
+            ("name of another VM", web([]), given(), Command::Enrol(vec![renamed(1, "vm-2")]), "name_taken"),
             (
-                "a second standalone",
+                "second VM in standalone scope",
                 standalone("web", vm(1)),
                 given(),
                 Command::Enrol(vec![member(vm(2))]),
                 "standalone_holds_one",
             ),
             (
-                "one too many",
+                "member limit reached",
                 scope("web", &many),
                 given(),
                 Command::Enrol(vec![renamed(5_000, "more")]),
@@ -892,7 +883,7 @@ mod tests {
             ),
             ("gone", web([]), given(), Command::Remove(vec![vm(2)]), "VmRemoved"),
             (
-                "gone with its event",
+                "removed together with its event",
                 web([reboot()]),
                 given(),
                 Command::Remove(vec![vm(1)]),
@@ -901,7 +892,7 @@ mod tests {
             ("never there", web([]), given(), Command::Remove(vec![vm(3)]), "unknown_vm"),
             ("runs again", asleep, given(), Command::Revive(vm(1)), "VmStarted"),
             ("runs", web([]), given(), Command::Revive(vm(1)), ""),
-            ("no such VM", web([]), given(), Command::Revive(vm(3)), "unknown_vm"),
+            ("unknown VM", web([]), given(), Command::Revive(vm(3)), "unknown_vm"),
         ]);
     }
 

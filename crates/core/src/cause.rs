@@ -1,5 +1,5 @@
-//! Why an event happens, and all that follows from the why: its type and source, how much notice it gives,
-//! what a guest reads about it, and whether it may be made to wait for another update domain.
+//! Causes: why an event happens. The cause determines type, source, notice, description, grouping, and whether the
+//! event waits for other update domains.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::Release;
 
-/// What will happen to the VM.
+/// The effect on the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum EventType {
     /// Paused for some seconds; memory and open files survive.
@@ -18,13 +18,13 @@ pub enum EventType {
     Reboot,
     /// Moved to another host; the ephemeral disk is lost too.
     Redeploy,
-    /// A spot VM is evicted.
+    /// A Spot VM is evicted.
     Preempt,
     /// The VM is deleted.
     Terminate,
 }
 
-/// Every event type, in the order in which the api-versions came to know them.
+/// In the order in which api-versions added them.
 pub const EVENT_TYPES: [EventType; 5] =
     [EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate];
 
@@ -36,10 +36,9 @@ words!(EventType {
     Terminate => "Terminate",
 });
 
-/// Who set the event going.
+/// Who initiated the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
-    /// The platform.
     Platform,
     /// The VM's owner.
     User,
@@ -47,15 +46,14 @@ pub enum Source {
 
 words!(Source { Platform => "Platform", User => "User" });
 
-/// Why an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The host is maintained and its VMs are paused meanwhile.
+    /// Host maintenance that pauses its VMs.
     HostFreeze,
-    /// The host is maintained and restarts.
+    /// Host maintenance with a reboot.
     HostReboot,
-    /// The host is emptied for maintenance.
+    /// The host is drained for maintenance.
     HostRedeploy,
     /// The VM moves to another host while it runs.
     LiveMigration,
@@ -63,7 +61,7 @@ pub enum Cause {
     PredictedFailure,
     /// The host has failed.
     HostFailure,
-    /// The capacity of a spot VM is wanted back.
+    /// The platform reclaims the capacity of a Spot VM.
     Eviction,
     /// The VM's owner deletes it, or its scale set shrinks.
     Deletion,
@@ -73,7 +71,6 @@ pub enum Cause {
     UserRedeploy,
 }
 
-/// Every cause.
 pub const CAUSES: [Cause; 10] = [
     Cause::HostFreeze,
     Cause::HostReboot,
@@ -87,30 +84,28 @@ pub const CAUSES: [Cause; 10] = [
     Cause::UserRedeploy,
 ];
 
-/// How much warning a cause gives before NotBefore.
+/// Time between announcement and NotBefore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// At least this much.
     AtLeast(Duration),
-    /// None: it has happened already.
+    /// No notice: it has happened already.
     None,
-    /// What the scope's policy says; none where it says none.
+    /// The notice from the scope's policy; none if the policy has none.
     AsPolicySays,
 }
 
 /// How an operation's VMs share events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
-    /// All VMs of a scope in one update domain share one event: what is done to them is done at once.
+    /// One event for all VMs of a scope in one update domain.
     PerUpdateDomain,
-    /// Each VM has an event of its own, approved on its own.
+    /// One event per VM, approved separately.
     PerVm,
 }
 
 const MINUTE: u64 = 60;
 
 impl Cause {
-    /// What happens to the VM.
     pub fn event_type(self) -> EventType {
         match self {
             Self::HostFreeze | Self::LiveMigration => EventType::Freeze,
@@ -121,7 +116,7 @@ impl Cause {
         }
     }
 
-    /// The cause meant when only a type was named: the platform's planned one.
+    /// The default cause of a type: the platform's planned one.
     pub fn of_type(event_type: EventType) -> Self {
         match event_type {
             EventType::Freeze => Self::HostFreeze,
@@ -132,7 +127,6 @@ impl Cause {
         }
     }
 
-    /// Who set it going.
     pub fn source(self) -> Source {
         match self {
             Self::HostFreeze
@@ -146,7 +140,7 @@ impl Cause {
         }
     }
 
-    /// How long the VM is expected to be interrupted, in seconds; −1 where nobody can tell.
+    /// Expected interruption in seconds; −1 if unknown.
     pub fn duration_s(self) -> i32 {
         match self {
             Self::HostFreeze => 9,
@@ -162,7 +156,7 @@ impl Cause {
         }
     }
 
-    /// What a guest reads about it: the wording that Azure's guests have been seen to get.
+    /// The text that guests read; Azure's wording, as observed.
     pub fn description(self) -> &'static str {
         match self {
             Self::HostFreeze | Self::HostReboot | Self::HostRedeploy => {
@@ -180,7 +174,7 @@ impl Cause {
         }
     }
 
-    /// The least notice it gives.
+    /// The least notice.
     pub fn notice(self) -> Notice {
         let minutes = |n| Notice::AtLeast(Duration::from_secs(n * MINUTE));
         match self {
@@ -192,8 +186,7 @@ impl Cause {
         }
     }
 
-    /// How far ahead NotBefore is put when nobody says: the least notice, but for hardware that is expected
-    /// to fail, which leaves days to act.
+    /// The default notice: the least notice, except for predicted failures, which leave days to act.
     pub fn usual_notice(self) -> Option<Duration> {
         match self {
             Self::PredictedFailure => Some(Duration::from_secs(7 * 24 * 60 * MINUTE)),
@@ -209,8 +202,8 @@ impl Cause {
         }
     }
 
-    /// Whether it waits while a platform event of another update domain is Started. What is planned can
-    /// wait; what has failed, was evicted or was asked for by the owner does not.
+    /// Whether it waits while a platform event of another update domain is Started. Only planned causes wait;
+    /// failures, evictions and user operations do not.
     pub fn waits_for_other_update_domains(self) -> bool {
         match self {
             Self::HostFreeze
@@ -224,7 +217,7 @@ impl Cause {
         }
     }
 
-    /// Whether it happens to a whole host at one moment. The others happen to VM after VM.
+    /// Whether it affects a whole host at one moment, not VM after VM.
     pub fn has_joint_start(self) -> bool {
         match self {
             Self::HostFreeze | Self::HostReboot => true,
@@ -239,7 +232,6 @@ impl Cause {
         }
     }
 
-    /// How its VMs share events.
     pub fn grouping(self) -> Grouping {
         match self {
             Self::HostFreeze | Self::HostReboot | Self::LiveMigration | Self::HostFailure => {
@@ -254,8 +246,8 @@ impl Cause {
         }
     }
 
-    /// Whether approvals release its events one by one or only all of them. A host reboots once for all its
-    /// VMs; deletions that share a NotBefore go early only when every one of them was approved.
+    /// Whether approvals release events one by one or all together. A host reboots once for all its VMs;
+    /// deletions with a shared NotBefore start early only if all are approved.
     pub fn release(self) -> Release {
         match self {
             Self::HostFreeze | Self::HostReboot | Self::Deletion => Release::Together,
@@ -270,7 +262,7 @@ impl Cause {
     }
 }
 
-// As the API and the command line spell them.
+// Names in the API and on the command line.
 words!(Cause {
     HostFreeze => "host-freeze",
     HostReboot => "host-reboot",
@@ -284,13 +276,12 @@ words!(Cause {
     UserRedeploy => "user-redeploy",
 });
 
-/// A text that names no cause or type.
+/// A text that names no known cause or type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not one of {}", .known.join(", "))]
 pub struct UnknownWord {
-    /// What was given.
     pub given: String,
-    /// What there is.
+    /// All valid names.
     pub known: Vec<String>,
 }
 

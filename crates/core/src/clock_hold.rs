@@ -1,9 +1,8 @@
-//! Clock hold: after the wall clock has jumped, it is not trusted for a while.
+//! Clock hold: the set of events that ignore the wall clock for a while after it has jumped.
 //!
-//! A clock that is wrong for two seconds must not start an event a day early. While the hold lasts, the passing of
-//! time alone does nothing to the events that were there before the jump: they do not start at their NotBefore, and
-//! simulated ones do not end. What a person or a guest asks for, and events that were announced since, go on.
-//! When a hold begins and ends is decided by `notbefore_engine::ClockWatch`.
+//! A clock that is wrong for two seconds must not start an event a day early. During the hold, events from before
+//! the jump do not start at their NotBefore, and simulated ones do not end. Requests by operators and guests, and
+//! events announced since, proceed as usual. `notbefore_engine::ClockWatch` decides when a hold starts and ends.
 
 use std::collections::HashSet;
 
@@ -16,17 +15,16 @@ pub struct ClockHold {
 }
 
 impl ClockHold {
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether there are none; the clock may not be trusted all the same.
+    /// An empty hold is still a hold: the clock is not trusted.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// Whether the clock alone does nothing to an event.
+    /// Whether time alone must not start or end this event.
     pub fn holds(&self, event: EventId) -> bool {
         self.events.contains(&event)
     }

@@ -1,7 +1,7 @@
-//! The exec driver: one command per resource of a started event, run by the service itself.
+//! The exec driver's state machine, with fencing: one command per resource of a started event, run by the service.
 //!
-//! What is kept here is who runs the commands and how far each is. A command is *Running* in the record before
-//! it is spawned, so it runs at least once and, unless the service ends in between, at most once:
+//! This module records who runs the commands and the state of each. A command is *Running* in the store before it
+//! is spawned. So it runs at least once and, while the service does not restart, at most once:
 //!
 //! ```text
 //! Waiting ──due──▶ Running ──succeeded──▶ Done
@@ -9,15 +9,14 @@
 //!    └──── failed ────┘              a VM that leaves: Gone, from anywhere but Done
 //! ```
 //!
-//! **Owner and fence.** A run has an owner, the process that spawns its commands, and a fencing number. A
-//! process that finds another's run takes it over: the fence rises by one, and what was Running is run again as
-//! a further attempt. A report counts only under the fence and attempt that it was spawned with; any other is
-//! stale and changes nothing. A command that must not act twice compares the two numbers it was given with
-//! those it has seen.
+//! **Owner and fence.** A run has an owner, the process that spawns its commands, and a fence. A process that
+//! finds another owner's run takes it over: the fence rises by one, and Running commands run again as a further
+//! attempt. A report counts only with the fence and attempt that the command was spawned with; other reports are
+//! stale and change nothing. A command that must not act twice compares both numbers with those it has seen.
 //!
-//! **Attempts** are numbered from one for ever; how many are `left` is counted down, by takeovers too: a command
-//! that takes the service's own machine down must not do so without end. When none is left the command has
-//! Failed and the event stays Started until somebody says what is to become of it.
+//! **Attempts** are numbered from one and never restart. `left` counts down, also on takeover: a command that
+//! takes down the service's own machine must not do so forever. With none left the command is Failed, and the
+//! event stays Started until an operator retries or completes it.
 
 use std::collections::HashSet;
 
@@ -32,97 +31,92 @@ use crate::ids::{EventId, Name, VmId};
 use crate::refusal::Refusal;
 use crate::time::{after, round_up};
 
-/// How much is kept of why a command failed: a line of an ordinary program's complaint. The whole of a command's
-/// output is in the log.
+/// Limit on a stored failure reason: one line of a program's error output. The log has the whole output.
 pub const REASON_BYTES_MAX: usize = 200;
-/// How much of that a large event can always afford: a scope's record holds one such text for each of up to a
-/// thousand VMs.
+/// Guaranteed size of each reason in a large event: a scope's record holds one for each of up to a thousand VMs.
 const REASON_BYTES_MIN: usize = 96;
-/// What all reasons of one event take up together at most, as long as each has [`REASON_BYTES_MIN`].
+/// Limit on all reasons of one event together, as long as each has [`REASON_BYTES_MIN`].
 const REASONS_BYTES_MAX: usize = 1_000 * REASON_BYTES_MIN;
-/// The longest name of a host that a command may report.
+/// Limit on the name of a host that a command reports.
 pub const HOST_BYTES_MAX: usize = 128;
 
-/// How the commands of a started event stand.
+/// The commands of a started event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRun {
     /// The process that runs them.
     pub owner: String,
-    /// The fencing number: 1 for the first owner, one more for each that takes over.
+    /// 1 for the first owner, one more for each takeover.
     pub fence: u64,
-    /// Where the command of each resource stands, in the order of the event's resources.
+    /// In the order of the event's resources.
     pub commands: Vec<CommandState>,
 }
 
-/// Where the command of one resource stands.
+/// The state of one resource's command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandState {
-    /// It will be run.
+    /// To be run at `due_at`.
     Waiting {
-        /// The attempt before; 0 before the first.
+        /// The previous attempt; 0 before the first.
         attempt: u32,
-        /// How many attempts it has, the one it waits for included.
+        /// Attempts left, including the next one.
         left: u32,
-        /// Not before when.
+        /// Not before this time.
         due_at: Timestamp,
-        /// Why the attempt before failed.
+        /// Why the previous attempt failed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         why: String,
     },
-    /// It runs, or is about to: what is so in the store may be spawned. It has `left` attempts besides this.
+    /// Running or about to: once stored, the command may be spawned. `left` excludes this attempt.
     Running { attempt: u32, left: u32 },
-    /// It has succeeded.
     Done {
-        /// Where the VM is now, if the command said so.
+        /// The VM's new host, if the command reported one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
     },
-    /// It has used up its attempts, of which `attempt` was the last, or cannot be run.
+    /// Out of attempts, or blocked; `attempt` was the last.
     Failed { attempt: u32, why: String },
-    /// Its VM has left; nothing is to be done for it any more.
+    /// The VM left the scope; the command is dropped.
     Gone,
 }
 
-/// A command that has ended.
+/// The report of an ended command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// For which event it ran.
     pub event: EventId,
-    /// For which VM.
     pub vm: VmId,
-    /// Under which fencing number it was spawned.
+    /// The fence it was spawned with.
     pub fence: u64,
-    /// As which attempt.
+    /// The attempt it was spawned as.
     pub attempt: u32,
-    /// How it ended.
     pub ending: Ending,
 }
 
-/// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It did what it was to do. `host` is where the VM is now, if the command said so.
+    /// `host` is the VM's new host, if the command reported one.
     Succeeded { host: Option<String> },
-    /// It did not, or nobody can tell.
+    /// It failed, or its result is unknown.
     Failed { why: String },
-    /// It was not run, and cannot be until somebody sees to it; no attempt that is left would fare better.
+    /// It was not run, and a retry does not help until an operator acts.
     Blocked { why: String },
 }
 
-/// How much is kept of why each command of an event with so many resources failed.
+/// Limit on each reason in an event with this many resources.
 pub fn reason_bytes_max(resources: usize) -> usize {
     (REASONS_BYTES_MAX / resources.max(1)).clamp(REASON_BYTES_MIN, REASON_BYTES_MAX)
 }
 
 impl Ending {
-    /// An ending that can be recorded: a host that nobody could record is a failure that says so, and reasons
-    /// are cut to what a record has room for, without anything that would have to be escaped there.
+    /// Makes an ending fit for the record. An invalid host becomes a failure; reasons are cut to size, without
+    /// characters that JSON would escape.
     fn checked(self, reason_bytes_max: usize) -> Self {
         let fits = |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host);
         match self {
             Self::Succeeded { host: Some(host) } if !fits(&host) => Self::Failed {
-                why: format!("it reported a host that is not 1 to {HOST_BYTES_MAX} plain characters"),
+                why: format!(
+                    "the command reported a host that is not 1 to {HOST_BYTES_MAX} plain characters"
+                ),
             },
             Self::Succeeded { host } => Self::Succeeded { host },
             Self::Failed { why } => Self::Failed { why: shorten(&why, reason_bytes_max) },
@@ -135,7 +129,7 @@ fn is_plain(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || c == '"' || c == '\\')
 }
 
-/// A reason in one line.
+/// Cuts a reason to one line.
 fn shorten(why: &str, bytes_max: usize) -> String {
     let mut brief = String::new();
     for c in why.trim().chars() {
@@ -157,7 +151,7 @@ fn shorten(why: &str, bytes_max: usize) -> String {
 }
 
 impl CommandState {
-    /// Whether nothing more is to be done.
+    /// Whether the state is final.
     fn is_over(&self) -> bool {
         match self {
             Self::Done { .. } | Self::Gone => true,
@@ -165,7 +159,7 @@ impl CommandState {
         }
     }
 
-    /// When it will be due by itself.
+    /// When the next attempt is due.
     fn due_at(&self) -> Option<Timestamp> {
         match self {
             Self::Waiting { due_at, .. } => Some(*due_at),
@@ -175,12 +169,12 @@ impl CommandState {
 }
 
 impl ExecRun {
-    /// When the first command will be due by itself.
+    /// When the first command is due.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.commands.iter().filter_map(CommandState::due_at).min()
     }
 
-    /// Whether every command is done, but for those whose VM has left.
+    /// Whether every command is Done or Gone.
     fn is_finished(&self) -> bool {
         self.commands.iter().all(CommandState::is_over)
             && self.commands.iter().any(|command| *command != CommandState::Gone)
@@ -188,19 +182,18 @@ impl ExecRun {
 }
 
 impl Event {
-    /// How its commands stand, if it is under way and commands carry it out.
+    /// None if the event has not started or another driver carries it out.
     pub fn exec_run(&self) -> Option<&ExecRun> {
         let Phase::Started { run: Run::Exec(run), .. } = &self.phase else { return None };
         Some(run)
     }
 
-    /// The same, to be changed.
     fn exec_run_mut(&mut self) -> Option<&mut ExecRun> {
         let Phase::Started { run: Run::Exec(run), .. } = &mut self.phase else { return None };
         Some(run)
     }
 
-    /// Where its commands said that VMs are now.
+    /// The new hosts that its commands reported.
     pub(crate) fn reported_hosts(&self) -> Vec<(VmId, String)> {
         let commands = self.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
         let hosts = self.resources.iter().zip(commands).filter_map(|(resource, command)| {
@@ -211,20 +204,20 @@ impl Event {
     }
 }
 
-/// What a change of one command makes known.
+/// The fact to record for a change of one command.
 enum CommandChange {
     Nothing,
     AttemptFailed { attempt: u32, why: String },
     Failed { attempts: u32, why: String },
 }
 
-/// What becomes of a command that is not tried again after this attempt.
+/// The state of a command without further attempts.
 fn given_up(attempt: u32, why: String) -> (CommandState, CommandChange) {
     (CommandState::Failed { attempt, why: why.clone() }, CommandChange::Failed { attempts: attempt, why })
 }
 
 impl Change<'_> {
-    /// The run of an event that begins: every command is due at once, and settling sets them going.
+    /// The run of an event that starts: every command is due at once, and settling starts them.
     pub(crate) fn new_exec_run(&self, resources: &[Resource]) -> ExecRun {
         let left = self.context.settings.exec.attempts();
         let due_at = self.context.now;
@@ -236,7 +229,7 @@ impl Change<'_> {
         }
     }
 
-    /// Takes reports of commands. One that is stale, or of an event that has ended, changes nothing.
+    /// Takes reports of commands. A stale report, or one of an ended event, changes nothing.
     pub(crate) fn ran(&mut self, reports: Vec<Ran>) {
         for Ran { event, vm, fence, attempt, ending } in reports {
             let Some(index) = self.scope.events.iter().position(|one| one.id == event) else { continue };
@@ -256,7 +249,7 @@ impl Change<'_> {
         }
     }
 
-    /// What becomes of a command whose attempt has ended so.
+    /// The state of a command after an attempt ended.
     fn state_after(&self, attempt: u32, left: u32, ending: Ending) -> (CommandState, CommandChange) {
         let exec = &self.context.settings.exec;
         match ending {
@@ -272,7 +265,7 @@ impl Change<'_> {
         }
     }
 
-    /// Gives what has failed, or waits to be tried again, all its attempts anew and no more waiting.
+    /// Makes failed and waiting commands due at once, with all their attempts.
     pub(crate) fn retry(&mut self, id: EventId) -> Result<(), Refusal> {
         let index = self.live(id)?;
         let ApplyContext { now, by, settings, .. } = self.context;
@@ -301,8 +294,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Does what is due for the commands of one event: takes over another's, drops those whose VM has left, sets
-    /// going what is due. Whether there was one.
+    /// Processes the commands of one event: takes over another owner's run, drops commands of removed VMs, starts what
+    /// is due. Returns whether there was such an event.
     pub(crate) fn drive(&mut self) -> bool {
         let Some(index) = self.next_to_drive() else { return false };
         self.take_over(index);
@@ -342,8 +335,8 @@ impl Change<'_> {
         })
     }
 
-    /// Makes a run that was another process's our own. That process is dead or has lost its claim; what it had
-    /// running is run again, as far as there are attempts left.
+    /// Takes over another process's run. That process is dead or lost its lease. Its Running commands run again if
+    /// they have attempts left.
     fn take_over(&mut self, index: usize) {
         let runner = self.context.runner;
         let mut event = self.scope.events[index].clone();
@@ -370,7 +363,7 @@ impl Change<'_> {
         }
     }
 
-    /// The first event whose commands are all done.
+    /// The first event whose commands are all Done or Gone.
     pub(crate) fn next_finished(&self) -> Option<usize> {
         self.scope.events.iter().position(|event| event.exec_run().is_some_and(ExecRun::is_finished))
     }
@@ -379,8 +372,8 @@ impl Change<'_> {
         self.scope.members.iter().map(|member| member.vm).collect()
     }
 
-    /// Sets where one command stands, and writes down what that makes known. A single failure goes into the
-    /// audit trail only; the event's own trail has the last word on those that are given up.
+    /// Sets the state of one command and records the fact. A single failed attempt goes to the audit trail only; the
+    /// event's trail records commands that are given up.
     fn set_command(&mut self, index: usize, at: usize, next: CommandState, command_change: CommandChange) {
         let mut event = self.scope.events[index].clone();
         let Some(vm) = event.resources.get(at).map(|resource| resource.name.clone()) else { return };
@@ -402,8 +395,8 @@ impl Change<'_> {
         self.scope.events[index] = event;
     }
 
-    /// Writes down what the driver did, in the audit trail for good and in the event's own trail until it does
-    /// the same again: an event that is retried for weeks stays as small as it was.
+    /// Records a fact of the driver in the audit trail and in the event's trail. In the event's trail it replaces the
+    /// previous fact of its kind, so the trail does not grow with retries.
     fn note_driver(&mut self, event: &mut Event, by: Actor, vm: Option<Name>, what: EventFact) {
         let all = || event.resources.iter().map(|resource| resource.name.clone()).collect();
         let resources = vm.map_or_else(all, |vm| vec![vm]);

@@ -1,5 +1,5 @@
-//! Names and ids. Each is a type of its own with one way to make it, so that a VM's id cannot be taken for an
-//! event's and a name that reached the domain is known to be a valid one.
+//! Names and ids as newtypes with validating constructors: a VM id cannot be confused with an event id, and every
+//! [`Name`] is valid.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,21 +25,21 @@ macro_rules! guid {
 }
 
 guid! {
-    /// A VM, for as long as it exists; never used again for another.
+    /// A VM; never reused for another one.
     VmId
 }
 guid! {
-    /// An event. Guests see it in upper case; [`fmt::Display`] here gives lower case, as keys and logs want it.
+    /// An event. Guests see it in upper case; [`fmt::Display`] gives lower case, for keys and logs.
     EventId
 }
 guid! {
-    /// An operation: what somebody asked for, in however many scopes.
+    /// An operation, in any number of scopes.
     OperationId
 }
 
 impl EventId {
-    /// The id of an operation's part in one place. It is derived, so that opening the same part twice, as
-    /// after a crash, makes one event and not two.
+    /// The id of an operation's part, a hash of its place. Opening a part twice, as after a crash, therefore
+    /// creates one event.
     pub fn derive(operation: OperationId, scope: &ScopeId, update_domain: u32, alone: Option<VmId>) -> Self {
         let name = match alone {
             Some(vm) => format!("{scope}|{update_domain}|{vm}"),
@@ -49,37 +49,34 @@ impl EventId {
     }
 }
 
-/// The longest a name may be. Azure allows 64 for a VM and 80 for most groupings of them.
+/// Limit on a name's length. Azure allows 64 characters for a VM and 80 for most groupings.
 pub const NAME_CHARS_MAX: usize = 80;
 
 /// The name of a subscription, group, scope, VM or network: letters, digits, `-`, `_` and `.`, at most
-/// [`NAME_CHARS_MAX`]. It keeps the case it was given and is compared without regard to it. A short one needs no memory
-/// beside its own: a large fleet has a million of them.
+/// [`NAME_CHARS_MAX`]. It keeps its case; comparison ignores case. A short name is stored inline, since a large
+/// fleet has a million of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(SmolStr);
 
-/// Why a text is no [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing in it.
     #[error("a name may not be empty")]
     Empty,
-    /// Too long. `name` is the start of it.
+    /// `name` is the start of it.
     #[error("name {name:?} has {chars} characters, the limit is {NAME_CHARS_MAX}")]
     TooLong { name: String, chars: usize },
-    /// A character that is not allowed. `found` is the first.
+    /// `found` is the first character that is not allowed.
     #[error("name {name:?} contains {found:?}; letters, digits, '-', '_' and '.' are allowed")]
     Character { name: String, found: char },
 }
 
 impl Name {
-    /// The name, as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The form in which names are compared and stored in keys.
+    /// The case-folded form, for comparison and keys.
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -131,19 +128,18 @@ impl PartialEq for Name {
 
 impl Eq for Name {}
 
-/// Where a scope stands: `subscription/group/scope`, in the case its owner wrote.
+/// A scope's path `subscription/group/scope`, in the case its owner wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopePath {
-    /// The outermost part; `default` unless said.
+    /// Default: `default`.
     pub subscription: Name,
-    /// The resource group; `default` unless said.
+    /// The resource group. Default: `default`.
     pub group: Name,
-    /// The scope's own name.
     pub name: Name,
 }
 
 impl ScopePath {
-    /// The id under which the scope is stored.
+    /// The key under which the scope is stored.
     pub fn id(&self) -> ScopeId {
         ScopeId(self.to_string().to_ascii_lowercase().into())
     }
@@ -158,7 +154,7 @@ impl fmt::Display for ScopePath {
 impl FromStr for ScopePath {
     type Err = NameError;
 
-    /// Reads `subscription/group/scope`, `group/scope` or `scope`.
+    /// Parses `subscription/group/scope`, `group/scope` or `scope`.
     fn from_str(text: &str) -> Result<Self, NameError> {
         let mut parts = text.rsplit('/');
         let mut next = |fallback: &str| parts.next().unwrap_or(fallback).parse::<Name>();
@@ -170,19 +166,19 @@ impl FromStr for ScopePath {
     }
 }
 
-/// A scope's path in the form in which it is compared: the key of everything that belongs to it.
+/// A scope's case-folded path: the key of everything that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ScopeId(Arc<str>);
 
 impl ScopeId {
-    /// The id as text: `subscription/group/scope`, lower case.
+    /// `subscription/group/scope`, lower case.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// An id is compared as its text is, so that a map of scopes can be entered wherever a prefix begins.
+/// An id sorts like its text, so a range over a map of scopes can start at a prefix.
 impl std::borrow::Borrow<str> for ScopeId {
     fn borrow(&self) -> &str {
         &self.0

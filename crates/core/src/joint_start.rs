@@ -1,15 +1,14 @@
-//! Joint start: a host reboots or freezes once, so the events of such an operation start together or wait
-//! together.
+//! Joint start: an atomic start decision for all events of a host operation. A host reboots or freezes once, so its
+//! events start together or wait together.
 //!
 //! An operation on a host with the cause host-freeze or host-reboot and more than one part is a *host
 //! operation*. Its scopes do not start their parts by themselves. The engine decides for all of them at once and
-//! records the decision in the operation ([`JointStart`]); then every scope gets
+//! records the decision in the operation ([`JointStart`]). Then every scope gets
 //! [`Command::StartParts`](crate::Command::StartParts).
 //!
-//! A scope sees only itself. What it must know of host operations that have a part in it comes in as
-//! [`HostPart`]s, like the time: a part that is released counts as started although this scope has not heard of
-//! it yet, and a part of an earlier host operation that is due goes first. The order is total and decisions are
-//! never taken back, so there is no deadlock.
+//! A scope sees only itself. It receives the host operations with a part in it as [`HostPart`]s, in the context. A
+//! released part counts as started, even before this scope has started it. A due part of an earlier host
+//! operation goes first. The order is total and decisions are never revoked, so there is no deadlock.
 
 use std::fmt;
 
@@ -20,32 +19,29 @@ use crate::actor::Actor;
 use crate::event::{Event, StartReason};
 use crate::ids::{EventId, OperationId};
 
-/// How far the decision to start a host operation is. It moves down this list and never back.
+/// The start decision of a host operation. States only move down this list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JointStart {
     /// Not decided.
     Waiting,
-    /// Manual driver: it was due and not blocked, and waits for `operation start`. It reserves nothing.
+    /// Manual driver: due, not blocked, and waiting for `operation start`. It reserves nothing.
     Ready { why: StartReason },
-    /// Decided, by the timer or an operator: every part that is still live starts.
+    /// Decided, by the timer or an operator: every live part starts.
     Released { why: StartReason, by: Actor },
 }
 
-/// Who goes first among those that wait: the earlier NotBefore, then the earlier request, then the smaller id.
-/// A host operation has the latest NotBefore of its live parts.
+/// The order among waiting starts: earlier NotBefore, then earlier request, then smaller id.
+/// For a host operation, NotBefore is the latest of its live parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartOrder {
-    /// NotBefore.
     pub not_before: Timestamp,
-    /// When it was asked for.
     pub requested_at: Timestamp,
-    /// The operation.
     pub operation: OperationId,
 }
 
 impl StartOrder {
-    /// The place of an event that starts by itself.
+    /// The order of an event that starts by itself.
     pub fn of(event: &Event) -> Option<Self> {
         let not_before = event.not_before()?;
         let requested_at = event.announced_at().unwrap_or(not_before);
@@ -53,29 +49,26 @@ impl StartOrder {
     }
 }
 
-/// A scheduled part of a host operation, as its scope is told of it.
+/// A scheduled part of a host operation, as its scope receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostPart {
-    /// The operation.
     pub operation: OperationId,
-    /// The part's update domain.
     pub update_domain: u32,
-    /// Where the operation stands.
     pub standing: HostStartState,
 }
 
-/// Where a host operation stands that has not started here.
+/// The start state of a host operation that has not started in this scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostStartState {
-    /// It is decided; the part starts whatever else happens here.
+    /// Decided; the part starts regardless of other events here.
     Released,
-    /// It waits for its time, for approvals, or for others to end. `due_at` is the beginning of time where
-    /// every part is approved. `order` is its place among those that wait.
+    /// Waits for its time, for approvals, or for other events to end. `due_at` is the minimum timestamp if
+    /// every part is approved.
     Waiting { due_at: Timestamp, order: StartOrder },
 }
 
 impl HostPart {
-    /// Whether it keeps a start of another operation, in this update domain, waiting at `now`.
+    /// Whether it blocks, at `now`, a start of another operation in this update domain.
     pub fn blocks(&self, order: StartOrder, update_domain: u32, now: Timestamp) -> bool {
         self.operation != order.operation
             && self.update_domain != update_domain
@@ -86,8 +79,8 @@ impl HostPart {
     }
 }
 
-/// Whether an operation with parts in these update domains of a scope waits there for one that goes first: where its
-/// parts start as a whole any of them is enough, else all of them have to wait.
+/// Whether an operation with parts in these update domains of a scope is blocked there. With a joint start one
+/// blocked part is enough; otherwise all parts have to be blocked.
 pub fn waits_for<'a>(
     as_a_whole: bool,
     own: impl Iterator<Item = &'a u32>,
@@ -103,7 +96,7 @@ pub enum Blocker {
     /// A started event of another update domain.
     Event { event: EventId, update_domain: u32 },
     /// A host operation that goes first in another update domain. `update_domain` is that of its part in the
-    /// scope that both share.
+    /// shared scope.
     HostOperation { operation: OperationId, update_domain: u32 },
 }
 
@@ -123,9 +116,7 @@ impl fmt::Display for Blocker {
 /// What waits for an update domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// One event.
     Event(EventId),
-    /// A host operation.
     Operation(OperationId),
 }
 

@@ -1,30 +1,29 @@
-//! The domain of Scheduled Events, and nothing else: scopes and their members, events and their phases,
-//! operations that span scopes, the rules by which all of them change.
+//! The domain model of Scheduled Events: scopes and their members, events and their phases, operations that span
+//! scopes, and the rules by which they change.
 //!
-//! Everything here is pure. There is no IO, no async, no clock, no randomness and no logging: time and fresh
-//! ids come in as arguments, what happened comes back as [facts](fact). That is what lets the simulator run
-//! the production rules through thousands of histories a second.
+//! Everything here is pure: no IO, no async, no clock, no randomness, no logging. Time and new ids are arguments;
+//! what happened is returned as [facts](fact). So the simulator can run the production rules through thousands of
+//! histories a second.
 //!
-//! The one verb is [`Scope::apply`]: a scope, a command and the context give the scope's next value,
-//! and that value is always *settled*, so that nothing that is due and free to happen is left undone. Where
-//! to look:
+//! The entry point is [`Scope::apply`]: a scope, a command and a context give the scope's next value. That value is
+//! always *settled*: nothing that is due and not blocked is left undone.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
-//! | [`cause`] | what an event is, from why it happens: type, source, notice, wording, whether it may be made to wait |
-//! | [`event`] | the phases of one event and what each holds |
-//! | [`scope`] | members, policy, live events, what of it a guest's document shows |
-//! | [`apply`] | each command, what it refuses |
-//! | [`settle`] | what starts and ends by itself, and the gate between update domains |
+//! | [`cause`] | why an event happens, and what follows: type, source, notice, description, whether it may be blocked |
+//! | [`event`] | the phases of one event and the data of each |
+//! | [`scope`] | members, policy, live events, and what a guest's document shows |
+//! | [`apply`] | each command and its refusals |
+//! | [`settle`] | automatic starts and ends, and the gate between update domains |
 //! | [`exec`] | the commands of the exec driver: attempts, owner and fence |
-//! | [`access`] | who may do what: roles below paths, and tokens that hold them |
+//! | [`access`] | access control: roles below paths, and tokens |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 //! | [`joint_start`] | how all events of a host start together |
-//! | [`clock_hold`] | what waits after the clock has jumped |
+//! | [`clock_hold`] | the events that wait after a clock jump |
 //!
-//! The feature `samples` adds values for tests; nothing that is shipped turns it on.
+//! The feature `samples` adds test fixtures; shipped builds do not enable it.
 
-// A field whose name says all there is to say has no comment.
+// Names that need no explanation have no comment.
 #![allow(missing_docs)]
 
 #[macro_use]

@@ -1,11 +1,9 @@
-//! An operation: what somebody asked for ("patch host h7 on Friday"), split into one event per scope and
-//! update domain.
+//! Operations: one request ("patch host h7 on Friday"), split into one event per scope and update domain.
 //!
-//! Its record says what is still to be opened, so that a crash in the middle is finished afterwards, and for
-//! [`Release::Together`] which parts have been approved. That progress is derived from the scopes, which hold
-//! the approvals themselves: the scope's commit is the truth, the operation follows, and after a crash it is
-//! worked out again. A host with VMs in hundreds of scopes would otherwise make every approval wait for one
-//! hot record.
+//! The record lists the parts that are still to be opened, so that a crash in the middle can be completed later. For
+//! [`Release::Together`] it also lists the approved parts. That progress is derived state: the scopes hold the
+//! approvals, the operation follows, and it is recomputed after a crash. Otherwise every approval on a host with
+//! VMs in hundreds of scopes would contend for one hot record.
 
 use std::collections::BTreeMap;
 
@@ -19,61 +17,53 @@ use crate::event::{DriverKind, Outcome, Resource};
 use crate::ids::{EventId, OperationId, ScopeId};
 use crate::joint_start::JointStart;
 
-/// An operation, as it is stored.
+/// An operation as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// Its id.
     pub id: OperationId,
-    /// Why.
     pub cause: Cause,
-    /// Who asked.
     pub by: Actor,
-    /// When.
     pub requested_at: Timestamp,
-    /// The host it is about, if it is about one.
+    /// Set for an operation on a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The one NotBefore of all its events; none for a cause without notice.
+    /// Shared by all its events; none for a cause without notice.
     pub not_before: Option<Timestamp>,
-    /// Whether a person gave that time.
+    /// Whether the request gave NotBefore.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub time_given: bool,
-    /// How long guests are told to expect to be interrupted, in seconds.
+    /// Expected interruption in seconds, as guests see it.
     pub duration_s: i32,
-    /// What guests read.
+    /// Shown to guests.
     pub description: String,
-    /// Who carries it out.
     pub driver: DriverKind,
-    /// How approvals release its events.
     pub release: Release,
-    /// Its parts.
+    /// Sorted by scope, then update domain.
     pub targets: Vec<Target>,
-    /// How far it is.
     pub state: OperationState,
-    /// Whether every part was approved or gone, so that each may begin.
+    /// Whether every part is approved or gone, so that each may start.
     pub released: bool,
-    /// For a host operation, how far its start is; none for any other.
+    /// Set for host operations only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint_start: Option<JointStart>,
-    /// Who called the whole of it off, if somebody did.
+    /// The actor that cancelled the whole operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<Actor>,
-    /// Who said that all of it was carried out, if that was said of the whole.
+    /// The actor that completed the whole operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_by: Option<Actor>,
 }
 
-/// How approvals release an operation's events.
+/// How approvals let an operation's events start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Release {
-    /// Each event may begin once it is approved.
+    /// Each event may start once it is approved.
     Each,
     /// An early start needs every event approved or gone.
     Together,
 }
 
-/// How far an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationState {
@@ -85,71 +75,62 @@ pub enum OperationState {
     Closed,
 }
 
-/// An operation's part in one scope and update domain.
+/// A part of an operation: its event in one scope and update domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The scope.
     pub scope: ScopeId,
-    /// The update domain.
     pub update_domain: u32,
-    /// The event there.
     pub event: EventId,
-    /// The VMs, in the order in which guests see them.
+    /// In the order in which guests see them.
     pub resources: Vec<Resource>,
-    /// How far this part is.
     pub state: TargetState,
-    /// Why its scope would not have the event, if it would not: the refusal's code. Such a part has ended.
+    /// The refusal's code, if the scope refused the event. Such a part has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// How its event ended, if it has and that is known.
+    /// How its event ended, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
 }
 
 impl Target {
-    /// Notes how far it is; it never goes back.
+    /// Raises the state; it never goes back.
     pub fn advance(&mut self, to: TargetState) {
         self.state = self.state.max(to);
     }
 
-    /// Notes that its event has ended.
     pub fn end(&mut self, outcome: Option<Outcome>) {
         self.state = TargetState::Ended;
         self.outcome = outcome;
     }
 
-    /// Notes that its scope would not have the event.
+    /// Records that the scope refused the event.
     pub fn refuse(&mut self, code: &str) {
         self.state = TargetState::Ended;
         self.refused = Some(code.to_owned());
     }
 }
 
-/// How far one part of an operation is. It only ever moves down this list.
+/// The state of one part. States only move down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetState {
     /// Not known to be approved.
     Waiting,
-    /// Approved, or begun.
+    /// Approved or started.
     Approved,
-    /// Ended.
     Ended,
 }
 
-/// A VM that an operation is to reach, and where it stands.
+/// A VM that an operation affects, with its place.
 #[derive(Clone, Debug)]
 pub struct TargetVm {
-    /// Its scope.
     pub scope: ScopeId,
-    /// Its update domain.
     pub update_domain: u32,
-    /// The VM.
     pub resource: Resource,
 }
 
-/// Splits the VMs of an operation into its parts, in the order of scope and update domain; within a part the
-/// VMs keep the order in which they were named.
+/// Splits the VMs of an operation into parts, sorted by scope and update domain. Within a part the VMs keep
+/// their order.
 pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<TargetVm>) -> Vec<Target> {
     let mut parts: BTreeMap<(ScopeId, u32, usize), Vec<Resource>> = BTreeMap::new();
     for (position, vm) in reached.into_iter().enumerate() {
@@ -181,7 +162,7 @@ pub fn targets(id: OperationId, grouping: Grouping, reached: Vec<TargetVm>) -> V
 }
 
 impl Operation {
-    /// The event that one of its parts makes in its scope.
+    /// The event of one of its parts.
     pub fn event(&self, target: &Target) -> NewEvent {
         NewEvent {
             id: target.event,
@@ -196,24 +177,24 @@ impl Operation {
             release: self.release,
             time_given: self.time_given,
             joint_start: self.joint_start.is_some(),
-            // With a single part there is nothing to wait for.
+            // A single part has no other parts to wait for.
             released: self.released || self.targets.len() == 1,
         }
     }
 
-    /// How far the start of an operation is that has been made just now: a host's reboot or freeze starts as a
-    /// whole if it has several parts. What it is does not change when parts leave.
+    /// The initial start state: a host's reboot or freeze with several parts starts jointly. It stays a host operation
+    /// even if parts leave.
     pub fn new_joint_start(host: Option<&str>, cause: Cause, parts: usize) -> Option<JointStart> {
         (host.is_some() && cause.has_joint_start() && parts > 1).then_some(JointStart::Waiting)
     }
 
-    /// Whether it is a host operation whose start is decided.
+    /// Whether it is a host operation with a decided start.
     pub fn has_joint_release(&self) -> bool {
         matches!(self.joint_start, Some(JointStart::Released { .. }))
     }
 
-    /// Whether all of its parts can start at one moment: they are in one scope, and in one update domain where the
-    /// cause waits for others.
+    /// Whether all parts can start at one moment: they are in one scope, and in one update domain if the cause waits
+    /// for others.
     pub fn starts_in_one_scope(&self) -> bool {
         let waits = self.cause.waits_for_other_update_domains();
         self.targets.windows(2).all(|two| {
@@ -221,13 +202,13 @@ impl Operation {
         })
     }
 
-    /// The update domains with which a part takes turns, since other parts of the operation are there in the same scope.
-    /// None where all parts start together, or do not wait for other update domains.
+    /// The update domains of the operation's other parts in the same scope, with which a part takes turns. Empty for
+    /// a joint start, or if the cause does not wait for other update domains.
     pub fn other_update_domains(&self, part: &Target) -> Vec<u32> {
         if self.joint_start.is_some() || !self.cause.waits_for_other_update_domains() {
             return Vec::new();
         }
-        // Parts are in the order of their scopes.
+        // Targets are sorted by scope.
         let first = self.targets.partition_point(|other| other.scope < part.scope);
         let here = self.targets[first..].iter().take_while(|other| other.scope == part.scope);
         let apart = |other: &&Target| other.refused.is_none() && other.update_domain != part.update_domain;
@@ -236,7 +217,7 @@ impl Operation {
         others
     }
 
-    /// Notes that every scope has its event.
+    /// Every scope has its event.
     pub fn opened(&mut self) {
         if self.state == OperationState::Opening {
             self.state = OperationState::Open;
@@ -244,8 +225,8 @@ impl Operation {
         self.conclude();
     }
 
-    /// Draws the conclusions from how far its parts are: released once all are approved or gone, Closed once all
-    /// have ended. A part that is still to be opened is neither, so nothing is concluded before.
+    /// Derives the state from the parts: released once all are approved or gone, Closed once all have ended. A part
+    /// that is still to be opened is neither.
     fn conclude(&mut self) {
         if self.state == OperationState::Opening {
             return;
@@ -324,8 +305,14 @@ mod tests {
             ("approved or gone", Open, &[APPROVED, ENDED], None, (Open, true)),
             ("one ended", Open, &[ENDED, WAITING], None, (Open, false)),
             ("all ended", Open, &[ENDED, ENDED], None, (Closed, true)),
-            ("a host's is decided elsewhere", Open, &[APPROVED, APPROVED], whole.clone(), (Open, false)),
-            ("a host's closes all the same", Open, &[ENDED, ENDED], whole, (Closed, false)),
+            (
+                "host operation is decided elsewhere",
+                Open,
+                &[APPROVED, APPROVED],
+                whole.clone(),
+                (Open, false),
+            ),
+            ("host operation closes too", Open, &[ENDED, ENDED], whole, (Closed, false)),
         ];
         for (name, state, parts, joint_start, expected) in rows {
             let part = |state: &TargetState| Target { state: *state, ..target("web", 0, 1, &[vm(1)]) };
@@ -347,8 +334,8 @@ mod tests {
             ("two update domains", Cause::HostReboot, &[one, two], None, false, &[1]),
             ("three", Cause::HostReboot, &[one, two, two, ("a", 2)], None, false, &[1, 2]),
             ("another scope", Cause::HostReboot, &[one, ("b", 1)], None, false, &[]),
-            ("users do not wait", Cause::UserRestart, &[one, two], None, true, &[]),
-            ("a host starts as a whole", Cause::HostReboot, &[one, two], whole, false, &[]),
+            ("user operations do not wait", Cause::UserRestart, &[one, two], None, true, &[]),
+            ("host operation starts jointly", Cause::HostReboot, &[one, two], whole, false, &[]),
         ];
         for (name, cause, parts, joint_start, in_one_scope, turns) in rows {
             let part = |(scope, ud): &(&str, u32)| target(scope, *ud, 1, &[vm(1)]);

@@ -1,8 +1,8 @@
-//! Sample values for tests, with sensible defaults: a test names what it is about and takes the rest from here
-//! (`Event { joint_start: true, ..samples::event(1, cause, &[1]) }`). A feature of its own, which only
-//! dev-dependencies turn on.
+//! Test fixtures with defaults. A test names the fields it is about and takes the rest from here
+//! (`Event { joint_start: true, ..samples::event(1, cause, &[1]) }`). Behind a feature that only
+//! dev-dependencies enable.
 //!
-//! Ids are small numbers. VM `n` is named `vm-n`, so the same number gives the same VM wherever it is used.
+//! Ids are small numbers. VM `n` is named `vm-n`, so the same number always gives the same VM.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -24,32 +24,28 @@ use crate::operation::{Operation, OperationState, Target, TargetState};
 use crate::scope::{Member, Origin, Policy, Scope, ScopeKind};
 use crate::settings::Settings;
 
-/// The time at which tests begin.
+/// The start time of tests.
 pub fn now() -> Timestamp {
     "2026-11-15T12:00:00Z".parse().unwrap()
 }
 
-/// So many seconds after [`now`].
+/// Seconds after [`now`].
 pub fn at(seconds: i64) -> Timestamp {
     now() + SignedDuration::from_secs(seconds)
 }
 
-/// A VM's id.
 pub const fn vm(n: u128) -> VmId {
     VmId(Uuid::from_u128(n))
 }
 
-/// An event's id.
 pub const fn event_id(n: u128) -> EventId {
     EventId(Uuid::from_u128(n))
 }
 
-/// An operation's id.
 pub const fn operation_id(n: u128) -> OperationId {
     OperationId(Uuid::from_u128(n))
 }
 
-/// The id of the scope at a path.
 pub fn scope_id(path: &str) -> ScopeId {
     path.parse::<ScopePath>().unwrap().id()
 }
@@ -68,24 +64,24 @@ pub fn member(vm: VmId) -> Member {
     Member::with_defaults(vm, name(vm))
 }
 
-/// A VM as an event names it.
+/// A VM as a resource of an event.
 pub fn resource(vm: VmId) -> Resource {
     Resource { vm, name: name(vm), host: None }
 }
 
-/// An availability set of these VMs.
+/// An availability set with these VMs.
 pub fn scope(path: &str, vms: &[VmId]) -> Scope {
     let path = path.parse().unwrap();
     let members = vms.iter().copied().map(member).collect();
     Scope { members, ..Scope::new(path, ScopeKind::AvailabilitySet, Policy::default(), Origin::Call) }
 }
 
-/// A standalone scope of one VM.
+/// A standalone scope with one VM.
 pub fn standalone(path: &str, vm: VmId) -> Scope {
     Scope { kind: ScopeKind::Standalone, ..scope(path, &[vm]) }
 }
 
-/// An event to be announced to these VMs: number, cause, simulated driver.
+/// An event to announce to these VMs, with the simulated driver.
 pub fn new_event(id: u128, cause: Cause, vms: &[VmId]) -> NewEvent {
     NewEvent {
         id: event_id(id),
@@ -104,7 +100,7 @@ pub fn new_event(id: u128, cause: Cause, vms: &[VmId]) -> NewEvent {
     }
 }
 
-/// A scheduled event, announced [`now`], with NotBefore a quarter of an hour later. An approval alone starts it.
+/// A scheduled event, announced [`now`], with NotBefore 15 minutes later. An approval alone starts it.
 pub fn event(id: u128, cause: Cause, vms: &[VmId]) -> Event {
     let new = new_event(id, cause, vms);
     let not_before = at(900);
@@ -126,7 +122,6 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId]) -> Event {
     }
 }
 
-/// The same event, approved.
 pub fn approved(mut event: Event) -> Event {
     if let Phase::Scheduled { approval, .. } = &mut event.phase {
         *approval = Some(Approval { by: Actor::Timer, at: now() });
@@ -134,7 +129,7 @@ pub fn approved(mut event: Event) -> Event {
     event
 }
 
-/// The same event, Started [`now`] as its driver runs it; a simulated one ends a minute later.
+/// Starts the event [`now`]; a simulated one ends a minute later.
 pub fn started(mut event: Event) -> Event {
     let run = match event.driver {
         DriverKind::Simulated => Run::Simulated { ends_at: at(60) },
@@ -144,7 +139,7 @@ pub fn started(mut event: Event) -> Event {
     event
 }
 
-/// A part of an operation in a scope: its event has the number.
+/// A part of an operation; `event` is the number of its event.
 pub fn target(scope: &str, update_domain: u32, event: u128, vms: &[VmId]) -> Target {
     Target {
         scope: scope_id(scope),
@@ -157,7 +152,7 @@ pub fn target(scope: &str, update_domain: u32, event: u128, vms: &[VmId]) -> Tar
     }
 }
 
-/// An open operation of these parts.
+/// An open operation with these parts.
 pub fn operation(id: u128, cause: Cause, targets: Vec<Target>) -> Operation {
     Operation {
         id: operation_id(id),
@@ -180,7 +175,7 @@ pub fn operation(id: u128, cause: Cause, targets: Vec<Target>) -> Operation {
     }
 }
 
-/// A token that is operator everywhere and does not expire.
+/// A token that is operator on `/` and does not expire.
 pub fn token(name: &str) -> Token {
     Token {
         name: name.parse().unwrap(),
@@ -192,16 +187,12 @@ pub fn token(name: &str) -> Token {
     }
 }
 
-/// The context of a command, owned: an operator asks [`now`] in a scope whose guests listen.
+/// An owned context. Default: an operator's request at [`now`] in an enabled scope.
 #[derive(Clone, Debug)]
 pub struct ContextFixture {
-    /// What time it is.
     pub now: Timestamp,
-    /// Who asks.
     pub by: Actor,
-    /// Whether a guest of the scope listens.
     pub enabled: bool,
-    /// What the service is set to.
     pub settings: Settings,
     /// The scheduled parts of host operations in the scope.
     pub host_parts: Vec<HostPart>,
@@ -224,7 +215,7 @@ impl Default for ContextFixture {
 }
 
 impl ContextFixture {
-    /// The same, as [`Scope::apply`] takes it; commands are run by the process `n1`.
+    /// The context for [`Scope::apply`]; the runner is `n1`.
     pub fn context(&self) -> ApplyContext<'_> {
         ApplyContext {
             now: self.now,
@@ -238,8 +229,8 @@ impl ContextFixture {
     }
 }
 
-/// What came of a command, in one line for a table: the facts in their order, each with its reason and the number of
-/// its event or VM, or the code of the refusal.
+/// The result of a command in one line for a table: the facts in order, each with its reason and the number of
+/// its event or VM, or the refusal's code.
 pub fn outcome_text(result: Result<Applied, crate::Refusal>) -> String {
     match result {
         Ok(applied) => {
@@ -270,7 +261,7 @@ fn fact(fact: &Fact) -> String {
     format!("{}{why} {}", variant(what), event.0.as_u128())
 }
 
-/// The name of an enum's variant.
+/// The name of an enum variant.
 fn variant(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()

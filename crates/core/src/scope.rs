@@ -1,5 +1,5 @@
-//! A scope: the VMs that see one document, and the unit of consistency. Its members, policy, incarnation and
-//! live events are one value, compared and stored as a whole.
+//! Scopes: the VMs that see one document, and the unit of consistency. Members, policy, incarnation and live events
+//! are one value, compared and stored as a whole.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,59 +13,53 @@ use crate::event::{Event, Outcome};
 use crate::ids::{EventId, Name, ScopeId, ScopePath, VmId};
 use crate::joint_start::HostPart;
 
-/// How many VMs a scope holds. Azure's largest grouping, the scale set, ends there too.
+/// Limit on VMs in a scope; also the limit of Azure's largest grouping, the scale set.
 pub const MEMBERS_MAX: usize = 1_000;
-/// How many live events a scope holds: one for each of its VMs.
+/// Limit on live events in a scope: one for each VM.
 pub const EVENTS_MAX: usize = 1_000;
-/// For how long the id of an ended event is still approved with a friendly 200; clients POST late and often.
+/// How long the approval of an ended event still answers 200; clients POST late and repeatedly.
 pub const ENDED_KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// How many such ids are kept, so that the record stays small however busy the scope is.
+/// Limit on kept ids of ended events, so that the record stays small in a busy scope.
 pub const ENDED_MAX: usize = 64;
-/// The shortest notice a scale set may give before it deletes an instance.
+/// The shortest notice of a scale set before it deletes an instance.
 pub const TERMINATE_NOTICE_MIN: Duration = Duration::from_secs(5 * 60);
-/// The longest.
+/// The longest notice of a scale set before it deletes an instance.
 pub const TERMINATE_NOTICE_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// The VMs that see one document, and what is about to happen to them.
+/// The VMs that see one document, and their live events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Where it stands.
     pub path: ScopePath,
-    /// What kind of grouping it is.
     pub kind: ScopeKind,
-    /// What its owner has set.
     #[serde(default)]
     pub policy: Policy,
-    /// The document's number: 1 at first, one more at each change a guest of the newest version can see.
+    /// The document's version: 1 at first, one more for each change that a guest of the newest api-version can see.
     pub incarnation: u64,
-    /// Its VMs.
     pub members: Vec<Member>,
-    /// What is announced or under way, in the order in which it was announced.
+    /// Live events, in the order of announcement.
     pub events: Vec<Event>,
-    /// What has ended lately, oldest first.
+    /// Recently ended events, oldest first.
     pub ended: Vec<Ended>,
-    /// Whether this is the VM that the service made for itself since it had no fleet.
+    /// Whether the service created this scope, with one VM, because there was no fleet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first_run: bool,
-    /// Who made it: only what an apply made is removed by one.
+    /// A fleet file removes only what a fleet file created.
     pub origin: Origin,
 }
 
-/// What kind of grouping a scope is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScopeKind {
-    /// One VM on its own; zonal VMs are such.
+    /// One VM; also a zonal VM.
     Standalone,
     /// VMs spread over update domains.
     AvailabilitySet,
-    /// A classic cloud service; its role instances never carry the `_` of the first api-version.
+    /// A classic cloud service; its role instances never have the `_` of the first api-version.
     CloudService,
     /// A placement group of a scale set.
     ScaleSet,
 }
 
-/// Every kind of scope.
 pub const SCOPE_KINDS: [ScopeKind; 4] =
     [ScopeKind::Standalone, ScopeKind::AvailabilitySet, ScopeKind::CloudService, ScopeKind::ScaleSet];
 
@@ -87,7 +81,7 @@ impl FromStr for ScopeKind {
     }
 }
 
-/// What a scope's owner has set.
+/// Settings by the scope's owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Policy {
@@ -97,13 +91,13 @@ pub struct Policy {
     /// A user's redeploy starts without waiting for an approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatically_approve_redeploy: bool,
-    /// How much notice a deletion gives, in seconds; none if it gives none.
+    /// Notice of a deletion in seconds; none means no notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminate_notice_s: Option<u32>,
 }
 
 impl Policy {
-    /// Whether user operations of this cause start by themselves.
+    /// Whether user operations of this cause start without an approval.
     pub(crate) fn approves(&self, cause: Cause) -> bool {
         match cause {
             Cause::UserRestart => self.automatically_approve_reboot,
@@ -119,51 +113,46 @@ impl Policy {
         }
     }
 
-    /// The policy of scopes that the service makes by itself: the shortest terminate notification, so that every type
-    /// of event can be tried there.
+    /// The policy of the first-run scope: the shortest terminate notification, so that every event type can be tried.
     pub fn for_first_run() -> Self {
         let seconds = u32::try_from(TERMINATE_NOTICE_MIN.as_secs()).ok();
         Self { terminate_notice_s: seconds, ..Self::default() }
     }
 
-    /// How much notice a deletion gives.
+    /// Notice of a deletion.
     pub fn terminate_notice(&self) -> Option<Duration> {
         self.terminate_notice_s.map(|seconds| Duration::from_secs(seconds.into()))
     }
 }
 
-/// A VM, as its scope knows it.
+/// A VM in its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its id.
     pub vm: VmId,
-    /// Its name, unique here without regard to case.
+    /// Unique in the scope, ignoring case.
     pub name: Name,
-    /// Its update domain: what is maintained together.
+    /// VMs of one update domain are maintained together.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub update_domain: u32,
-    /// Its fault domain: what fails together.
+    /// VMs of one fault domain fail together.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fault_domain: u32,
-    /// Its zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// The host it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether its capacity may be wanted back.
+    /// Whether the VM can be evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spot: bool,
-    /// Whether it runs.
     #[serde(default, skip_serializing_if = "MemberState::is_running")]
     pub state: MemberState,
-    /// Who added it.
+    /// A fleet file removes only VMs that a fleet file added.
     #[serde(default, skip_serializing_if = "Origin::is_call")]
     pub origin: Origin,
 }
 
 impl Member {
-    /// A running VM of which nothing else is known.
+    /// A running VM with default properties.
     pub fn with_defaults(vm: VmId, name: Name) -> Self {
         Self {
             vm,
@@ -183,14 +172,13 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// Whether a VM runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
-    /// As far as anybody knows.
+    /// The default; the service does not observe the VM itself.
     #[default]
     Running,
-    /// It was evicted.
+    /// Evicted, until `vm start`.
     Deallocated,
 }
 
@@ -202,11 +190,11 @@ impl MemberState {
 
 words!(MemberState { Running => "running", Deallocated => "deallocated" });
 
-/// Who made a scope or a VM.
+/// What created a scope or a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// A single call; a fleet file never removes it.
+    /// A single request; a fleet file never removes it.
     #[default]
     Call,
     /// A fleet file; a later one may remove it.
@@ -219,14 +207,11 @@ impl Origin {
     }
 }
 
-/// An event that has ended lately.
+/// A recently ended event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Its id.
     pub event: EventId,
-    /// When it ended.
     pub at: Timestamp,
-    /// How.
     pub outcome: Outcome,
 }
 
@@ -246,38 +231,34 @@ impl Scope {
         }
     }
 
-    /// Its id.
     pub fn id(&self) -> ScopeId {
         self.path.id()
     }
 
-    /// A member by its id.
     pub fn member(&self, vm: VmId) -> Option<&Member> {
         self.members.iter().find(|member| member.vm == vm)
     }
 
-    /// Whether a member may be evicted. The first-run VM is there to try events on; stores of older releases do not mark
-    /// it as Spot.
+    /// Whether a member can be evicted. True for the first-run VM, which exists to try events; stores of older releases
+    /// do not mark it as Spot.
     pub fn is_spot(&self, member: &Member) -> bool {
         member.spot || self.first_run
     }
 
-    /// A live event by its id.
     pub fn event(&self, id: EventId) -> Option<&Event> {
         self.events.iter().find(|event| event.id == id)
     }
 
-    /// Every event it knows of: those that are live, and those that have ended lately.
+    /// All known event ids: live and recently ended.
     pub fn event_ids(&self) -> impl Iterator<Item = EventId> {
         let ended = self.ended.iter().map(|ended| ended.event);
         self.events.iter().map(|event| event.id).chain(ended)
     }
 
-    /// When something will be due by itself, if nothing else happens before. After an apply at `now` this is
-    /// later than `now`: what was due has been done, and what is due but made to wait is set free by the
-    /// command that ends what it waits for, not by time.
+    /// When the next automatic change is due. After an apply at `now` this is later than `now`: everything due is
+    /// done. A blocked event has no due time; the command that ends its blocker settles it.
     ///
-    /// `parts` and `hold` are as in [`crate::ApplyContext`]; what is held is due at no time.
+    /// `parts` and `hold` are as in [`crate::ApplyContext`]; held events have no due time.
     pub fn next_due(
         &self,
         parts: &[HostPart],
@@ -287,10 +268,10 @@ impl Scope {
         self.events.iter().filter_map(|event| self.due_at(event, parts, hold, now)).min()
     }
 
-    /// Whether two values of a scope show their guests the same events. This is what the incarnation counts.
+    /// Whether guests see the same events in both values. If not, the incarnation rises.
     pub(crate) fn has_same_document(&self, other: &Self) -> bool {
         let shown = |event: &Event| (event.id, event.is_started(), event.not_before());
-        // Everything else a document shows of an event is fixed when the event is made.
+        // The other fields that a document shows never change after the announcement.
         self.events.len() == other.events.len()
             && self.events.iter().map(shown).eq(other.events.iter().map(shown))
     }

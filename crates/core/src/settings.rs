@@ -1,26 +1,26 @@
-//! What whoever runs the service can set, as far as the rules of the domain depend on it.
+//! The operator's settings that the domain rules depend on.
 
 use std::time::Duration;
 
 use crate::event::DriverKind;
 
-/// Settings of the whole service that [`crate::Scope::apply`] goes by.
+/// Service-wide settings used by [`crate::Scope::apply`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Every notice is multiplied by this: 1 in production, 0.01 to see a day's maintenance in minutes.
+    /// Factor on every notice: 1 in production, 0.01 to test a day's maintenance in minutes.
     pub notice_scale: f64,
-    /// How long the simulated driver keeps an event Started when its duration is unknown.
+    /// How long the simulated driver keeps an event Started if its duration is unknown.
     pub simulated_duration: Duration,
-    /// How many operations of users may be live in one scope. Azure had 10 in the preview, then 100.
+    /// Limit on live user operations in one scope. Azure had 10 in the preview, then 100.
     pub user_operations_max: usize,
-    /// How many operations of users may be stored for one scope, those that have ended included, before users other than
-    /// operators of everywhere get no more. A store is not filled up from outside.
+    /// Limit on stored user operations of one scope, ended ones included. It keeps callers from filling the
+    /// store; a token that is operator on `/` is exempt.
     pub stored_user_operations_max: usize,
-    /// What user operations do where no guest has asked for a day.
+    /// What user operations do in a scope that is not enabled.
     pub when_not_enabled: WhenNotEnabled,
-    /// Who carries out the events that are scheduled from now on.
+    /// The driver of events that are announced from now on.
     pub driver: DriverKind,
-    /// How often and when the exec driver tries again.
+    /// Retries of the exec driver.
     pub exec: ExecSettings,
 }
 
@@ -39,29 +39,28 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A notice, scaled.
+    /// The notice multiplied by `notice_scale`.
     pub fn scaled(&self, notice: Duration) -> Duration {
         Duration::try_from_secs_f64(notice.as_secs_f64() * self.notice_scale).unwrap_or(notice)
     }
 }
 
-/// What user operations do in a scope whose guests do not listen.
+/// What user operations do in a scope that is not enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenNotEnabled {
-    /// They run without notice, as nobody would read it.
+    /// Start without notice, since no guest would read it.
     RunAtOnce,
-    /// They give notice all the same.
+    /// Give notice as usual.
     GiveNotice,
 }
 
-/// How often a command of the exec driver is tried, and how long it waits in between.
+/// Retry limit and exponential back-off of the exec driver's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecSettings {
-    /// How many attempts a command has, until somebody retries the event.
+    /// Attempts per command, until an operator retries the event.
     pub attempts_max: u32,
-    /// The wait after the first failure; each further one is twice as long.
+    /// The wait after the first failure; it doubles with each further failure.
     pub backoff_first: Duration,
-    /// The longest wait.
     pub backoff_max: Duration,
 }
 
@@ -76,12 +75,12 @@ impl Default for ExecSettings {
 }
 
 impl ExecSettings {
-    /// How many attempts a command has: one at least.
+    /// Attempts per command, at least one.
     pub fn attempts(&self) -> u32 {
         self.attempts_max.max(1)
     }
 
-    /// How long a command waits after so many failures in a row.
+    /// The wait after this many consecutive failures.
     pub fn backoff(&self, failures: u32) -> Duration {
         let doubled = 2u32.saturating_pow(failures.saturating_sub(1));
         self.backoff_first.saturating_mul(doubled).min(self.backoff_max)

@@ -1,12 +1,15 @@
-//! What happens by itself. Settling ends what has run its time or whose commands are done, calls off what has
-//! lost all its VMs, starts what is due and free to start, and sets due commands going, again and again until
-//! nothing more is, so that the value that leaves [`Scope::apply`] never holds anything overdue.
+//! Fixpoint settling: repeats automatic changes until none is left, so that the result of [`Scope::apply`]
+//! never holds anything overdue. One step ends an event that has run its time or whose commands are done, cancels
+//! an event that has lost all its VMs, starts an event that is due and not blocked, or starts due commands.
 //!
-//! **The gate.** What is planned (maintenance, hardware expected to fail) does not start while a platform
-//! event of *another* update domain of its scope is Started, or a host operation is about to start there: an
-//! availability set never loses two update domains to us at once. Among those that wait the earliest NotBefore
-//! goes first, then the smaller EventId. A part of a host operation never starts here by itself: see
-//! [`crate::joint_start`].
+//! **The gate** between update domains: a planned event (maintenance, predicted failure) does not start while
+//!
+//! - a platform event of *another* update domain of its scope is Started, or
+//! - a host operation is about to start in another update domain of its scope.
+//!
+//! So the platform never takes down two update domains of an availability set at once. Among blocked events the
+//! earliest NotBefore goes first, then the smaller EventId. A part of a host operation never starts here by
+//! itself: see [`crate::joint_start`].
 
 use std::collections::HashMap;
 
@@ -25,7 +28,7 @@ use crate::scope::{ENDED_KEPT, ENDED_MAX, Ended, Member, MemberState, Scope};
 use crate::time::after;
 
 impl Scope {
-    /// What keeps an event that starts by itself waiting at `now`, if anything does.
+    /// What blocks, at `now`, an event that starts by itself.
     pub fn blocker(&self, event: &Event, parts: &[HostPart], now: Timestamp) -> Option<Blocker> {
         if !event.cause.waits_for_other_update_domains() {
             return None;
@@ -33,7 +36,7 @@ impl Scope {
         self.gate(StartOrder::of(event)?, event.update_domain, parts, now).next()
     }
 
-    /// The gate between update domains: all that keeps a start with this place in the order waiting at `now`.
+    /// The gate between update domains: everything that blocks a start with this order at `now`.
     pub fn gate(
         &self,
         order: StartOrder,
@@ -58,8 +61,8 @@ impl Scope {
         events.map(|other| Blocker::Event { event: other.id, update_domain: other.update_domain })
     }
 
-    /// When an event will be due by itself. One that is made to wait is due at no time: whatever ends its
-    /// wait settles it, or looks again.
+    /// When an automatic change of the event is due. None for a blocked event: the command that ends the blocker
+    /// settles it.
     pub(crate) fn due_at(
         &self,
         event: &Event,
@@ -76,7 +79,7 @@ impl Scope {
             Phase::Scheduled { ready: Some(_), .. } => None,
             Phase::Scheduled { .. } if event.joint_start => None,
             Phase::Scheduled { not_before, .. } => {
-                // What is due already stays so, also when the clock is set back.
+                // An event that is already due stays due, also when the clock is set back.
                 let due = match reason_to_begin(event, hold, now) {
                     Some(StartReason::NotBefore) => *not_before,
                     Some(_) => Timestamp::MIN,
@@ -89,12 +92,12 @@ impl Scope {
     }
 }
 
-/// Whether the passing of time alone does nothing to an event.
+/// Whether time alone must not change this event.
 fn is_held(event: &Event, hold: Option<&ClockHold>) -> bool {
     hold.is_some_and(|hold| hold.holds(event.id))
 }
 
-/// Why a scheduled event may begin at `now`, if it may.
+/// Why a scheduled event may start at `now`; none if it may not.
 fn reason_to_begin(event: &Event, hold: Option<&ClockHold>, now: Timestamp) -> Option<StartReason> {
     match &event.phase {
         Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => None,
@@ -116,7 +119,7 @@ fn reason_to_begin(event: &Event, hold: Option<&ClockHold>, now: Timestamp) -> O
     }
 }
 
-/// Who lets an event begin: its approver where it was approved, else the one named.
+/// The actor of a start: the approver if the event was approved, otherwise `otherwise`.
 pub(crate) fn starter(event: &Event, why: StartReason, otherwise: Actor) -> Actor {
     match &event.phase {
         Phase::Scheduled { approval: Some(approval), .. } if why == StartReason::Approved => {
@@ -127,8 +130,8 @@ pub(crate) fn starter(event: &Event, why: StartReason, otherwise: Actor) -> Acto
 }
 
 impl Change<'_> {
-    /// Does all that is due, to a fixpoint. Every round ends or starts an event, or sets its commands going, and
-    /// nothing goes back, so there are a few rounds an event.
+    /// Applies all due changes, to a fixpoint. Every round ends or starts an event, or starts its commands. No change
+    /// is reverted, so an event takes a few rounds at most.
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some(index) = self.next_to_end() {
@@ -149,7 +152,7 @@ impl Change<'_> {
         self.drop_old_endings();
     }
 
-    /// Ends go in the order of their time, so that history reads in the order in which things happened.
+    /// The earliest end first, so that the history is in order of time.
     fn next_to_end(&self) -> Option<usize> {
         let ends = self.scope.events.iter().enumerate().filter_map(|(index, event)| {
             let Phase::Started { run: Run::Simulated { ends_at }, .. } = event.phase else { return None };
@@ -176,7 +179,7 @@ impl Change<'_> {
         due.min_by_key(|(order, ..)| *order).map(|(_, index, why)| (index, why))
     }
 
-    /// An event that may begin: it does, unless its driver wants to be told to.
+    /// Starts an event; with the manual driver, marks it as ready.
     fn start_or_mark_ready(&mut self, index: usize, why: StartReason) {
         let by = starter(&self.scope.events[index], why, Actor::Timer);
         match self.scope.events[index].driver {
@@ -185,7 +188,7 @@ impl Change<'_> {
         }
     }
 
-    /// Notes that an event of the manual driver might begin, if only it were started.
+    /// Manual driver: records that the event may start.
     pub(crate) fn mark_ready(&mut self, index: usize, why: StartReason, by: Actor) {
         let now = self.context.now;
         let mut event = self.scope.events[index].clone();
@@ -196,7 +199,7 @@ impl Change<'_> {
         }
     }
 
-    /// Moves an event to Started. Whoever calls has seen to it that nothing keeps it waiting.
+    /// Moves an event to Started. The caller has checked that nothing blocks it.
     pub(crate) fn begin(&mut self, index: usize, why: StartReason, by: Actor) {
         let now = self.context.now;
         let mut event = self.scope.events[index].clone();
@@ -225,7 +228,7 @@ impl Change<'_> {
         }
     }
 
-    /// A VM whose owner moves it away no longer cares that its old host is expected to fail.
+    /// Cancels a predicted failure for a VM whose owner moves it away from that host.
     fn cancel_predicted_failure(&mut self, vm: VmId, by_event: crate::ids::EventId) {
         let predicted = |event: &Event| {
             event.cause == Cause::PredictedFailure && !event.is_started() && event.includes_vm(vm)
@@ -239,12 +242,12 @@ impl Change<'_> {
         self.end(index, by, Outcome::Cancelled, EventFact::EventCancelled { why });
     }
 
-    /// Ends an event that was carried out, and lets the fleet know what that did.
+    /// Completes an event and updates its VMs: moved, removed or deallocated.
     pub(crate) fn complete_event(&mut self, index: usize, by: Actor, hosts: &[(VmId, String)]) {
         let event = self.end(index, by.clone(), Outcome::Completed, EventFact::EventCompleted);
-        // The VM that was made for trying things out survives its own rehearsed end.
+        // The first-run VM survives a simulated deletion.
         let spared = self.scope.first_run && event.driver == DriverKind::Simulated;
-        // What somebody says comes after what commands said, and so has the last word.
+        // Hosts in the command override hosts that exec commands reported.
         for (vm, host) in event.reported_hosts().iter().chain(hosts) {
             self.move_to(*vm, host, &by);
         }
@@ -284,7 +287,7 @@ impl Change<'_> {
         }
     }
 
-    /// Takes a VM out. Events that have none left end when the command settles.
+    /// Removes a VM. Events without VMs end when the command settles.
     pub(crate) fn drop_member(&mut self, vm: VmId, by: Actor) {
         if let Some(index) = self.scope.members.iter().position(|member| member.vm == vm) {
             let member = self.scope.members.remove(index);
@@ -292,12 +295,12 @@ impl Change<'_> {
         }
     }
 
-    /// Whether an ending is recent enough to be approved with a friendly answer.
+    /// Whether the approval of an event that ended then still answers 200.
     pub(crate) fn is_recent(&self, ended_at: Timestamp) -> bool {
         self.context.clock_hold.is_some() || self.context.now.duration_since(ended_at) < ENDED_KEPT
     }
 
-    /// Old endings are dropped when a new one comes, so that a command that changes nothing writes nothing.
+    /// Called only when an event ends, so that a command that changes nothing writes nothing.
     fn drop_old_endings(&mut self) {
         if self.past.is_empty() {
             return;
@@ -320,7 +323,6 @@ mod tests {
 
     const REBOOT: Cause = Cause::HostReboot;
 
-    /// Three VMs and these events.
     fn web(events: &[Event]) -> Scope {
         Scope { events: events.to_vec(), ..scope("web", &[vm(1), vm(2), vm(3)]) }
     }
@@ -371,15 +373,20 @@ mod tests {
         let rows: Vec<(&str, Scope, ContextFixture, &str)> = vec![
             ("before NotBefore", web(&[one(REBOOT)]), then(899), ""),
             ("at NotBefore", web(&[one(REBOOT)]), then(900), "EventStarted(NotBefore) 1"),
-            ("the clock is not trusted", web(&[one(REBOOT)]), held(900), ""),
-            ("an approval is", web(&[approved(one(REBOOT))]), held(0), "EventStarted(Approved) 1"),
+            ("clock not trusted", web(&[one(REBOOT)]), held(900), ""),
+            (
+                "approved, clock not trusted",
+                web(&[approved(one(REBOOT))]),
+                held(0),
+                "EventStarted(Approved) 1",
+            ),
             ("manual becomes ready", web(&[manual(one(REBOOT))]), then(900), "EventReady(NotBefore) 1"),
-            ("a part waits for its host", web(&[part]), then(900), ""),
+            ("part of a host operation", web(&[part]), then(900), ""),
             ("before its end", web(&[started(one(REBOOT))]), then(59), ""),
             ("at its end", web(&[started(one(REBOOT))]), then(60), "EventCompleted 1"),
-            ("an end by a clock that is not trusted", web(&[started(one(REBOOT))]), held(60), ""),
+            ("at its end, clock not trusted", web(&[started(one(REBOOT))]), held(60), ""),
             (
-                "another update domain",
+                "another update domain, ending now",
                 web(&[one(REBOOT), manual(other(REBOOT))]),
                 then(900),
                 "EventCompleted 2, EventStarted(NotBefore) 1",
@@ -397,39 +404,39 @@ mod tests {
                 "EventStarted(NotBefore) 1",
             ),
             (
-                "a user's event elsewhere",
+                "user event in another update domain",
                 web(&[one(REBOOT), started(manual(other(Cause::UserRestart)))]),
                 then(900),
                 "EventStarted(NotBefore) 1",
             ),
             (
-                "a user does not wait",
+                "user events do not wait",
                 web(&[one(Cause::UserRestart), started(manual(other(REBOOT)))]),
                 then(900),
                 "EventStarted(NotBefore) 1",
             ),
             (
-                "a host that is released elsewhere",
+                "released host operation in another update domain",
                 web(&[one(REBOOT)]),
                 ContextFixture { host_parts, ..then(900) },
                 "",
             ),
             (
-                "the earlier goes first",
+                "earlier NotBefore goes first",
                 web(&[due_at(20, one(REBOOT)), in_domain(1, due_at(10, event(2, REBOOT, &[vm(2)])))]),
                 then(30),
                 "EventStarted(NotBefore) 2",
             ),
             (
-                "then the smaller id",
+                "smaller id goes first",
                 web(&[in_domain(1, due_at(10, event(2, REBOOT, &[vm(2)]))), due_at(10, one(REBOOT))]),
                 then(30),
                 "EventStarted(NotBefore) 1",
             ),
             ("its VM is gone", gone(web(&[one(REBOOT)])), then(0), "EventCancelled(ResourcesGone) 1"),
             ("its VM is gone, under way", gone(web(&[started(one(REBOOT))])), then(0), "EventCompleted 1"),
-            ("its VM does not run", stopped(web(&[one(REBOOT)])), then(0), "EventCancelled(ResourcesGone) 1"),
-            ("a user's VM need not run", stopped(web(&[one(Cause::UserRestart)])), then(0), ""),
+            ("VM is deallocated", stopped(web(&[one(REBOOT)])), then(0), "EventCancelled(ResourcesGone) 1"),
+            ("user event of a deallocated VM", stopped(web(&[one(Cause::UserRestart)])), then(0), ""),
             ("evicted", web(&[started(one(Cause::Eviction))]), then(60), "EventCompleted 1, VmDeallocated"),
             ("deleted", web(&[started(one(Cause::Deletion))]), then(60), "EventCompleted 1, VmRemoved"),
             ("the first-run VM stays", first_run, then(60), "EventCompleted 1"),
@@ -463,7 +470,7 @@ mod tests {
             ("held", &[one(REBOOT)], Some(&hold), None),
             ("an end held", &[started(one(REBOOT))], Some(&hold), None),
             ("blocked", &[one(REBOOT), other], None, None),
-            ("a part of a host's", &[Event { joint_start: true, ..one(REBOOT) }], None, None),
+            ("part of a host operation", &[Event { joint_start: true, ..one(REBOOT) }], None, None),
             ("by hand", &[started(manual(one(REBOOT)))], None, None),
         ];
         for (name, events, hold, expected) in rows {
@@ -483,7 +490,7 @@ mod tests {
         for (name, ended, left) in rows {
             let scope = Scope { ended: ended.clone(), ..web(&[started(one(REBOOT))]) };
             let still = scope.apply(Command::Pulse, then(0).context()).unwrap().scope;
-            assert_eq!(still.ended, ended, "{name}: without a new one nothing is written");
+            assert_eq!(still.ended, ended, "{name}: written without a new ending");
             let after = scope.apply(Command::Pulse, then(60).context()).unwrap().scope;
             assert_eq!(after.ended.len(), left, "{name}");
             assert_eq!(after.ended.last().map(|one| one.event), Some(event_id(1)), "{name}");

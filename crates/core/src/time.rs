@@ -1,17 +1,17 @@
-//! Small arithmetic on instants. Nothing here asks what time it is.
+//! Timestamp arithmetic. This module does not read the clock.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The first whole second that is not before `at`. NotBefore is kept in whole seconds since that is all a
-/// guest is shown, and rounded up so that what a guest is shown is never earlier than what was promised.
+/// Rounds up to whole seconds. Guests see NotBefore in whole seconds; rounding up never shows an earlier time than
+/// the promised notice.
 pub fn round_up(at: Timestamp) -> Timestamp {
     let whole = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
     Timestamp::from_second(whole).unwrap_or(Timestamp::MAX)
 }
 
-/// `at` plus `span`, or the last instant there is.
+/// `at + span`, saturating.
 pub fn after(at: Timestamp, span: Duration) -> Timestamp {
     SignedDuration::try_from(span).ok().and_then(|span| at.checked_add(span).ok()).unwrap_or(Timestamp::MAX)
 }

@@ -1,10 +1,9 @@
-//! Enums that are written as words.
+//! A macro for enums with a fixed text per variant.
 
-/// Gives each variant its word: `as_str` and `Display`.
+/// Generates `as_str` and `Display`.
 macro_rules! words {
     ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
         impl $type {
-            /// Its word.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+

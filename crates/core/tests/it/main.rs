@@ -14,7 +14,7 @@ use notbefore_core::{
 
 const EVENT: EventId = samples::event_id(7);
 
-/// A scope, a clock and a process, and what has happened.
+/// A scope, a clock, a process, and the facts so far.
 struct Bench {
     scope: Scope,
     now: Timestamp,
@@ -45,7 +45,7 @@ fn succeeds() -> Ending {
 }
 
 impl Bench {
-    /// A scope of so many VMs whose hosts have just failed, so that an event for all of them has started.
+    /// A scope of VMs whose hosts have just failed: one event for all of them has started.
     fn new(vms: u128) -> Self {
         Self::with(vms, Settings { driver: DriverKind::Exec, ..Settings::default() })
     }
@@ -111,13 +111,13 @@ fn event_runs_one_command_per_vm_and_ends_with_last() {
     let mut bench = Bench::new(2);
     assert_eq!((bench.run().owner.as_str(), bench.run().fence), ("n1", 1));
     assert_eq!(bench.run().commands, [running(1, 4), running(1, 4)]);
-    assert_eq!(bench.scope.next_due(&[], None, bench.now), None, "a command ends when it ends");
+    assert_eq!(bench.scope.next_due(&[], None, bench.now), None, "a running command has no due time");
     let incarnation = bench.scope.incarnation;
 
     bench.ran(0, 1, 1, Ending::Succeeded { host: Some("h2".to_owned()) });
     assert_eq!(bench.run().commands, [done(Some("h2")), running(1, 4)]);
     assert_eq!(bench.scope.member(vm(0)).unwrap().host.as_deref(), Some("h1"), "recorded at the end");
-    assert_eq!(bench.scope.incarnation, incarnation, "guests see nothing of it");
+    assert_eq!(bench.scope.incarnation, incarnation, "guests see no change");
 
     bench.ran(1, 1, 1, succeeds());
     assert_eq!(bench.ended, [Outcome::Completed]);
@@ -147,7 +147,7 @@ fn failed_commands_back_off_until_attempt_limit() {
     bench.ran(0, 1, 5, fails("exit status 1"));
     assert!(matches!(bench.command(0), CommandState::Failed { attempt: 5, .. }));
     assert!(matches!(bench.last.as_slice(), [EventFact::DriverFailed { attempts: 5, .. }]));
-    assert_eq!(bench.scope.next_due(&[], None, bench.now), None, "nothing happens until somebody says so");
+    assert_eq!(bench.scope.next_due(&[], None, bench.now), None, "nothing happens until an operator acts");
     let named = |fact: &EventFact| matches!(fact, EventFact::DriverFailed { .. });
     assert_eq!(bench.event().trail.iter().filter(|entry| named(&entry.fact)).count(), 1);
     assert!(bench.event().is_started());
@@ -194,7 +194,7 @@ fn report_requires_current_fence_and_attempt() {
         ending,
     }]));
     assert_eq!(bench.scope, before);
-    // The first report of an attempt is the one that counts.
+    // Only the first report of an attempt counts.
     bench.ran(0, 1, 2, fails("no"));
     let before = bench.scope.clone();
     bench.ran(0, 1, 2, succeeds());
@@ -212,7 +212,7 @@ fn new_process_reruns_running_commands() {
     assert_eq!((bench.run().owner.as_str(), bench.run().fence), ("n2", 2));
     assert_eq!(bench.run().commands, [done(None), waiting, running(2, 3)]);
     assert_eq!(bench.last, [EventFact::DriverTookOver { owner: "n2".to_owned(), fence: 2 }]);
-    // The one before may still be alive: what it says no longer counts.
+    // The previous owner may still run; its reports are stale.
     let before = bench.scope.clone();
     bench.ran(2, 1, 1, succeeds());
     bench.ran(2, 1, 2, succeeds());
@@ -233,7 +233,7 @@ fn takeover_counts_as_attempt() {
     bench.ok(Command::Pulse);
     assert!(matches!(bench.command(0), CommandState::Failed { attempt: 5, .. }));
     assert!(bench.last.iter().any(|fact| matches!(fact, EventFact::DriverFailed { attempts: 5, .. })));
-    // However often that happens, the trail holds the newest takeover only.
+    // The trail holds the newest takeover only.
     let took_over = |fact: &EventFact| matches!(fact, EventFact::DriverTookOver { .. });
     assert_eq!(bench.event().trail.iter().filter(|entry| took_over(&entry.fact)).count(), 1);
 }
@@ -251,7 +251,7 @@ fn retry_resets_attempts_with_new_numbers() {
     bench.ok(Command::Retry(EVENT));
     assert_eq!(bench.run().commands, [running(2, 1), done(None), running(1, 0)]);
     assert_eq!(bench.last, [EventFact::DriverRetried { commands: 1 }]);
-    // Also what only waits for its next attempt is tried at once.
+    // A command that waits for its next attempt is due at once too.
     bench.ran(0, 1, 2, fails("no"));
     assert!(matches!(bench.command(0), CommandState::Waiting { attempt: 2, left: 1, .. }));
     bench.ok(Command::Retry(EVENT));
@@ -277,7 +277,7 @@ fn removed_vm_does_not_block_event() {
 
     let mut bench = Bench::new(1);
     bench.ok(Command::Remove(vec![vm(0)]));
-    assert_eq!(bench.ended, [Outcome::Completed], "as any event that has started and lost all its VMs");
+    assert_eq!(bench.ended, [Outcome::Completed], "like any started event without VMs");
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn given_time_is_kept_without_polling_guests() {
 
     service.cli(&["vm", "add", "quiet"]);
     let near = service.cli_refused(&["vm", "restart", "quiet", "--in", "1m"]);
-    assert!(near.contains("leave the time out to run it now (no guest of the scope listens)"), "{near}");
+    assert!(near.contains("omit the time to run it now (no guest of the scope listens)"), "{near}");
     let at_once = service.cli_json(&["vm", "restart", "quiet"]);
     assert_eq!(at_once["targets"][0]["status"], "Started", "{at_once}");
     assert_eq!(at_once["not_before"], json!(null), "what has started is not announced for later");

@@ -72,7 +72,7 @@ fn user_operations_per_scope_are_limited() {
     let service = service.restart();
     let refused = restart(&service, &token, "k2");
     assert_eq!((refused.status, refused.json()["code"].clone()), (409, json!("too_many_stored_operations")));
-    assert!(refused.body.contains("2 operations of users are stored for scope"), "{refused:?}");
+    assert!(refused.body.contains("2 user operations are stored for scope"), "{refused:?}");
     let elsewhere = service.request_with(&token, "POST", "/v1/vms/b/restart", "", "{}");
     assert_eq!(elsewhere.status, 201, "{elsewhere:?}");
     // Platform and operators pass, and nothing was removed to make room.

@@ -359,7 +359,7 @@ fn if_none_match_creates_only_missing_scope() {
     assert_eq!(put("If-None-Match: *\r\n").status, 200);
     let again = put("If-None-Match: *\r\n");
     assert_eq!((again.status, again.json()["code"].clone()), (412, "revision_differs".into()));
-    assert!(again.body.contains("it exists by now"), "{again:?}");
+    assert!(again.body.contains("it exists already"), "{again:?}");
     assert_eq!(put("If-None-Match: \"7\"\r\n").json()["code"], "bad_if_none_match");
     let plan = |body: &str| {
         service.operator_request("POST", "/v1/scopes/default/default/s/plan?fleet=true", "", body).json()
