@@ -1,27 +1,24 @@
-//! What a transaction does, written once for every store that evaluates transactions itself.
+//! Evaluation of a compare-and-swap transaction, shared by all stores that do this themselves.
 //!
-//! A store lends its records through [`Records`]; [`apply`] compares, writes and says what a watcher will
-//! see. A transaction "writes" when it changes something: deletes of records that are not there change
-//! nothing, take no revision and wake no watcher.
+//! A store provides its records through [`Records`]; [`apply`] compares, writes and returns the batch for watches. A
+//! transaction "writes" only if it changes something: deleting missing records takes no revision and wakes no watch.
 
 use bytes::Bytes;
 
 use crate::{Batch, Change, Found, Key, Revision, Txn, Versioned};
 
-/// The records as the transaction before left them.
+/// The records as the previous transaction left them.
 pub(crate) trait Records {
-    /// Why they could not be read or written.
     type Error;
 
-    /// The revision of one record. Apart from `get`, since comparing needs no copy of the value.
+    /// Separate from `get`, since a comparison needs no copy of the value.
     fn revision_of(&self, key: &str) -> Result<Option<Revision>, Self::Error>;
     fn get(&self, key: &str) -> Result<Option<Versioned>, Self::Error>;
     fn put(&mut self, key: &Key, record: Versioned) -> Result<(), Self::Error>;
-    /// Removes a record and says whether there was one.
+    /// Returns whether there was a record.
     fn delete(&mut self, key: &str) -> Result<bool, Self::Error>;
 }
 
-/// What came of a transaction.
 #[derive(Debug)]
 pub(crate) enum Applied {
     /// It changed something.
@@ -32,8 +29,8 @@ pub(crate) enum Applied {
     Conflict(Vec<Found>),
 }
 
-/// Applies `txn` to `records`, which stand at the revision `current`. After an error the records may be half
-/// changed and must be thrown away.
+/// Applies `txn` to `records` at revision `current`. After an error the records may be partly changed and must be
+/// discarded.
 pub(crate) fn apply<R: Records>(txn: Txn, current: Revision, records: &mut R) -> Result<Applied, R::Error> {
     let mut found = Vec::new();
     for expect in &txn.expect {

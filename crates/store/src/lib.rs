@@ -1,19 +1,19 @@
-//! Where notbefore keeps what it has acknowledged: a small, revisioned key-value store.
+//! A revisioned key-value store with optimistic concurrency (compare-and-swap by revision) and watches, like etcd.
 //!
 //! A [`Store`] holds records under string keys such as `scope/default/default/web`. Every commit gets a
-//! [`Revision`], one higher than the last; a record remembers the revision that wrote it. Three calls are
-//! all there is, so that an embedded file and an etcd cluster can give the same promise:
+//! [`Revision`], one higher than the last; a record has the revision that wrote it. The interface is three calls, so
+//! that an embedded file and an etcd cluster can give the same guarantees:
 //!
-//! - [`Store::snapshot`] reads at one revision, page by page, while commits go on;
-//! - [`Store::commit`] writes a [`Txn`] if every [`Expect`] of it still holds (compare-and-swap), and says
-//!   exactly what is known of the outcome: [`Outcome`];
-//! - [`Store::watch`] yields every commit after a revision, in order, without gaps, or says that the
-//!   revision is too old ([`WatchError::Compacted`]), and then the reader starts over from a snapshot.
+//! - [`Store::snapshot`] reads at one revision, page by page, while commits continue;
+//! - [`Store::commit`] writes a [`Txn`] if every [`Expect`] of it holds, and returns exactly what is known of the
+//!   result: [`Outcome`];
+//! - [`Store::watch`] yields every commit after a revision, in order, without gaps. If the revision is too old
+//!   ([`WatchError::Compacted`]), the reader starts over from a snapshot.
 //!
-//! [`memory`] keeps everything in a map and is what tests and rehearsals use; [`redb`] is the embedded
-//! default. `tests/contract.rs` is the suite that each implementation passes.
+//! [`memory`] is a map in memory, for tests and rehearsals; [`redb`] is the embedded default.
+//! `tests/contract.rs` is the suite that each implementation passes.
 
-// A field whose name says all there is to say has no comment.
+// Names that need no explanation have no comment.
 #![allow(missing_docs)]
 
 mod apply;
@@ -30,21 +30,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-/// How many operations (expectations, puts and deletes together) one transaction may hold. etcd refuses
-/// past 128; staying under it keeps every transaction valid on both stores.
+/// Limit on operations (expectations, puts and deletes) in one transaction. etcd's limit is 128; staying below
+/// keeps every transaction valid on both stores.
 pub const TXN_OPERATIONS_MAX: usize = 100;
 
-/// The largest value a record may have. A transaction of a scope, its operation and its facts then stays
-/// under etcd's limit of 1.5 MiB a request.
+/// Limit on a record's value. A transaction of a scope, its operation and its facts then stays below etcd's
+/// limit of 1.5 MiB per request.
 pub const VALUE_BYTES_MAX: usize = 512 * 1024;
 
-/// The largest sum of the values one transaction may put, below etcd's limit of 1.5 MiB a request.
+/// Limit on the sum of all values in one transaction, below etcd's limit of 1.5 MiB per request.
 pub const TXN_BYTES_MAX: usize = 1400 * 1024;
 
-/// A record's name. Keys are ordered as bytes; `/` separates their parts.
+/// Keys are ordered as bytes; `/` separates their parts.
 pub type Key = Arc<str>;
 
-/// A point in the store's history. Revision 0 is the empty store; each commit that writes adds one.
+/// The number of a commit. Revision 0 is the empty store; each commit that writes adds one.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -57,82 +57,72 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A record's value and the revision that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned {
-    /// The revision of the commit that put this value.
+    /// The commit that put this value.
     pub revision: Revision,
-    /// The value, as it was put.
     pub value: Bytes,
 }
 
-/// What a transaction takes for granted about one key.
+/// A transaction's condition on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// The key that is compared.
     pub key: Key,
-    /// The revision its record must have, or none for "there is no such record".
+    /// The revision the record must have; none means that the record must not exist.
     pub revision: Option<Revision>,
 }
 
-/// Writes that happen together or not at all, and only if every expectation holds.
+/// Writes that happen atomically, and only if every expectation holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
-    /// What must hold.
     pub expect: Vec<Expect>,
-    /// Records to write.
     pub put: Vec<(Key, Bytes)>,
-    /// Records to remove; a key that has none is no error.
+    /// Deleting a missing record is not an error.
     pub delete: Vec<Key>,
 }
 
-/// What is known after a commit.
+/// The result of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is durable, at this revision. A transaction that writes nothing answers the revision at which its
-    /// expectations held.
+    /// Durable, at this revision. For a transaction that writes nothing: the revision at which its expectations held.
     Committed(Revision),
-    /// Nothing was written, since at least one expectation did not hold; these are the records found there.
+    /// Nothing was written: these expectations did not hold.
     Conflict(Vec<Found>),
     /// Nothing was written and nothing will be.
     Refused(Refusal),
-    /// It may or may not be durable. Whoever asked must ask again in a way that is safe either way.
+    /// The transaction may or may not be durable. The caller must retry in a way that is safe in both cases.
     Unknown(String),
 }
 
-/// A record that stood where a transaction expected something else.
+/// A failed expectation and the current record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The key whose expectation failed.
     pub key: Key,
-    /// What is there now; none if nothing is.
+    /// None if there is no record.
     pub current: Option<Versioned>,
 }
 
-/// Why a store would not even try a transaction.
+/// Why a store rejects a transaction without trying it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// More operations than [`TXN_OPERATIONS_MAX`].
     #[error("transaction has {operations} operations, the limit is {TXN_OPERATIONS_MAX}; split it")]
     TooManyOperations { operations: usize },
-    /// A value over [`VALUE_BYTES_MAX`].
     #[error("value of {key} has {bytes} bytes, the limit is {VALUE_BYTES_MAX}")]
     ValueTooLarge { key: Key, bytes: usize },
-    /// All values together over [`TXN_BYTES_MAX`].
     #[error("transaction has {bytes} bytes, the limit is {TXN_BYTES_MAX}; split it")]
     TxnTooLarge { bytes: usize },
-    /// The store cannot write at present (a full disk, a file that will not open); it keeps trying.
+    /// The store cannot write at present (a full disk, a file that does not open); it keeps trying.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
 }
 
 impl Txn {
-    /// Whether it changes anything, and does not only compare.
+    /// False if it only compares.
     pub fn writes(&self) -> bool {
         !(self.put.is_empty() && self.delete.is_empty())
     }
 
-    /// Checks the limits that every store shares.
+    /// Checks the limits that all stores share.
     pub fn check(&self) -> Result<(), Refusal> {
         let operations = self.expect.len() + self.put.len() + self.delete.len();
         if operations > TXN_OPERATIONS_MAX {
@@ -152,37 +142,34 @@ impl Txn {
     }
 }
 
-/// One commit, as a watcher sees it.
+/// One commit, as a watch yields it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The commit's revision.
     pub revision: Revision,
-    /// What it wrote, in the order of the transaction: puts, then deletes of records that existed.
+    /// In the order of the transaction: puts, then deletes of records that existed.
     pub changes: Arc<[Change]>,
 }
 
 /// One record written or removed by a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The record.
     pub key: Key,
-    /// Its new value; none if it was removed.
+    /// None if the record was removed.
     pub value: Option<Bytes>,
 }
 
-/// One page of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The records, in the order of their keys.
+    /// In key order.
     pub records: Vec<(Key, Versioned)>,
-    /// Whether there are more after the last of them.
+    /// Whether there are records after these.
     pub more: bool,
-    /// Records that were passed over because they are not what was written. A key stands here as it was found; it may be
-    /// the damaged part, and is not for looking the record up.
+    /// Skipped records with a wrong checksum. The key itself may be the damaged part, so it cannot be used for
+    /// lookups.
     pub damaged: Vec<Key>,
 }
 
-/// Where a scan begins: at the prefix, or behind the last key of the page before.
+/// The start of a scan: the prefix, or after the last key of the previous page.
 fn scan_start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
     match after {
         Some(after) if after >= prefix => Bound::Excluded(after),
@@ -190,9 +177,9 @@ fn scan_start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
     }
 }
 
-/// Where a scan backwards begins: behind all that the prefix begins, or before the last key of the page before.
+/// The start of a backward scan: the end of the prefix, or before the last key of the previous page.
 fn scan_end(prefix: &str, before: Option<&str>) -> Bound<String> {
-    // No key has the last character there is; ours are made of names, numbers and slashes.
+    // No key contains this character: keys consist of names, numbers and slashes.
     let end = format!("{prefix}{}", char::MAX);
     match before {
         Some(before) if *before < *end => Bound::Excluded(before.to_owned()),
@@ -200,68 +187,61 @@ fn scan_end(prefix: &str, before: Option<&str>) -> Bound<String> {
     }
 }
 
-/// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The store cannot be read at present.
     #[error("the store cannot be read: {0}")]
     Unavailable(String),
-    /// The record is not what was written. Its key stands here as it was found.
+    /// The checksum does not match. The key may itself be damaged.
     #[error(
         "record {key} is damaged: its checksum does not match; 'notbefore check --data DIR' lists all damage"
     )]
     Damaged { key: String },
 }
 
-/// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// Commits after the wanted revision are no longer held; start over from a snapshot. A watch can begin at
+    /// Commits after the revision are no longer in the log; start over from a snapshot. A watch can start at
     /// `oldest` or later.
     #[error(
         "the watch's next revision is no longer held (the oldest is {oldest}); read a snapshot and watch from there"
     )]
     Compacted { oldest: Revision },
-    /// The store is gone.
     #[error("the store has closed")]
     Closed,
 }
 
-/// The store as of one revision, however many commits follow.
+/// The store at one revision; later commits do not change it.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
-    /// The revision it shows.
     fn revision(&self) -> Revision;
-    /// How many records there are of each kind, as the store has counted them in every commit; none where it does not
-    /// count. A kind is what a key has up to its first slash, or nothing for keys without one.
+    /// Record counts per kind, maintained in every commit; none if the store does not count. The kind is the key up to
+    /// its first slash, or empty for keys without one.
     fn counts(&self) -> Option<Vec<(String, u64)>> {
         None
     }
-    /// One record.
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError>;
-    /// Up to `limit` records whose keys begin with `prefix` and come after `after`, in key order.
+    /// Up to `limit` records with `prefix` and after `after`, in key order.
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError>;
-    /// Up to `limit` records whose keys begin with `prefix` and come before `before`, the last key first.
+    /// Up to `limit` records with `prefix` and before `before`, in reverse key order.
     async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError>;
 }
 
-/// A running watch.
 #[async_trait]
 pub trait Watch: Send {
-    /// The next commit; waits for it.
+    /// Waits for the next commit.
     async fn next(&mut self) -> Result<Batch, WatchError>;
 }
 
-/// A revisioned key-value store; see the crate's own page for the promise.
+/// A revisioned key-value store; the crate docs list its guarantees.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// A view of the newest revision.
+    /// A snapshot of the newest revision.
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError>;
-    /// Writes `txn` if its expectations hold. When it answers [`Outcome::Committed`] the writes are durable
-    /// and every snapshot taken from then on shows them.
+    /// Writes `txn` if its expectations hold. After [`Outcome::Committed`] the writes are durable, and every
+    /// later snapshot shows them.
     async fn commit(&self, txn: Txn) -> Outcome;
-    /// Commits several transactions, in order, and answers what became of each. They are not one: each compares
-    /// with what those before it left and stands by itself. A store that can makes them durable together.
+    /// Commits several transactions, in order, with one outcome each. They are independent: each one compares with
+    /// the state that the ones before it left. A store may make them durable together (group commit).
     async fn commit_all(&self, txns: Vec<Txn>) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(txns.len());
         for txn in txns {
@@ -271,7 +251,7 @@ pub trait Store: Send + Sync + 'static {
     }
     /// All commits after `after`, in order.
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError>;
-    /// How many damaged records were met since the store was opened, each counted once.
+    /// Number of damaged records found since the store was opened; each counts once.
     fn damaged(&self) -> u64 {
         0
     }

@@ -1,12 +1,11 @@
-//! The recent commits, kept in memory so that watchers can follow them.
+//! A ring buffer of recent commits in memory, for watches.
 //!
-//! One ring is shared by every watcher of a store. A watcher holds nothing but the revision it has seen and
-//! pulls the next batch when it is ready, so a slow one costs no memory: it is told that it fell behind
-//! ([`WatchError::Compacted`]) and starts over from a snapshot, which it would have to be able to do after a
-//! restart anyway.
+//! All watches of a store share one ring. A watch holds only the revision it has seen and pulls the next batch, so a
+//! slow one costs no memory. If it falls behind, it gets [`WatchError::Compacted`] and starts over from a snapshot,
+//! as it must after a restart anyway.
 //!
-//! Nothing here survives a restart. The ring then begins, empty, at the revision found on disk: a watch from
-//! that revision works, an older one is `Compacted`.
+//! The ring does not survive a restart. It then starts, empty, at the revision on disk: a watch from that revision
+//! works, an older one is `Compacted`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +15,13 @@ use tokio::sync::watch;
 
 use crate::{Batch, Revision, Watch, WatchError};
 
-/// How much history is held; whichever limit is reached first drops the oldest batch.
+/// Limits on the ring; exceeding either one drops the oldest batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The number of batches. A reader that reads a snapshot of a large store and then watches from it needs
-    /// the commits made meanwhile: at the few thousand commits a second that a disk gives, 8,192 are some
-    /// seconds' worth.
+    /// A reader that loads a snapshot of a large store and then watches needs the commits made meanwhile. At a few
+    /// thousand commits a second, 8,192 last for some seconds.
     pub batches: usize,
-    /// The bytes of keys and values. Scope records reach 512 KiB, so the count alone would allow gigabytes.
+    /// Keys and values. Scope records reach 512 KiB, so the count alone would allow gigabytes.
     pub bytes: usize,
 }
 
@@ -33,14 +31,14 @@ impl Default for Limits {
     }
 }
 
-/// The ring and the bell that wakes its watchers.
+/// The ring and the notifier that wakes its watches.
 pub(crate) struct Log {
     ring: Mutex<Ring>,
     tip: watch::Sender<Tip>,
 }
 
 struct Ring {
-    /// Consecutive revisions, the last of them `newest`.
+    /// Consecutive revisions up to `newest`.
     batches: VecDeque<Batch>,
     bytes: usize,
     newest: Revision,
@@ -54,13 +52,13 @@ struct Tip {
 }
 
 impl Log {
-    /// An empty ring whose next batch is the one after `newest`.
+    /// An empty ring that expects the batch after `newest`.
     pub fn new(newest: Revision, limits: Limits) -> Arc<Self> {
         let ring = Ring { batches: VecDeque::new(), bytes: 0, newest, limits };
         Arc::new(Self { ring: Mutex::new(ring), tip: watch::Sender::new(Tip { newest, closed: false }) })
     }
 
-    /// Adds the next batches and wakes every watcher, once. Only the store's one writer calls this, in order.
+    /// Appends batches in order and wakes every watch once. Only the store's single writer calls this.
     pub fn append(&self, batches: impl IntoIterator<Item = Batch>) {
         let newest = {
             let mut ring = self.ring();
@@ -70,13 +68,12 @@ impl Log {
         self.tip.send_modify(|tip| tip.newest = newest);
     }
 
-    /// Ends every watch once it has yielded what the ring still holds.
+    /// Ends every watch after it has yielded the rest of the ring.
     pub fn close(&self) {
         self.tip.send_modify(|tip| tip.closed = true);
     }
 
-    /// A watch of all batches after `after`. A revision that is yet to come is fine: the watch waits for the
-    /// one after it.
+    /// A watch of all batches after `after`. A future revision is valid: the watch waits for the one after it.
     pub fn watch(self: &Arc<Self>, after: Revision) -> Result<LogWatch, WatchError> {
         if self.tip.borrow().closed {
             return Err(WatchError::Closed);
@@ -88,7 +85,7 @@ impl Log {
         Ok(LogWatch { log: self.clone(), tip: self.tip.subscribe(), seen: after })
     }
 
-    /// The ring stays usable after a panic elsewhere: no method of it leaves it half changed.
+    /// Ignores lock poisoning: no method leaves the ring half changed.
     fn ring(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,11 +93,11 @@ impl Log {
 
 impl Ring {
     fn push(&mut self, batch: Batch) {
-        debug_assert_eq!(batch.revision.0, self.newest.0 + 1, "a batch was left out or repeated");
+        debug_assert_eq!(batch.revision.0, self.newest.0 + 1, "batch missing or repeated");
         self.newest = batch.revision;
         self.bytes += bytes(&batch);
         self.batches.push_back(batch);
-        // The newest batch stays whatever its size, so that a watcher that keeps up never misses one.
+        // The newest batch stays whatever its size, so that a watch that keeps up never misses one.
         while self.batches.len() > 1
             && (self.batches.len() > self.limits.batches || self.bytes > self.limits.bytes)
         {
@@ -110,7 +107,7 @@ impl Ring {
         }
     }
 
-    /// The oldest revision from which a watch can begin.
+    /// The oldest revision from which a watch can start.
     fn oldest(&self) -> Revision {
         Revision(self.newest.0 - self.batches.len() as u64)
     }
@@ -129,7 +126,7 @@ fn bytes(batch: &Batch) -> usize {
     batch.changes.iter().map(|change| change.key.len() + change.value.as_ref().map_or(0, |v| v.len())).sum()
 }
 
-/// One reader's place in the log.
+/// One reader's position in the log.
 pub(crate) struct LogWatch {
     log: Arc<Log>,
     tip: watch::Receiver<Tip>,

@@ -1,8 +1,8 @@
-//! A store in memory, for tests and rehearsals.
+//! A store in memory with copy-on-write snapshots, for tests and rehearsals.
 //!
-//! The records are one map behind an [`Arc`]. A snapshot is a clone of that `Arc`; the first commit after it
-//! copies the map, and only if the snapshot is still held. That makes snapshots free and commits cheap where
-//! nobody reads a snapshot for long, which is how the service uses a store. Nothing survives the process.
+//! The records are one map behind an [`Arc`]. A snapshot clones the `Arc`. The next commit copies the map only if
+//! the snapshot is still held. So snapshots are free, and commits are cheap while snapshots are short-lived, as in
+//! the service. Nothing survives the process.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::{
 
 type Map = BTreeMap<Key, Versioned>;
 
-/// A store in memory. Clones are handles to the same records; the last one to go ends all watches.
+/// Clones are handles to the same records; dropping the last one ends all watches.
 #[derive(Clone)]
 pub struct MemoryStore {
     inner: Arc<Inner>,
@@ -72,7 +72,7 @@ impl Store for MemoryStore {
         if let Err(refusal) = txn.check() {
             return Outcome::Refused(refusal);
         }
-        // The log is written under the same lock, so that it has the commits in their order.
+        // The log is appended to under the same lock, so that it has the commits in order.
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { revision, records } = &mut *state;
         let Ok(applied) = apply::apply(txn, *revision, records);
@@ -109,7 +109,7 @@ impl Records for Arc<Map> {
     }
 
     fn delete(&mut self, key: &str) -> Result<bool, Infallible> {
-        // Asked first, so that a delete of nothing copies nothing.
+        // Checked first, so that deleting a missing record does not copy the map.
         Ok(self.contains_key(key) && Arc::make_mut(self).remove(key).is_some())
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::tests::contract::{self, StoreFactory};
 
-    /// Short enough for the suite to outrun.
+    /// Small enough for the suite to exceed.
     const LIMITS: Limits = Limits { batches: 256, bytes: 1024 * 1024 };
 
     struct InMemory;

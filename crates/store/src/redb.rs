@@ -1,38 +1,37 @@
-//! The embedded store: one redb file, one thread that writes it.
+//! The embedded store: one redb file with a single writer thread and group commit.
 //!
-//! **Layout.** `format` says how records lie in the file. [`RedbStore`] is a handle; behind it `owner` is the
-//! thread that evaluates and commits transactions, `read` is what a snapshot does, `open` is how the file is
-//! opened, `load` how a whole one is made from records, `overlay` how one is read and left as it is. The state between
-//! them (`DatabaseState`) holds the open database, or the reason why there is none.
+//! **Layout.** `format` is the record format in the file. [`RedbStore`] is a handle; behind it `writer` is the
+//! thread that evaluates and commits transactions. `read` has snapshots, `open` opens the file, `load` creates a
+//! whole store from records, and `overlay` reads a store without changing its file. They share `DatabaseState`: the
+//! open database, or the reason why there is none.
 //!
-//! **A commit.** Callers queue their transactions. The thread takes all that wait, up to a number and a size,
-//! evaluates each against the state that the one before left, and makes one durable redb commit of them: at one sync a transaction a
-//! disk gives a few thousand a second, in batches some thirty times that. Then the batches go to the log,
-//! where watchers find them, and last the callers are answered.
+//! **Group commit.** Callers queue their transactions. The thread takes all that wait, up to a count and a size,
+//! evaluates each against the state that the previous one left, and writes one durable redb commit. One sync per
+//! transaction gives a few thousand a second; batches give about thirty times that. Then the batches are appended to
+//! the log for the watches, and last the callers get their outcomes.
 //!
-//! **A crash.** redb commits in two phases: the pages are synced before the header points to them. A crash
-//! leaves the state before the commit or after it, and a transaction is answered only after it. Quick-repair
-//! keeps redb's allocator state in each commit, so that opening after a crash does not walk the whole file.
+//! **Crash.** redb commits in two phases: it syncs the pages before the header points to them. A crash leaves the
+//! state before or after the commit, and callers get their outcome only after it. Quick-repair keeps redb's allocator
+//! state in each commit, so opening after a crash does not walk the whole file.
 //!
-//! **An I/O error.** redb then fails every access until the file is opened again, and the failed commit may
-//! or may not be on disk. The batch answers [`Outcome::Unknown`], the thread opens the file anew and reads
-//! the revision on disk: on disk, and not in the system's memory of it, which is thrown away first, since after
-//! a failed sync the two differ. If the batch is there, it goes to the log like any other, so that whoever
-//! publishes from the log publishes what a restart would. What is found there is durable: the header can only
-//! point to pages whose sync succeeded, and redb writes and syncs the header itself as it opens. While the file
-//! will not open, commits are refused and reads fail, and the thread keeps trying.
+//! **I/O error.** redb then fails every access until the file is opened again, and the failed commit may or may
+//! not be on disk. The batch returns [`Outcome::Unknown`]. The thread reopens the file and reads the revision on
+//! disk. It drops the page cache first, since after a failed sync the cache and the disk differ. If the batch is on
+//! disk, it is appended to the log like any other, so that a publisher that follows the log shows the same state as
+//! after a restart. What it finds is durable: the header only points to pages whose sync succeeded, and redb writes
+//! and syncs the header itself when it opens. While the file does not open, commits are refused, reads fail, and the
+//! thread keeps trying.
 //!
-//! **Damage.** Every record has a checksum, compared when it is read, and the store counts its records of each kind in
-//! every commit. A damaged record is never handed out: reading it by its key is an error, and a scan passes it over and
-//! names it. Who scans decides what that means. Where redb itself stumbles over a damaged page, it panics; that is
-//! caught, and an error too.
+//! **Damage.** Every record has a checksum, verified on each read, and every commit stores record counts per kind. A
+//! damaged record is never returned: reading it by key is an error, and a scan skips and reports it. The caller of
+//! the scan decides what that means. redb panics on a damaged page; the panic is caught and becomes an error.
 //!
-//! **A file that is gone.** A file that was removed or replaced while it is open can still be written, and all of it is
-//! lost with the process. So the thread looks, before each batch is answered, whether the path leads to the open file.
+//! **Removed file.** A file that was removed or replaced while open can still be written, but the data is lost with
+//! the process. So before each batch is answered, the thread checks that the path leads to the open file.
 //!
-//! **Not taken.** A redb commit per transaction (slow), writing from the callers' threads (they would queue on
-//! redb's write lock all the same, on threads of the async runtime), and retrying a failed batch (a caller
-//! that was told nothing for seconds has already asked again).
+//! **Rejected alternatives.** A redb commit per transaction is slow. Writing from the callers' threads would queue
+//! on redb's write lock, on threads of the async runtime. Retrying a failed batch is useless: a caller without a
+//! response for seconds has already retried.
 
 mod format;
 mod load;
@@ -64,17 +63,17 @@ use self::writer::{Message, Request, Writer};
 use crate::log::{Limits, Log};
 use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
 
-/// How much may wait to be written, in KiB of keys and values (each transaction counts as one at least). More
-/// callers than that wait for room. 64 MiB is far more than a disk takes in the time a caller will wait.
+/// Limit on queued data, in KiB of keys and values (a transaction counts as at least one). Further callers wait for
+/// room. 64 MiB is far more than a disk writes before a caller times out.
 const QUEUE_KIB_MAX: u32 = 64 * 1024;
 
 const CLOSED: &str = "the store has closed";
 
-/// How many damaged records are told from each other; past that they are neither counted nor logged.
+/// Limit on the set of damaged records; beyond it they are neither counted nor logged.
 const DAMAGED_MAX: usize = 10_000;
 
-/// A store in a redb file. Clones are handles to the same file. When the last handle goes, the thread finishes
-/// what it has taken and the file is closed before the drop returns, which takes a sync or two.
+/// A store in a redb file. Clones are handles to the same file. Dropping the last handle waits until the thread has
+/// written its queue and closed the file, which takes a sync or two.
 #[derive(Clone)]
 pub struct RedbStore {
     inner: Arc<Inner>,
@@ -87,33 +86,32 @@ struct Inner {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and the handles both see.
+/// State shared by the thread and the handles.
 struct Shared {
     database: RwLock<DatabaseState>,
     log: Arc<Log>,
-    /// Whether the thread has been told, and has not yet looked, that a read failed.
+    /// A read failed and the thread has not yet checked the database.
     check_requested: AtomicBool,
-    /// The damaged records that were met, by their keys as they were found.
+    /// Damaged records found so far, by their keys as found.
     damaged: Mutex<BTreeSet<String>>,
 }
 
-/// The database, or why there is none. Only the writer's thread changes it, so that it may hold the lock for
-/// reading through a whole commit while snapshots are taken.
+/// The database, or why there is none. Only the writer thread changes it, so it may hold the read lock through a
+/// whole commit while snapshots are taken.
 enum DatabaseState {
     Open(OpenDatabase),
     Closed(Unavailable),
 }
 
-/// Why there is no database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Unavailable {
     #[error("{CLOSED}")]
     Closed,
-    /// A commit or a look has failed, or the file does not open: the chain of what failed.
+    /// A commit or a check failed, or the file does not open; the text is the error chain.
     #[error("{0}")]
     Failed(String),
     #[error(
-        "the file is that of another store, and not the one that was open; put that back, or restart to accept this one"
+        "the file belongs to another store than the one that was open; put that one back, or restart to accept this one"
     )]
     OtherStore,
     #[error(
@@ -123,33 +121,32 @@ enum Unavailable {
 }
 
 impl RedbStore {
-    /// Opens the store at `path`, which is made if it does not exist. Blocks while it does.
+    /// Opens the store at `path` and creates it if it is missing. Blocking.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         Self::start(Box::new(move |attempt| open::open_file(&path, None, attempt)), Limits::default())
     }
 
-    /// Opens the store at `path` while it holds the lock of its directory, the file `lock`.
+    /// Opens the store at `path` and holds the lock file `lock` of its directory.
     pub fn open_locked(path: PathBuf, lock: PathBuf) -> Result<Self, OpenError> {
         Self::start(Box::new(move |attempt| open::open_file(&path, Some(&lock), attempt)), Limits::default())
     }
 
-    /// Opens the store at `path`, which must be there, and leaves the file as it is: what opening it would write, and all
-    /// that is committed, stays in memory.
+    /// Opens an existing store without changing its file: all writes, including those of opening, stay in memory.
     pub fn open_unchanged(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         Self::start(Box::new(move |_| overlay::open(&path)), Limits::default())
     }
 
-    /// The same for a store that is damaged in what it says of itself: its revision and its counts become those of the
-    /// records that can be read.
+    /// Like [`Self::open_unchanged`], for a damaged state record: revision and counts are recomputed from
+    /// the readable records.
     pub fn open_rebuilt(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         Self::start(Box::new(move |_| overlay::open_rebuilt(&path)), Limits::default())
     }
 
-    /// Opens a store over the backends that `make` yields: one at once, and another after each I/O error. It
-    /// is how tests put faults under the store. Errors call it `name`.
+    /// Opens a store over the backends from `make`: one now, and one after each I/O error. Tests use it to inject
+    /// faults. Errors call the store `name`.
     pub fn open_with<B: StorageBackend>(
         name: impl Into<PathBuf>,
         make: impl FnMut() -> io::Result<B> + Send + 'static,
@@ -189,7 +186,7 @@ fn backends<B: StorageBackend>(
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Both fail only if the thread has ended already, which is what is wanted here.
+        // Both fail only if the thread has already ended.
         let _ = self.queue.send(Message::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -198,7 +195,7 @@ impl Drop for Inner {
 }
 
 impl Shared {
-    /// Runs `work` on the database, or answers why there is none.
+    /// Runs `work` on the database, or returns why there is none.
     fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, Unavailable> {
         match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
             DatabaseState::Open(open) => Ok(work(&open.database)),
@@ -209,29 +206,29 @@ impl Shared {
     fn set_database(&self, database: DatabaseState) {
         let before =
             mem::replace(&mut *self.database.write().unwrap_or_else(PoisonError::into_inner), database);
-        // Closing a database writes and syncs; readers need not wait for that. It fails where the file is damaged, and
-        // nothing can be done about it.
+        // Closing a database writes and syncs; readers need not wait for that. It fails if the file is damaged; that
+        // is ignored.
         let _ = reading(|| {
             drop(before);
             Ok(())
         });
     }
 
-    /// Counts a damaged record, and logs it, the first time it is met.
+    /// Counts and logs a damaged record the first time it is found.
     fn note_damage(&self, key: &str) {
         let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         if damaged.len() < DAMAGED_MAX && damaged.insert(key.to_owned()) {
             tracing::error!(
                 record = key,
-                "a record is damaged and was passed over; 'notbefore check --data DIR' lists all damage"
+                "record is damaged and was skipped; 'notbefore check --data DIR' lists all damage"
             );
         }
     }
 
-    /// Asks the thread, once, to see whether the database still works.
+    /// Asks the thread, once, to check the database.
     fn request_check(&self, queue: &mpsc::Sender<Message>) {
         if !self.check_requested.swap(true, Ordering::AcqRel) {
-            // It fails only if the thread has ended, and then there is nobody to ask.
+            // Fails only if the thread has ended.
             let _ = queue.send(Message::Check);
         }
     }
@@ -269,8 +266,7 @@ impl Store for RedbStore {
 }
 
 impl Inner {
-    /// Puts transactions into the queue, in order and in requests that each fit into one redb commit, and waits for
-    /// what becomes of each.
+    /// Queues transactions, in order and in requests that each fit into one redb commit, and waits for the outcomes.
     async fn queued(&self, txns: Vec<Txn>) -> Vec<Outcome> {
         let mut waiting = Vec::new();
         for part in writer::parts(txns) {
@@ -286,7 +282,7 @@ impl Inner {
         outcomes
     }
 
-    /// Puts one request into the queue as soon as there is room; answers none if the store has closed.
+    /// Queues one request as soon as there is room; none if the store has closed.
     async fn queue(&self, txns: Vec<Txn>) -> Option<oneshot::Receiver<Vec<Outcome>>> {
         let room = self.room.clone().acquire_many_owned(weight_kib(&txns)).await.ok()?;
         let (answer, answered) = oneshot::channel();
@@ -295,12 +291,12 @@ impl Inner {
     }
 }
 
-/// What is told of a transaction that was taken up and never answered.
+/// The outcome of a transaction that the thread took but never answered.
 fn unknown_outcome() -> Outcome {
     Outcome::Unknown("the store's thread ended before it answered".into())
 }
 
-/// What transactions take of [`QUEUE_KIB_MAX`]; never more than all of it, or they would wait for ever.
+/// The share of [`QUEUE_KIB_MAX`]; at most all of it, since more would wait forever.
 fn weight_kib(txns: &[Txn]) -> u32 {
     let kib: usize = txns.iter().map(|txn| 1 + bytes(txn) / 1024).sum();
     u32::try_from(kib).map_or(QUEUE_KIB_MAX, |kib| kib.min(QUEUE_KIB_MAX))

@@ -1,3 +1,3 @@
-//! What the tests of every store share.
+//! Tests shared by all stores.
 
 pub mod contract;

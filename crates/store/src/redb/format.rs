@@ -1,21 +1,20 @@
-//! How records lie in the file, and how damage to them is noticed.
+//! The record format in the file: checksummed records (CRC-32C) and record counts per kind.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `checked` | the record's key | 4 bytes little-endian: the CRC-32C of the key and of all that follows; 8 bytes little-endian: the revision that wrote it; the value |
 //! | `state` | `state` | laid out like a record: the newest revision, and [`State`] as text |
 //! | `meta` | `format` | [`FORMAT`] |
-//! | `meta` | `revision` | nothing of use; releases of format 1 do not recognise a store without it |
+//! | `meta` | `revision` | unused; releases of format 1 do not recognise a store without it |
 //!
-//! `state` is written in the same redb commit as the records it speaks of, so it tells, after a crash or a
-//! failed sync, exactly which transactions are on disk.
+//! `state` is written in the same redb commit as its records. So after a crash or a failed sync it shows exactly
+//! which transactions are on disk.
 //!
-//! redb has checksums of its pages, but compares them only when it repairs a file. Here every record is compared
-//! with its checksum whenever it is read. What a checksum cannot show, a record that is gone, shows in the number of
-//! records of each kind that `state` keeps.
+//! redb has page checksums, but verifies them only when it repairs a file. Here every read verifies the record's
+//! checksum. A checksum cannot show a missing record; the counts per kind in `state` can.
 //!
-//! Format 1 had its records in the table `records`, without a checksum, and its revision in `meta`. [`super::open`]
-//! moves them.
+//! Format 1 had its records in the table `records`, without checksums, and its revision in `meta`. [`super::open`]
+//! upgrades it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,12 +27,12 @@ use bytes::Bytes;
 use crate::apply::Records;
 use crate::{Key, Revision, Versioned};
 
-/// The layout described above. A file with a higher number was written by a newer notbefore.
+/// A file with a higher number was written by a newer notbefore.
 pub(super) const FORMAT: u64 = 2;
-/// The layout without checksums.
+/// The format without checksums.
 pub(super) const FORMAT_UNCHECKED: u64 = 1;
 
-/// Keys are bytes, so that one whose bytes are no longer UTF-8 is a damaged record and not a panic of redb's.
+/// Keys are bytes, so that a key with invalid UTF-8 is a damaged record and not a panic in redb.
 pub(super) const RECORDS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checked");
 pub(super) const STATE: TableDefinition<&str, &[u8]> = TableDefinition::new("state");
 pub(super) const STATE_KEY: &str = "state";
@@ -51,11 +50,11 @@ const REVISION_BYTES: usize = size_of::<u64>();
 pub(crate) enum Fault {
     #[error(transparent)]
     Redb(#[from] ::redb::Error),
-    /// The key is as it stands in the file, so it may be the damaged part.
+    /// The key as found in the file; it may be the damaged part.
     #[error("record {key} is damaged: its checksum does not match")]
     Damaged { key: String },
     #[error(
-        "the file is damaged: its pages cannot be followed; stop the service, see what is left with 'notbefore check --data DIR', and restore a backup"
+        "the file has damaged pages; stop the service, run 'notbefore check --data DIR' to see what is left, and restore a backup"
     )]
     Unfollowable,
 }
@@ -66,25 +65,25 @@ impl Fault {
     }
 }
 
-/// A key that may be damaged, in characters that can be shown.
+/// Escapes a possibly damaged key for display.
 pub(super) fn shown(key: &[u8]) -> String {
     String::from_utf8_lossy(key).escape_debug().to_string()
 }
 
 thread_local! {
-    /// Whether a panic on this thread is one that [`reading`] turns into an error.
+    /// Whether [`reading`] turns a panic on this thread into an error.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something on the file. redb takes its pages for what it has written and panics where they are not, as
-/// in a file of which a part was lost; that is an error like any other, and not the end of the service. The panic's own
-/// words go to the log at level debug, since the error says what to do.
+/// Runs a function on the file and turns a panic into an error. redb trusts its pages and panics on damaged ones, as
+/// in a file with a missing part; the service must survive that. The panic message is logged at debug level, since
+/// the error says what to do.
 pub(super) fn reading<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| match CAUGHT.get() {
-            true => tracing::debug!(%info, "redb cannot follow its pages"),
+            true => tracing::debug!(%info, "redb panicked on a damaged page"),
             false => before(info),
         }));
     });
@@ -94,7 +93,7 @@ pub(super) fn reading<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, F
     outcome.unwrap_or(Err(Fault::Unfollowable))
 }
 
-/// Each redb call has an error type of its own; here they all mean the same.
+/// Every redb call has its own error type; here all become the same fault.
 macro_rules! fault_from {
     ($($error:ty),*) => {
         $(impl From<$error> for Fault {
@@ -112,7 +111,7 @@ fault_from!(
     ::redb::SetDurabilityError
 );
 
-/// A record as it lies in the file.
+/// Serializes a record.
 pub(super) fn encode(key: &[u8], revision: Revision, value: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(CHECKSUM_BYTES + REVISION_BYTES + value.len());
     raw.extend_from_slice(&[0; CHECKSUM_BYTES]);
@@ -124,7 +123,7 @@ pub(super) fn encode(key: &[u8], revision: Revision, value: &[u8]) -> Vec<u8> {
     raw
 }
 
-/// A record from the file, if it is the one that was written.
+/// Parses a record and verifies its checksum.
 pub(super) fn decode(key: &[u8], raw: &[u8]) -> Result<Versioned, Fault> {
     let (revision, value) = verified(key, raw).ok_or_else(|| Fault::damaged(key))?;
     Ok(Versioned { revision, value: Bytes::copy_from_slice(value) })
@@ -147,30 +146,29 @@ fn checksum(key: &[u8], checked: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), checked)
 }
 
-/// A record of format 1.
+/// Parses a record of format 1.
 pub(super) fn decode_unchecked(key: &str, raw: &[u8]) -> Result<(Revision, Vec<u8>), Fault> {
     let (revision, value) = revision_and_value(raw).ok_or_else(|| Fault::damaged(key.as_bytes()))?;
     Ok((revision, value.to_vec()))
 }
 
-/// What a store says of itself.
+/// The store's own metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// Tells the store from every other. An other store at the same path and revision is not taken for it.
+    /// A random store id: another store at the same path and revision has a different one.
     pub id: u64,
-    /// The revision of the newest commit.
     pub revision: Revision,
     pub counts: Counts,
 }
 
 impl State {
-    /// That of an empty store.
+    /// The state of an empty store, with a new id.
     pub fn new() -> Result<Self, Fault> {
         let id = getrandom::u64().map_err(|error| ::redb::Error::Io(error.into()))?;
         Ok(Self { id, revision: Revision(0), counts: Counts::default() })
     }
 
-    /// As it lies in the file: `store ID`, and a line `NUMBER KIND` for each kind of record.
+    /// `store ID`, then a line `NUMBER KIND` for each kind of record.
     pub fn encode(&self) -> Vec<u8> {
         let mut text = format!("store {:016x}\n", self.id);
         for (kind, count) in &self.counts.0 {
@@ -195,7 +193,7 @@ impl State {
     }
 }
 
-/// How many records there are of each kind: what a key has up to its first slash, or nothing for keys without one.
+/// Record counts per kind: the key up to its first slash, or empty for keys without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts(BTreeMap<String, u64>);
 
@@ -227,7 +225,7 @@ fn kind_of(key: &str) -> &str {
     key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default()
 }
 
-/// The records of a transaction under way, and how many there are.
+/// The records and counts of an open write transaction.
 pub(super) struct TableWriter<'t> {
     pub table: Table<'t, &'static [u8], &'static [u8]>,
     pub counts: Counts,
@@ -236,8 +234,7 @@ pub(super) struct TableWriter<'t> {
 impl Records for TableWriter<'_> {
     type Error = Fault;
 
-    /// Without a look at the checksum: what is compared is about to be written or removed, and what is written mends a
-    /// damaged record.
+    /// Does not verify the checksum: the record is about to be written or removed, which repairs it.
     fn revision_of(&self, key: &str) -> Result<Option<Revision>, Fault> {
         let Some(raw) = self.table.get(key.as_bytes())? else { return Ok(None) };
         let found = raw.value().get(CHECKSUM_BYTES..).and_then(revision_and_value);
@@ -272,11 +269,11 @@ mod tests {
     #[test]
     fn the_bytes_of_a_record_are_fixed() {
         let record = Versioned { revision: Revision(0x0102), value: Bytes::from_static(b"v") };
-        // The first four are the CRC-32C of the key and the rest.
+        // The first four bytes are the CRC-32C of the key and the rest.
         let raw = [131, 154, 13, 45, 2, 1, 0, 0, 0, 0, 0, 0, b'v'];
         assert_eq!(encode(b"k", record.revision, &record.value), raw);
         assert_eq!(decode(b"k", &raw).unwrap(), record);
-        // The check value that the polynomial is known by.
+        // The polynomial's published check value.
         assert_eq!(checksum(b"1234", b"56789"), 0xe306_9283);
     }
 

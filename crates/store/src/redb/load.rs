@@ -1,8 +1,8 @@
-//! Making a whole store from records that were exported elsewhere.
+//! Bulk load: creates a whole store from exported records, with an atomic rename at the end.
 //!
-//! The records go into a file of another name, a batch a commit, and the file gets its name only when all of
-//! them are durable: there is a complete store, or none. Each record keeps the revision that wrote it and the
-//! store begins at the revision that was exported, so whoever has seen one of them may go on comparing.
+//! The records go into a file under a temporary name, in batches. The file is renamed only when all of them are
+//! durable: there is a complete store, or none. Records keep their revisions and the store starts at the exported
+//! revision, so clients can still compare with revisions they have seen.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use super::open::{self, NewFile, OpenAttempt};
 use crate::apply::Records;
 use crate::{Key, Revision, Versioned};
 
-/// How many bytes one commit takes; it bounds what is held in memory.
+/// Size of one commit; it limits memory use.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a record costs beside its bytes, so that many small ones fill a batch too.
+/// Overhead per record, so that many small records also fill a batch.
 const RECORD_BYTES: usize = 64;
 
-/// A store that is being made. It is thrown away unless [`NewStore::finish`] is called.
+/// A store under construction. Dropping it without [`NewStore::finish`] removes it.
 pub struct NewStore {
     /// None only while `finish` closes it.
     database: Option<Database>,
-    /// None once it has its name.
+    /// None after the rename.
     file: Option<NewFile>,
     state: State,
     waiting: Vec<(Key, Versioned)>,
@@ -32,7 +32,7 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// Begins a store at `path`, where there must be none.
+    /// Starts a store at `path`; fails if one exists.
     pub fn begin(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let Some(file) = NewFile::begin(path)? else { return Err(OpenError::Exists { path: path.into() }) };
@@ -45,7 +45,6 @@ impl NewStore {
         Ok(new)
     }
 
-    /// Takes a record.
     pub fn put(&mut self, key: Key, record: Versioned) -> Result<(), OpenError> {
         self.bytes += key.len() + record.value.len() + RECORD_BYTES;
         self.waiting.push((key, record));
@@ -55,11 +54,11 @@ impl NewStore {
         self.flush()
     }
 
-    /// Makes all records durable, as of `revision`, and gives the store its name.
+    /// Makes all records durable, at `revision`, and renames the file.
     pub fn finish(mut self, revision: Revision) -> Result<(), OpenError> {
         self.state.revision = revision;
         self.flush()?;
-        // Closing a database writes and syncs; the file is whole only then.
+        // Closing a database writes and syncs; only then is the file complete.
         self.database = None;
         match self.file.take() {
             Some(file) => file.rename(),

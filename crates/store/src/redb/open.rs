@@ -1,16 +1,14 @@
-//! Opening the file, and saying plainly why it would not open.
+//! Opens the file and explains why it does not open.
 //!
-//! A new store is made under a name of its own (`FILE.new`), complete with its tables, and then renamed.
-//! redb writes its magic number last, and a crash before that leaves a file it will never open again; with
-//! the rename, such a crash leaves a `FILE.new` that the next start throws away.
+//! A new store is created under a temporary name (`FILE.new`), complete with its tables, then renamed. redb writes
+//! its magic number last, and a crash before that leaves a file it never opens again. With the rename, such a crash
+//! leaves a `FILE.new` that the next start removes.
 //!
-//! The file is opened again, in the same process, after an I/O error. Then it must be the one that was open:
-//! an empty or missing file is refused rather than made anew, since a store that silently forgets is worse
-//! than one that says it cannot write.
+//! After an I/O error the same process opens the file again. Then it must be the file that was open: an empty or
+//! missing file is refused and not recreated, since silent data loss is worse than a store that cannot write.
 //!
-//! A file of format 1 is brought to this format as it is opened, some megabytes a commit. Its format is raised by the
-//! first of them, so that no older release opens what is left of it, and the next start goes on where a crash has
-//! stopped it.
+//! A file of format 1 is upgraded when it is opened, some megabytes per commit. The first commit raises the format,
+//! so that no older release opens a partly upgraded file. After a crash the next start continues.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -31,24 +29,23 @@ use super::format::{
 };
 use crate::Revision;
 
-/// What redb may cache. The service keeps every live scope in memory itself and reads the store at start, for
-/// instance metadata and for history, so the cache need only hold the inner pages of the tree; redb's own default is
-/// 1 GiB. Tests take little, so that their reads reach the disk.
+/// redb's cache. The service keeps every live scope in memory and reads the store only at start, for instance
+/// metadata and for history. So the cache only needs the tree's inner pages; redb's default is 1 GiB. Tests use a
+/// small cache, so that their reads reach the disk.
 const CACHE_BYTES: usize = if cfg!(test) { 256 * 1024 } else { 16 * 1024 * 1024 };
 
-/// How many bytes one commit of an upgrade moves; it bounds what redb holds in memory.
+/// Size of one commit of an upgrade; it limits redb's memory use.
 const UPGRADE_BYTES: usize = if cfg!(test) { 64 * 1024 } else { 8 * 1024 * 1024 };
 
-/// Why a store would not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process, or another store of this one, has the file open.
+    /// Another process, or another store in this process, has the file open.
     #[error("{} is in use: another notbefore serve has it open; stop it or choose another --data", path.display())]
     InUse { path: PathBuf },
-    /// The file is something else. It was not changed.
+    /// Not a store. The file was not changed.
     #[error("{} is not a notbefore store ({reason}); choose another --data, or restore it from a copy if it was one", path.display())]
     NotAStore { path: PathBuf, reason: String },
-    /// The file was a store once.
+    /// A store with damage that redb cannot handle.
     #[error("{} is damaged and cannot be opened; restore it from a copy, or import a backup into a new directory", path.display())]
     Damaged { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     /// A newer notbefore wrote the file.
@@ -57,37 +54,35 @@ pub enum OpenError {
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u64 },
-    /// A store was to be made where there is one.
-    #[error("{} is there already; choose another --data, or move it away first", path.display())]
+    /// A new store was requested where one exists.
+    #[error("{} exists already; choose another --data, or move it away first", path.display())]
     Exists { path: PathBuf },
-    /// It was open, and is now missing or empty.
+    /// The file was open and is now missing or empty.
     #[error("{} was removed or emptied while it was open; restore it and restart", path.display())]
     Vanished { path: PathBuf },
-    /// The operating system would not let us.
     #[error("cannot open {}; notbefore must be able to read and write it and its directory", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// The thread that owns the file could not be started.
+    /// The writer thread could not be started.
     #[error("cannot start the store's thread")]
     Thread(#[source] io::Error),
 }
 
-/// Whether a store may be made where there is none.
+/// Whether a missing store may be created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenAttempt {
     First,
     Reopen,
 }
 
-/// A store that is ready for use.
+/// An open store.
 pub(super) struct Opened {
     pub database: OpenDatabase,
     pub state: State,
-    /// Where its file is; none for a backend that is no file.
+    /// None for a backend that is not a file.
     pub file: Option<StoreFile>,
 }
 
-/// A database, and the lock of its directory, which is released when the file is closed. The fields are dropped in this
-/// order.
+/// A database and the lock of its directory, which is released after the file is closed: fields drop in this order.
 pub(super) struct OpenDatabase {
     pub database: Database,
     _lock: Option<DirLock>,
@@ -99,25 +94,25 @@ impl OpenDatabase {
     }
 }
 
-/// Opens the store, as often as it takes.
+/// Opens the store, any number of times.
 pub(super) type Opener = Box<dyn FnMut(OpenAttempt) -> Result<Opened, OpenError> + Send>;
 
-/// The lock of a data directory: a file that is locked besides the store's own, so that two services do not run in one
-/// directory where the store's file was replaced. The file is never removed, or two could each hold the lock of one.
+/// The lock of a data directory: a lock file separate from the store's own lock, so that two services do not share a
+/// directory after the store's file was replaced. It is never removed; otherwise two processes could lock two files.
 #[derive(Debug)]
 pub struct DirLock {
     _file: File,
 }
 
 impl DirLock {
-    /// Takes the lock at `path`; makes the file if there is none.
+    /// Takes the lock at `path`; creates the file if it is missing.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.into(), source };
-        // People know the directory, and not this file.
+        // Errors name the directory, which users know, not the lock file.
         let directory = path.parent().unwrap_or(path);
         let file = open_private(path).map_err(io)?;
         locked(file.try_lock(), path, directory)?;
-        // An import that made the file and was refused has removed it, perhaps since it was opened here.
+        // A refused import may have removed the lock file it created after it was opened here.
         match StoreFile::of(path, &file).map_err(io)?.check() {
             Ok(()) => Ok(Self { _file: file }),
             Err(_) => Err(OpenError::InUse { path: directory.into() }),
@@ -125,7 +120,7 @@ impl DirLock {
     }
 }
 
-/// Opens a file that is made if it is not there, and then only its owner can read it, whatever the umask.
+/// Opens or creates a file; a new file is readable by its owner only, whatever the umask.
 fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -141,7 +136,7 @@ fn open_private(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What came of locking the file at `path`. Where another process holds it, `in_use` is what people know it by.
+/// Converts the result of locking `path`. If another process holds the lock, the error names `in_use`.
 pub(super) fn locked(tried: Result<(), TryLockError>, path: &Path, in_use: &Path) -> Result<(), OpenError> {
     tried.map_err(|error| match error {
         TryLockError::WouldBlock => OpenError::InUse { path: in_use.into() },
@@ -149,21 +144,21 @@ pub(super) fn locked(tried: Result<(), TryLockError>, path: &Path, in_use: &Path
     })
 }
 
-/// Where a file was when it was opened, and how it looked when it was last written here.
+/// The path and identity of the open file, and its header after the last commit.
 #[derive(Clone, Debug)]
 pub(super) struct StoreFile {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// How the file looked after the last commit, through a handle of its own: one that shared the lock would keep it
-    /// after the store is closed. None before the first look.
+    /// The file's header after the last commit, with a separate handle: a handle that shared the lock would keep it
+    /// after the store is closed. None before the first commit.
     look: Option<(Arc<File>, FileHeader)>,
 }
 
-/// The length of a file and its first bytes, which every commit changes.
+/// A file's length and first bytes, which every commit changes.
 type FileHeader = (u64, [u8; HEADER_BYTES]);
 
-/// redb's header: its layout, and where its two newest commits are.
+/// redb's header: the layout, and the position of its two newest commits.
 const HEADER_BYTES: usize = 512;
 
 impl StoreFile {
@@ -172,18 +167,18 @@ impl StoreFile {
         Ok(Self { path: path.into(), device: found.dev(), inode: found.ino(), look: None })
     }
 
-    /// Remembers how the file looks, after a commit.
+    /// Records the file's header after a commit.
     pub fn remember(&mut self) {
         let file = match self.look.take() {
             Some((file, _)) => Some(file),
             None => File::open(&self.path).ok().map(Arc::new),
         };
-        // What cannot be looked at is not compared.
+        // An unreadable header is not compared.
         self.look = file.and_then(|file| read_header(&file).map(|look| (file, look)));
     }
 
-    /// Whether the file is as it was left, and still there under its name. One that was cut or copied over would take
-    /// further commits and lose them.
+    /// Whether the file is unchanged since the last commit and still at its path. A file that was truncated or
+    /// overwritten would accept further commits and lose them.
     pub fn check_unchanged(&self) -> Result<(), FileMismatch> {
         self.check()?;
         match &self.look {
@@ -194,7 +189,7 @@ impl StoreFile {
         }
     }
 
-    /// Whether the file is still there under its name; says what is there instead, and what to do.
+    /// Whether the path still leads to the open file; the error says what is there and what to do.
     pub fn check(&self) -> Result<(), FileMismatch> {
         let path = || self.path.to_path_buf();
         match fs::symlink_metadata(&self.path).and_then(|_| fs::metadata(&self.path)) {
@@ -211,18 +206,17 @@ impl StoreFile {
 /// Why the open file is no longer the store, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileMismatch {
-    #[error("{} was changed by another process while it was open, so what is written to it may be lost; export from the running service, and restart from that export or from a copy", path.display())]
+    #[error("{} was changed by another process while it was open, so writes to it may be lost; export from the running service, and restart from that export or from a copy", path.display())]
     Changed { path: PathBuf },
-    #[error("{} is another file than the one that is open; {RESTORE_HINT}", path.display())]
+    #[error("{} is not the file that was opened; {RESTORE_HINT}", path.display())]
     Another { path: PathBuf },
     #[error("{} was removed while it was open; {RESTORE_HINT}", path.display())]
     Removed { path: PathBuf },
-    #[error("{} cannot be looked at: {why}; {RESTORE_HINT}", path.display())]
+    #[error("cannot examine {}: {why}; {RESTORE_HINT}", path.display())]
     Hidden { path: PathBuf, why: String },
 }
 
-const RESTORE_HINT: &str =
-    "put the same file back, or export from the running service, which still has it, and restart from that";
+const RESTORE_HINT: &str = "put the same file back, or export from the running service, which still has it open, and restart from the export";
 
 fn read_header(file: &File) -> Option<FileHeader> {
     let mut header = [0; HEADER_BYTES];
@@ -230,11 +224,11 @@ fn read_header(file: &File) -> Option<FileHeader> {
     Some((file.metadata().ok()?.len(), header))
 }
 
-/// Opens the file at `path`; makes it, on the first attempt, if there is none. The file `lock` is locked first.
+/// Opens the file at `path`; on the first attempt, creates it if missing. Takes the lock file `lock` first.
 pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: OpenAttempt) -> Result<Opened, OpenError> {
     let io = |source| OpenError::Io { path: path.into(), source };
     let lock = match lock.map(DirLock::take).transpose() {
-        // The directory itself is gone.
+        // The directory itself is missing.
         Err(OpenError::Io { source, .. })
             if attempt == OpenAttempt::Reopen && source.kind() == io::ErrorKind::NotFound =>
         {
@@ -244,7 +238,7 @@ pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: OpenAttempt) 
     };
     match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => {
-            // Also at the first attempt: it may have been another process that the disk failed under.
+            // Also on the first attempt: a previous process may have had the I/O error.
             drop_page_cache(&file).map_err(io)?;
             let store_file = StoreFile::of(path, &file).map_err(io)?;
             let (database, state) = open_backend(path, file_backend(path, file)?, attempt)?;
@@ -258,16 +252,16 @@ pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: OpenAttempt) 
     }
 }
 
-/// Makes the system read the file from the disk again. After a failed sync its memory of the file holds bytes
-/// that the disk does not, and counts them as written. What is read must not be such bytes; and what is written
-/// over them is lost on ext4, though its sync succeeds: the blocks stay marked as never written.
+/// Drops the file's page cache. After a failed sync the cache holds bytes that are not on disk, marked as written.
+/// Reads must not return them. Overwriting them on ext4 loses the new data although its sync succeeds: the blocks stay
+/// marked as never written.
 fn drop_page_cache(file: &File) -> io::Result<()> {
-    // Only what has nothing left to write can be forgotten.
+    // Only clean pages can be dropped.
     file.sync_all()?;
     Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
 }
 
-/// Makes a store under another name and renames it when it is whole.
+/// Creates a store under a temporary name and renames it when it is complete.
 fn create(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
     match NewFile::begin(path)? {
         Some(new) => {
@@ -276,7 +270,7 @@ fn create(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
             new.rename()?;
             Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, file: Some(store_file) })
         }
-        // Another process made it just now.
+        // Another process created it just now.
         None => {
             let mut opened = open_file(path, None, OpenAttempt::Reopen)?;
             opened.database._lock = lock;
@@ -285,7 +279,7 @@ fn create(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
     }
 }
 
-/// A store's file while it is made, under a name of its own (`FILE.new`) and locked.
+/// A store's file under construction, as `FILE.new`, locked.
 pub(super) struct NewFile {
     path: PathBuf,
     new: PathBuf,
@@ -293,7 +287,7 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// An empty file to make a store in; none if there is a store already.
+    /// An empty file for a new store; none if there is a store already.
     pub fn begin(path: &Path) -> Result<Option<Self>, OpenError> {
         let io = |source| OpenError::Io { path: path.into(), source };
         let mut new = path.as_os_str().to_owned();
@@ -302,8 +296,8 @@ impl NewFile {
 
         let file = open_private(&new).map_err(io)?;
         locked(file.try_lock(), path, path)?;
-        // Asked under the lock: whoever made the store meanwhile renamed the file they had locked, so the one
-        // locked here is a new one, and renaming it would replace their store.
+        // Checked under the lock: a process that created the store meanwhile renamed the file it had locked. The file
+        // locked here is then a new one, and renaming it would replace that store.
         if path.try_exists().map_err(io)? {
             fs::remove_file(&new).map_err(io)?;
             return Ok(None);
@@ -312,27 +306,26 @@ impl NewFile {
         Ok(Some(Self { path: path.into(), new, file }))
     }
 
-    /// The file as redb takes it. Both are one lock, which is held until the last of them is dropped.
+    /// The file as a redb backend. Both handles share one lock, which is held until the last is dropped.
     pub fn backend(&self) -> Result<FileBackend, OpenError> {
         let file = self.file.try_clone().map_err(|error| self.io(error))?;
         file_backend(&self.path, file)
     }
 
-    /// The name it will have.
+    /// The final path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the file, now whole, its name.
+    /// Renames the complete file to its final path.
     pub fn rename(self) -> Result<(), OpenError> {
         fs::rename(&self.new, &self.path)
             .and_then(|()| sync_directory(&self.path))
             .map_err(|error| self.io(error))
     }
 
-    /// Throws the file away.
     pub fn remove(&self) {
-        // What is left behind is thrown away by the next who makes a store here.
+        // A leftover file is removed by the next process that creates a store here.
         let _ = fs::remove_file(&self.new);
     }
 
@@ -341,7 +334,7 @@ impl NewFile {
     }
 }
 
-/// A rename is only durable once its directory is.
+/// A rename is durable only after a sync of its directory.
 fn sync_directory(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
@@ -353,7 +346,7 @@ fn file_backend(path: &Path, file: File) -> Result<FileBackend, OpenError> {
     FileBackend::new(file).map_err(|error| classify(path, error))
 }
 
-/// Opens a store over any backend; `name` is what its errors call it.
+/// Opens a store over any backend; errors call it `name`.
 pub(super) fn open_backend(
     name: &Path,
     backend: impl StorageBackend,
@@ -380,7 +373,7 @@ pub(super) fn open_backend(
     Ok((database, state.map_err(|fault| damaged(name, fault))?))
 }
 
-/// Opens a redb database, be it a store or not.
+/// Opens any redb database, store or not.
 pub(super) fn open_database(name: &Path, backend: impl StorageBackend) -> Result<Database, OpenError> {
     let opened = reading(|| Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)));
     opened.map_err(|fault| damaged(name, fault))?.map_err(|error| classify(name, error))
@@ -420,13 +413,13 @@ fn identify(database: &Database) -> Result<Identity, Fault> {
     }
 }
 
-/// What the store says of itself, as a read transaction sees it.
+/// Reads the store's metadata in a read transaction.
 pub(super) fn read_state(txn: &::redb::ReadTransaction) -> Result<State, Fault> {
     let raw = txn.open_table(STATE)?.get(STATE_KEY)?;
     State::decode(raw.as_ref().map_or(&[][..], |raw| raw.value()))
 }
 
-/// A redb transaction whose commit is durable, and does not make the next opening walk the whole file.
+/// A redb transaction with a durable commit and quick-repair, so that the next open does not walk the whole file.
 pub(super) fn begin_durable(database: &Database) -> Result<WriteTransaction, Fault> {
     let mut txn = database.begin_write()?;
     txn.set_durability(Durability::Immediate)?;
@@ -448,10 +441,12 @@ fn initialise(database: &Database) -> Result<State, Fault> {
     Ok(state)
 }
 
-/// Gives the records of format 1 their checksums. Each commit moves some of them, with the number of those moved so far,
-/// and the last one removes what held them.
+/// Adds checksums to the records of format 1. Each commit moves some records and counts them; the last one removes
+/// the old table.
 fn upgrade(database: &Database, mut state: State) -> Result<State, Fault> {
-    tracing::info!("giving the store's records checksums; releases before this one cannot open it any more");
+    tracing::info!(
+        "upgrading the store: adding checksums to its records; earlier releases cannot open it any more"
+    );
     let mut moved = 0_u64;
     loop {
         let txn = begin_durable(database)?;
@@ -477,7 +472,7 @@ fn upgrade(database: &Database, mut state: State) -> Result<State, Fault> {
         }
         txn.commit()?;
         if is_done {
-            tracing::info!(records = moved, "the store's records have checksums");
+            tracing::info!(records = moved, "store upgraded: all records have checksums");
             return Ok(state);
         }
     }
@@ -487,12 +482,12 @@ fn classify(path: &Path, error: DatabaseError) -> OpenError {
     let path = path.to_path_buf();
     match error {
         DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path },
-        // redb's word for a file without its magic number.
+        // redb's error for a file without its magic number.
         DatabaseError::Storage(StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
             OpenError::NotAStore { path, reason: error.to_string() }
         }
         DatabaseError::Storage(StorageError::Io(source)) => OpenError::Io { path, source },
-        // Their enum may grow; whatever it grows by, the file did not open.
+        // The enum is non-exhaustive; any other variant also means that the file did not open.
         error @ (DatabaseError::Storage(_)
         | DatabaseError::RepairAborted
         | DatabaseError::UpgradeRequired(_)
@@ -510,7 +505,7 @@ pub(super) fn damaged(path: &Path, fault: Fault) -> OpenError {
     }
 }
 
-/// An error with its causes, for the answers that carry a reason as text.
+/// An error with its causes, as one text.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,7 @@
-//! Reading a store and leaving its file as it is, whatever that takes.
+//! A copy-on-write overlay over the store's file: reads a store without changing the file.
 //!
-//! redb writes to a file as it opens it, and to one that was not closed in good order it writes more. Here all of that goes
-//! into blocks in memory that lie over the file, so a damaged store can be looked at as often as one likes.
+//! redb writes to a file when it opens it, and more if the file was not closed properly. All writes go to blocks in
+//! memory over the file, so a damaged store can be inspected any number of times.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,9 +29,9 @@ struct Overlay {
 #[derive(Debug)]
 struct Written {
     len: u64,
-    /// Up to where the file's own bytes count; what was cut off and added again is zero.
+    /// File bytes beyond this are ignored: they were truncated, and read as zero if the file grows again.
     from_file: u64,
-    /// Blocks that were written to, by their number.
+    /// Written blocks, by number.
     blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
 }
 
@@ -44,14 +44,13 @@ fn overlay(path: &Path) -> Result<Overlay, OpenError> {
     Ok(Overlay { file, written: Mutex::new(Written { len, from_file: len, blocks: BTreeMap::new() }) })
 }
 
-/// Opens a store that is there and not empty.
+/// Opens an existing store that is not empty.
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let (database, state) = open::open_backend(path, overlay(path)?, OpenAttempt::Reopen)?;
     Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
 }
 
-/// Opens a store that does not open because what it says of itself is damaged: its revision and its counts become those of
-/// the records that can be read.
+/// Opens a store with a damaged state record: revision and counts are recomputed from the readable records.
 pub(super) fn open_rebuilt(path: &Path) -> Result<Opened, OpenError> {
     let database = open::open_database(path, overlay(path)?)?;
     let state = reading(|| rebuild_state(&database)).map_err(|fault| open::damaged(path, fault))?;
@@ -73,7 +72,7 @@ fn rebuild_state(database: &Database) -> Result<State, Fault> {
             }
             Ok::<_, Fault>(())
         };
-        // Where the pages cannot be followed, what is behind them may be newer.
+        // Records behind unreadable pages may be newer.
         if reading(|| table.iter()?.try_for_each(&mut take)).is_err() {
             let _ = reading(|| table.iter()?.rev().try_for_each(&mut take));
         }
@@ -83,7 +82,7 @@ fn rebuild_state(database: &Database) -> Result<State, Fault> {
     Ok(state)
 }
 
-/// Compares all pages of the file at `path` with redb's own checksums, and leaves it as it is.
+/// Verifies redb's checksums of all pages without changing the file.
 pub fn pages_are_whole(path: &Path) -> Result<bool, OpenError> {
     let backend = overlay(path)?;
     let checked = reading(|| {
@@ -98,7 +97,7 @@ impl Overlay {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file's own bytes, and zeros behind them.
+    /// Reads the file's bytes, followed by zeros.
     fn read_below(&self, from_file: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = usize::try_from(from_file.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
         let (there, behind) = out.split_at_mut(there);
@@ -107,13 +106,13 @@ impl Overlay {
     }
 }
 
-/// The numbers of the blocks that a stretch touches.
+/// The numbers of the blocks that a byte range touches.
 fn blocks_of(offset: u64, len: usize) -> std::ops::Range<u64> {
     let block = BLOCK as u64;
     offset / block..(offset + len as u64).div_ceil(block)
 }
 
-/// What a block and a stretch of bytes at `offset` have in common: where it begins in each, and how much it is.
+/// The overlap of a block and the byte range at `offset`: its start in each, and its length.
 fn common(block: u64, offset: u64, len: usize) -> (usize, usize, usize) {
     let begin = block * BLOCK as u64;
     let start = begin.max(offset);

@@ -1,10 +1,9 @@
-//! A snapshot: a redb read transaction, which holds its pages for as long as it lives.
+//! Snapshots: redb read transactions (MVCC), which hold their pages while they live.
 //!
-//! Reads go to a blocking thread, where there is a tokio runtime to give one: the cache is small, and a page that is not
-//! in it is on the disk.
+//! Reads run on a blocking thread if there is a tokio runtime: the cache is small, and a page outside it is on disk.
 //!
-//! A snapshot does not outlive its database: when the thread opens the file anew after an I/O error, the
-//! snapshots taken before may fail, and their readers take another.
+//! A snapshot does not outlive its database: when the writer reopens the file after an I/O error, older snapshots may
+//! fail, and their readers take another.
 
 use std::ops::Bound;
 use std::sync::{Arc, mpsc};
@@ -44,8 +43,8 @@ fn begin(database: &Database) -> Result<(Table, State), Fault> {
     Ok((txn.open_table(RECORDS)?, open::read_state(&txn)?))
 }
 
-/// A read that failed may have met the error that makes redb fail from then on, so the thread is asked to look. A damaged
-/// record is nothing of that kind.
+/// A failed read may be the I/O error after which redb fails every access, so the thread is asked to check. A damaged
+/// record is not such an error.
 fn failed(fault: Fault, shared: &Shared, queue: &mpsc::Sender<Message>) -> ReadError {
     match fault {
         Fault::Damaged { key } => {
@@ -85,11 +84,11 @@ impl Snapshot for RedbSnapshot {
 
 type Scan = fn(&Table, &str, Option<&str>, usize) -> Result<Scanned, Fault>;
 
-/// What a scan has met.
+/// The result of a scan.
 #[derive(Default)]
 struct Scanned {
     page: Page,
-    /// Damaged records whose keys do not begin with the prefix: those of another kind, or of this one with a damaged key.
+    /// Damaged records whose keys do not have the prefix: records of another kind, or with a damaged key.
     strays: Vec<String>,
 }
 
@@ -109,7 +108,7 @@ impl RedbSnapshot {
         Ok(page)
     }
 
-    /// Reads something where it keeps nobody waiting.
+    /// Runs a read on a blocking thread.
     async fn run_blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Table) -> Result<T, Fault> + Send + 'static,
@@ -144,8 +143,8 @@ fn scan_back(table: &Table, prefix: &str, before: Option<&str>, limit: usize) ->
     page(table.range::<&[u8]>((Bound::Unbounded, end))?.rev(), prefix, limit)
 }
 
-/// Whole records, up to `limit`, and the damaged ones among them. A key that is damaged may stand where it does not belong,
-/// so only a whole record ends the scan.
+/// Up to `limit` valid records, and the damaged ones between them. A damaged key may be out of order, so only a valid
+/// record ends the scan.
 fn page<'a>(entries: impl Iterator<Item = Entry<'a>>, prefix: &str, limit: usize) -> Result<Scanned, Fault> {
     let Scanned { mut page, mut strays } = Scanned::default();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What the embedded store promises beyond the contract: its file, its thread, and a disk that fails.
+//! Tests of the embedded store beyond the conformance suite: its file, its thread, and disk failures.
 
 mod crash;
 mod damage;
@@ -32,24 +32,24 @@ async fn committed(store: &RedbStore, txn: Txn) -> Revision {
     revision(store.commit(txn).await)
 }
 
-/// How long a test waits before it calls something lost.
+/// Timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn next(watch: &mut Box<dyn Watch>) -> Result<Batch, WatchError> {
     match tokio::time::timeout(PATIENCE, watch.next()).await {
         Ok(next) => next,
-        Err(_elapsed) => panic!("the watch did not yield what was committed"),
+        Err(_elapsed) => panic!("watch did not yield a commit"),
     }
 }
 
-/// Everything in the newest snapshot, and its revision.
+/// All records of the newest snapshot, and its revision.
 async fn read_all(store: &RedbStore) -> (Revision, Vec<(String, Versioned)>) {
     let snapshot = store.snapshot().await.unwrap();
     let page = snapshot.scan("", None, usize::MAX).await.unwrap();
     (snapshot.revision(), page.records.into_iter().map(|(key, record)| (key.to_string(), record)).collect())
 }
 
-/// Everything, by replaying commits from the empty store.
+/// All records, by replaying commits from the empty store.
 fn replay(batches: &[Batch]) -> Vec<(String, Versioned)> {
     let mut records = std::collections::BTreeMap::new();
     for batch in batches {
@@ -66,7 +66,7 @@ fn replay(batches: &[Batch]) -> Vec<(String, Versioned)> {
     records.into_iter().collect()
 }
 
-/// Short enough for the suite to outrun.
+/// Small enough for the suite to exceed.
 const LIMITS: Limits = Limits { batches: 256, bytes: 1024 * 1024 };
 
 struct InMemory;
@@ -85,7 +85,7 @@ impl StoreFactory for InMemory {
     }
 }
 
-/// Stores in files, each in a directory of its own that is kept until the suite is done.
+/// Stores in files, each in its own directory, kept until the suite is done.
 #[derive(Default)]
 struct OnDisk(Mutex<Vec<Directory>>);
 

@@ -1,10 +1,10 @@
-//! The thread that owns the file: it takes what waits, commits it as one, and mends what breaks.
+//! The writer thread: group commit, and recovery from I/O errors. It owns the file.
 //!
-//! The order is always: durable, then in the log, then answered. See the module above for what happens when
-//! the disk fails; here `in_doubt` is the batch whose fate the next successful open will tell.
+//! The order is always: make durable, append to the log, answer. [`super`] describes what happens when the disk fails;
+//! `in_doubt` is the batch whose outcome the next successful open decides.
 //!
-//! Before a batch is answered the file must still be under its name: what is written to a file that was removed is gone
-//! with the process. While it is not, commits are refused and reads go on, so that all of it can still be exported.
+//! Before a batch is answered, the file must still be at its path: a removed file is lost with the process. While
+//! it is not, commits are refused and reads continue, so that everything can still be exported.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use super::{DatabaseState, Shared, Unavailable};
 use crate::apply::{self, Applied};
 use crate::{Batch, Outcome, Refusal, Revision, Txn};
 
-/// How many transactions share one redb commit. A disk may take milliseconds for a sync, in which a thousand events
-/// that begin in the same second queue up: they had better not wait for several. Past that the sync is paid for, and a
-/// larger batch only makes the first of them wait for the last.
+/// Transactions per redb commit. A sync may take milliseconds, in which a thousand events that start in the same
+/// second queue up: one sync should serve them all. A larger batch saves no more, and makes its first transaction
+/// wait for the last.
 const BATCH_TXNS_MAX: usize = 2_048;
 
-/// How many bytes share one redb commit; it bounds how long one takes, and what redb holds in memory for it.
+/// Bytes per redb commit; limits its duration and redb's memory use.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How much goes into a redb commit, or is to.
+/// The size of a redb commit.
 #[derive(Clone, Copy, Default)]
 struct Size {
     txns: usize,
@@ -42,7 +42,7 @@ impl Size {
         Self { txns: txns.len(), bytes: txns.iter().map(super::bytes).sum() }
     }
 
-    /// Both together, unless that is too much for one commit. What is too much by itself goes alone.
+    /// The sum, or none if it exceeds one commit. A single transaction that exceeds it gets its own commit.
     fn and(self, more: Self) -> Option<Self> {
         let both = Self { txns: self.txns + more.txns, bytes: self.bytes + more.bytes };
         let fits = both.txns <= BATCH_TXNS_MAX && both.bytes <= BATCH_BYTES_MAX;
@@ -50,7 +50,7 @@ impl Size {
     }
 }
 
-/// Cuts transactions, in order, into what one redb commit takes.
+/// Splits transactions, in order, into redb commits.
 pub(super) fn parts(txns: Vec<Txn>) -> Vec<Vec<Txn>> {
     let mut parts = Vec::new();
     let (mut part, mut size) = (Vec::new(), Size::default());
@@ -68,12 +68,12 @@ pub(super) fn parts(txns: Vec<Txn>) -> Vec<Vec<Txn>> {
     parts
 }
 
-/// How often a file that will not open is tried when nobody asks for it.
+/// Retry interval for a file that does not open while no request arrives.
 const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
 /// Crash point for tests; only debug builds read it. `N` aborts the process once the N-th transaction that this store
-/// writes, counted from when it was opened, is durable: nothing after it is on disk, and no caller of the commit that it is
-/// part of is answered. Transactions are counted and not syncs, since how many of them share a sync depends on timing.
+/// writes since it was opened is durable: nothing after it is on disk, and no caller in its commit is answered. It
+/// counts transactions, not syncs, since how many share a sync depends on timing.
 const ABORT_AFTER_COMMITS: &str = "NOTBEFORE_ABORT_AFTER_COMMITS";
 
 /// The revision of the crash point. Each transaction that writes raises the revision by one.
@@ -85,48 +85,47 @@ fn crash_point(opened_at: Revision) -> Option<Revision> {
     Some(Revision(opened_at.0 + commits.get()))
 }
 
-/// What the thread is asked to do.
 pub(super) enum Message {
     Commit(Request),
-    /// A read failed: see whether the database still works.
+    /// A read failed: check whether the database still works.
     Check,
-    /// The last handle is gone.
+    /// The last handle was dropped.
     Stop,
 }
 
-/// Transactions, no more than one redb commit takes, and whoever waits for their outcomes.
+/// Transactions for at most one redb commit, and the channel for their outcomes.
 pub(super) struct Request {
     pub txns: Vec<Txn>,
     pub answer: oneshot::Sender<Vec<Outcome>>,
-    /// Their place in the queue, given back with the answer.
+    /// Their share of the queue, released with the answer.
     pub room: OwnedSemaphorePermit,
 }
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
     messages: Receiver<Message>,
-    /// What was taken from the queue and did not fit; it is the first of the next commit.
+    /// A request that was dequeued but did not fit; it is the first of the next commit.
     kept: Option<Request>,
     open: Opener,
-    /// The store as of the newest revision known to be durable; what the log ends with.
+    /// The newest state known to be durable; the log ends with it.
     state: State,
-    /// Where the open file is; none while it is shut, and for a backend that is no file.
+    /// None while the file is closed, and for a backend that is not a file.
     file: Option<StoreFile>,
-    /// Why the open file is no longer in its place, so that the same reason is logged once.
+    /// Why the path no longer leads to the open file; kept to log each reason once.
     moved: Option<FileMismatch>,
-    /// What the batch in doubt has made of the store, if it is in the open file and only that is not in its place.
+    /// The state after the batch in doubt, if that is in the open file and only the file is not at its path.
     landed: Option<State>,
-    /// The revision at which the process aborts; none but in tests.
+    /// The revision at which the process aborts; tests only.
     crash_at: Option<Revision>,
-    /// The batch whose commit failed, until the revision on disk tells what became of it.
+    /// The batch whose commit failed, until the revision on disk decides its outcome.
     in_doubt: Vec<Batch>,
-    /// Why the file is shut, so that the same reason is logged once.
+    /// Why the file is closed; kept to log each reason once.
     shut: Option<Unavailable>,
-    /// Why the last commit failed, if it did, so that the same reason is logged once.
+    /// Why the last commit failed; kept to log each reason once.
     failed: Option<String>,
 }
 
-/// What the thread took from its queue in one go.
+/// Everything taken from the queue at once.
 #[derive(Default)]
 struct TakenRequests {
     requests: Vec<Request>,
@@ -134,13 +133,12 @@ struct TakenRequests {
     stop: bool,
 }
 
-/// What came of each transaction; an error says which record it could not be compared with, and then it changed nothing.
+/// One result per transaction; an error names a damaged record, and the transaction changed nothing.
 type Results = Vec<Result<Applied, Fault>>;
 
-/// A redb commit that failed.
 struct Failed {
     fault: Fault,
-    /// What was applied before it did, in the order of the requests; it may be on disk.
+    /// Results before the failure, in the order of the requests; they may be on disk.
     applied: Results,
 }
 
@@ -171,12 +169,12 @@ impl Writer {
 
     pub fn run(self) {
         let _closing = CloseGuard(self.shared.clone());
-        // Declared after the guard, so that the queue is gone before the store says that it has closed.
+        // Declared after the guard, so that the queue is dropped before the store reports that it has closed.
         let mut writer = self;
         while writer.run_once() {}
     }
 
-    /// Waits for work and does it; answers whether there may be more.
+    /// Waits for work and does it; returns false when the thread must end.
     fn run_once(&mut self) -> bool {
         let taken = self.take();
         if taken.suspect {
@@ -191,8 +189,8 @@ impl Writer {
         !taken.stop
     }
 
-    /// Waits for a message, then takes all that wait, within the limits of a batch. While the file is shut it
-    /// returns empty-handed now and then, to try it.
+    /// Waits for a message, then takes all queued ones, within the limits of a batch. While the file is closed it
+    /// times out now and then, to retry the open.
     fn take(&mut self) -> TakenRequests {
         let first = match (self.kept.take(), &self.shut) {
             (Some(kept), _) => Ok(Message::Commit(kept)),
@@ -229,7 +227,7 @@ impl Writer {
         taken
     }
 
-    /// Commits the requests as one and answers them.
+    /// Commits the requests together and answers them.
     fn serve(&mut self, requests: Vec<Request>) {
         let mut txns = Vec::new();
         let mut callers = Vec::with_capacity(requests.len());
@@ -242,12 +240,12 @@ impl Writer {
         let outcomes = self.outcomes(txns, &writes);
         let mut outcomes = outcomes.into_iter();
         for (count, answer, _room) in callers {
-            // A caller that has gone away is answered in vain; its transactions stand all the same.
+            // The send fails if the caller has gone; its transactions are still committed.
             let _ = answer.send(outcomes.by_ref().take(count).collect());
         }
     }
 
-    /// Commits the transactions, and says what is known of each.
+    /// Commits the transactions and returns one outcome each.
     fn outcomes(&mut self, txns: Vec<Txn>, writes: &[bool]) -> Vec<Outcome> {
         let refused = |reason: String| {
             let refused = Outcome::Refused(Refusal::Unavailable(reason));
@@ -274,7 +272,7 @@ impl Writer {
         }
     }
 
-    /// Whether the open file is still under its name; if so, what was written to it while it was not counts.
+    /// Checks that the path leads to the open file; if so, earlier writes to it count.
     fn check_file(
         &mut self,
         check: impl Fn(&StoreFile) -> Result<(), FileMismatch>,
@@ -283,7 +281,7 @@ impl Writer {
         match check(file) {
             Ok(()) => {
                 if self.moved.take().is_some() {
-                    info!("the store's file is in its place again");
+                    info!("the store's file is at its path again");
                 }
                 if let Some(state) = self.landed.take() {
                     self.state = state;
@@ -293,7 +291,7 @@ impl Writer {
             }
             Err(reason) => {
                 if self.moved.as_ref() != Some(&reason) {
-                    error!(%reason, "changes are refused: the store's file is not in its place");
+                    error!(%reason, "changes are refused: the store's file is not at its path");
                     self.moved = Some(reason.clone());
                 }
                 Err(reason)
@@ -322,15 +320,14 @@ impl Writer {
         outcomes
     }
 
-    /// Opens the file anew before anybody is answered, so that a caller who then reads finds the truth if
-    /// there is any to be had.
+    /// Reopens the file before it answers, so that a caller that reads next sees the actual state if the file opens.
     fn failed(&mut self, failed: Failed, writes: &[bool]) -> Vec<Outcome> {
         let reason = open::chain(&failed.fault);
         let (outcomes, in_doubt) = in_doubt(failed.applied, writes, &reason);
         self.in_doubt = in_doubt;
-        // On a full disk the file opens and every commit fails; once is enough to say.
+        // On a full disk the file opens and every commit fails; log that once.
         if self.failed.as_ref() != Some(&reason) {
-            error!(%reason, transactions = writes.len(), "a commit failed; opening the store again");
+            error!(%reason, transactions = writes.len(), "commit failed; reopening the store");
             self.failed = Some(reason.clone());
         }
         self.close(Unavailable::Failed(reason));
@@ -338,7 +335,7 @@ impl Writer {
         outcomes
     }
 
-    /// Sees whether redb still takes a write transaction, which it refuses after an I/O error of any kind.
+    /// Checks whether redb still accepts a write transaction, which it refuses after any I/O error.
     fn check_database(&mut self) {
         self.shared.check_requested.store(false, Ordering::Release);
         let looked = self.shared.with_database(|database| {
@@ -349,7 +346,7 @@ impl Writer {
         });
         if let Ok(Err(fault)) = looked {
             let reason = open::chain(&fault);
-            error!(%reason, "a read failed; opening the store again");
+            error!(%reason, "read failed; reopening the store");
             self.close(Unavailable::Failed(reason));
         }
     }
@@ -365,7 +362,7 @@ impl Writer {
             Ok(()) => self.shut = None,
             Err(reason) => {
                 if self.shut.as_ref() != Some(&reason) {
-                    error!(%reason, "the store will not open; trying on");
+                    error!(%reason, "the store does not open; retrying");
                     self.close(reason);
                 }
             }
@@ -375,7 +372,7 @@ impl Writer {
     fn try_reopen(&mut self) -> Result<(), Unavailable> {
         let Opened { database, state, file } =
             (self.open)(OpenAttempt::Reopen).map_err(|error| Unavailable::Failed(open::chain(&error)))?;
-        // A redb commit is on disk whole or not at all, so there are two revisions it can be at.
+        // A redb commit is atomic, so there are two possible revisions.
         let (found, durable) = (state.revision, self.state.revision);
         let landed = self.in_doubt.last().map_or(durable, |batch| batch.revision);
         if state.id != self.state.id {
@@ -385,8 +382,8 @@ impl Writer {
             return Err(Unavailable::OtherRevision { found, durable });
         }
         match found == durable {
-            true => debug!(revision = %found, "the store is open again"),
-            false => info!(revision = %found, "the store is open again; the commit in doubt has landed"),
+            true => debug!(revision = %found, "store reopened"),
+            false => info!(revision = %found, "store reopened; the commit in doubt is durable"),
         }
         self.shared.set_database(DatabaseState::Open(database));
         let in_doubt = std::mem::take(&mut self.in_doubt);
@@ -398,7 +395,7 @@ impl Writer {
     }
 }
 
-/// What callers are told of transactions that may not last, and what those would have written.
+/// The outcomes of transactions that may not be durable, and the batches they would have written.
 fn in_doubt(applied: Results, writes: &[bool], reason: &str) -> (Vec<Outcome>, Vec<Batch>) {
     let mut applied = applied.into_iter();
     let mut outcomes = Vec::with_capacity(writes.len());
@@ -409,8 +406,7 @@ fn in_doubt(applied: Results, writes: &[bool], reason: &str) -> (Vec<Outcome>, V
                 batches.push(batch);
                 true
             }
-            // These compared with writes that may not last, so what they found cannot be told. That they
-            // themselves wrote nothing is certain.
+            // These compared with writes that may be lost, so their result is unknown. They themselves wrote nothing.
             Some(Ok(Applied::Held(_) | Applied::Conflict(_)) | Err(_)) => false,
             None => writes,
         };
@@ -422,8 +418,8 @@ fn in_doubt(applied: Results, writes: &[bool], reason: &str) -> (Vec<Outcome>, V
     (outcomes, batches)
 }
 
-/// Applies all transactions, each on what the one before left, and commits them as one. If none of them
-/// changes anything, nothing is written and nothing synced. Answers what the store is then.
+/// Applies all transactions, each on the state that the previous one left, and commits them together. If none
+/// changes anything, there is no write and no sync. Returns the new state.
 fn write(
     database: &Database,
     before: &State,
@@ -452,7 +448,7 @@ fn try_write(
         for txn in txns {
             let one = match apply::apply(txn, state.revision, &mut writing) {
                 Ok(one) => Ok(one),
-                // Found while comparing, before anything was changed.
+                // Found while comparing, before any change.
                 Err(fault @ Fault::Damaged { .. }) => Err(fault),
                 Err(fault @ (Fault::Redb(_) | Fault::Unfollowable)) => return Err(fault),
             };
@@ -480,7 +476,7 @@ fn try_write(
     Ok(state)
 }
 
-/// Closes the store however the thread ends, a panic included: watchers hear of it and the file is released.
+/// Closes the store however the thread ends, including a panic: watches end and the file is released.
 struct CloseGuard(Arc<Shared>);
 
 impl Drop for CloseGuard {

@@ -1,10 +1,10 @@
-//! The promise of a [`Store`], as a suite that every implementation passes.
+//! Conformance suite for [`Store`] implementations.
 //!
-//! An implementation's tests describe themselves as a [`StoreFactory`] and call [`run`]. Each check begins with a
-//! store of its own, empty, and panics with a sentence that says what was broken. Revisions are compared with
-//! the one the empty store had, so that a store whose numbers do not begin at 0 can pass.
+//! An implementation's tests provide a [`StoreFactory`] and call [`run`]. Each check starts with an empty store and
+//! panics with a sentence that names the broken guarantee. Revisions are compared with that of the empty store, so
+//! a store may start at another number than 0.
 //!
-//! What is promised beyond the suite, such as what survives a crash, is for the implementation's own tests.
+//! Guarantees beyond the suite, such as crash recovery, are tested by each implementation.
 
 mod commits;
 mod reads;
@@ -18,25 +18,22 @@ use bytes::Bytes;
 
 use crate::{Batch, Change, Expect, Found, Outcome, Revision, Snapshot, Store, Txn, Versioned, Watch};
 
-/// How long the suite waits for a watch before it calls the batch lost. A store that works answers in
-/// milliseconds; the rest is for a machine that is busy.
+/// Timeout for a watch. A working store answers in milliseconds; the rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An implementation, as the suite needs to know it.
+/// An implementation under test.
 #[async_trait]
 pub trait StoreFactory: Sync {
-    /// The store that is tested. Clones are handles to the same records.
+    /// Clones are handles to the same records.
     type Store: Store + Clone;
 
-    /// A new, empty store.
     async fn make(&self) -> Self::Store;
 
-    /// Makes the store forget the history of what was committed so far, so that a watch from before is too
-    /// old. It may commit under keys that begin with `forget/` to do so; [`overflow_log`] does.
+    /// Drops the history so far from the log, so that a watch from before is `Compacted`. It may commit under keys that
+    /// begin with `forget/`, as [`overflow_log`] does.
     async fn forget(&self, store: &Self::Store);
 }
 
-/// Runs the whole suite.
 pub async fn run(factory: &impl StoreFactory) {
     reads::empty_store_is_empty(factory.make().await).await;
     commits::record_keeps_its_revision(factory.make().await).await;
@@ -63,8 +60,7 @@ pub async fn run(factory: &impl StoreFactory) {
     watches::expired_watch_is_an_error(factory, factory.make().await).await;
 }
 
-/// Commits `batches` times under `forget/`, many at once: enough for a store that holds so many batches to
-/// forget those before.
+/// Commits `batches` times under `forget/`, concurrently: enough to overflow a log of that many batches.
 pub async fn overflow_log<S: Store + Clone>(store: &S, batches: usize) {
     let each = batches.div_ceil(16);
     concurrently(16, |writer| {
@@ -78,7 +74,7 @@ pub async fn overflow_log<S: Store + Clone>(store: &S, batches: usize) {
     .await;
 }
 
-/// Runs `count` tasks at once and waits for all; a task that panics fails the suite.
+/// Runs `count` concurrent tasks and waits for all; a panic in a task fails the suite.
 async fn concurrently<F>(count: usize, task: impl Fn(usize) -> F) -> Vec<F::Output>
 where
     F: Future + Send + 'static,
@@ -89,7 +85,7 @@ where
     for task in tasks {
         match task.await {
             Ok(output) => outputs.push(output),
-            Err(error) => panic!("a concurrent task of the suite failed: {error}"),
+            Err(error) => panic!("concurrent task failed: {error}"),
         }
     }
     outputs
@@ -119,22 +115,22 @@ fn next_after(revision: Revision) -> Revision {
     Revision(revision.0 + 1)
 }
 
-/// Commits what must go through and answers its revision.
+/// Expects a commit to succeed and returns its revision.
 async fn committed(store: &impl Store, txn: Txn) -> Revision {
     match store.commit(txn).await {
         Outcome::Committed(revision) => revision,
         other @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
-            panic!("a commit that nothing stood against was not committed: {other:?}")
+            panic!("commit without a conflict failed: {other:?}")
         }
     }
 }
 
-/// Commits what must not go through and answers what stood in its way.
+/// Expects a commit to conflict and returns the failed expectations.
 async fn conflicting(store: &impl Store, txn: Txn) -> Vec<Found> {
     match store.commit(txn).await {
         Outcome::Conflict(found) => found,
         other @ (Outcome::Committed(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
-            panic!("a commit whose expectation does not hold was not a conflict: {other:?}")
+            panic!("commit with a failed expectation was not a conflict: {other:?}")
         }
     }
 }
@@ -142,18 +138,18 @@ async fn conflicting(store: &impl Store, txn: Txn) -> Vec<Found> {
 async fn snapshot(store: &impl Store) -> Box<dyn Snapshot> {
     match store.snapshot().await {
         Ok(snapshot) => snapshot,
-        Err(error) => panic!("a store that works gave no snapshot: {error}"),
+        Err(error) => panic!("no snapshot of a working store: {error}"),
     }
 }
 
 async fn get(snapshot: &dyn Snapshot, key: &str) -> Option<Versioned> {
     match snapshot.get(key).await {
         Ok(record) => record,
-        Err(error) => panic!("{key} could not be read: {error}"),
+        Err(error) => panic!("cannot read {key}: {error}"),
     }
 }
 
-/// One record of the newest revision.
+/// Reads one record at the newest revision.
 async fn read(store: &impl Store, key: &str) -> Option<Versioned> {
     get(&*snapshot(store).await, key).await
 }
@@ -162,7 +158,7 @@ async fn revision(store: &impl Store) -> Revision {
     snapshot(store).await.revision()
 }
 
-/// One page, as its keys and whether there are more.
+/// Scans one page: its keys, and whether there are more.
 async fn scan_keys(
     snapshot: &dyn Snapshot,
     prefix: &str,
@@ -171,7 +167,7 @@ async fn scan_keys(
 ) -> (Vec<String>, bool) {
     match snapshot.scan(prefix, after, limit).await {
         Ok(page) => (page.records.iter().map(|(key, _)| key.to_string()).collect(), page.more),
-        Err(error) => panic!("{prefix} could not be scanned: {error}"),
+        Err(error) => panic!("cannot scan {prefix}: {error}"),
     }
 }
 
@@ -185,7 +181,7 @@ async fn watch(store: &impl Store, after: Revision) -> Box<dyn Watch> {
 async fn next(watch: &mut dyn Watch) -> Batch {
     match tokio::time::timeout(PATIENCE, watch.next()).await {
         Ok(Ok(batch)) => batch,
-        Ok(Err(error)) => panic!("a watch that keeps up ended: {error}"),
-        Err(_elapsed) => panic!("a watch did not yield a commit that was made"),
+        Ok(Err(error)) => panic!("watch that keeps up ended: {error}"),
+        Err(_elapsed) => panic!("watch did not yield a commit"),
     }
 }

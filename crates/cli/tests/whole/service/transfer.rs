@@ -253,7 +253,7 @@ fn transfer_errors_name_fix() {
         String::from_utf8(output.stderr).unwrap()
     };
     let running = refused(&[text(&file), "--data", text(service.data())]);
-    assert!(running.contains("is there already; choose another --data, or move it away first"), "{running}");
+    assert!(running.contains("exists already; choose another --data, or move it away first"), "{running}");
     let whole = std::fs::read_to_string(&file).unwrap();
     let cut = place.path().join("cut.jsonl");
     std::fs::write(&cut, &whole[..whole.len() - 10]).unwrap();

@@ -1,8 +1,8 @@
-//! Power cuts: at each sync, images are taken of what the disk could hold if the power went then.
+//! Power cuts: at each sync, images of every possible disk content after a power cut.
 
 use super::*;
 
-/// Every image opens, and holds exactly the first so many commits, all acknowledged ones among them.
+/// Every image opens and holds a prefix of the commits, with all acknowledged ones.
 #[tokio::test]
 async fn every_crash_image_holds_a_prefix_of_the_commits() {
     let disk = Disk::new();
@@ -11,11 +11,11 @@ async fn every_crash_image_holds_a_prefix_of_the_commits() {
     let mut watch = store.watch(Revision(0)).await.unwrap();
     disk.keep_images();
 
-    // Each image with the revision that was acknowledged before it was taken.
+    // Each image with the revision acknowledged before it.
     let mut images: Vec<(Revision, Vec<u8>)> = Vec::new();
     let mut acknowledged = Revision(0);
     for step in 0..24u64 {
-        // Values of many sizes, so that pages are split, freed and used again.
+        // Values of many sizes, so that pages are split, freed and reused.
         let large = "x".repeat(usize::try_from(step * step * 37 % 9000).unwrap());
         let changing =
             Txn { delete: vec![format!("k/{}", step / 2).into()], ..put(&format!("k/{step}"), &large) };
@@ -41,7 +41,7 @@ async fn every_crash_image_holds_a_prefix_of_the_commits() {
         let untouched = Disk::holding(image.clone());
         let quick =
             Database::builder().set_repair_callback(|repair| repair.abort()).create_with_backend(untouched);
-        assert!(quick.is_ok(), "image {number} opens only after a walk of the whole file");
+        assert!(quick.is_ok(), "image {number} opens only after a full repair");
         let disk = Disk::holding(image);
         let store = match RedbStore::open_with("image", move || disk.open()) {
             Ok(store) => store,

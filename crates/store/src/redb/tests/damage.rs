@@ -1,4 +1,4 @@
-//! Damage: a file of the format without checksums, flipped bits, and a file that is no longer in its place.
+//! Damage: a file of the format without checksums, flipped bits, and a file that was moved or replaced.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::Expect;
 
 type Contents = (Revision, Vec<(String, Versioned)>);
 
-/// A disk with a store of format 1, and what is in it: more than one commit of an upgrade moves.
+/// A disk with a store of format 1 and its records: more than one commit of an upgrade.
 fn unchecked() -> (Disk, Contents) {
     let disk = Disk::new();
     let mut records = Vec::new();
@@ -45,7 +45,7 @@ async fn format_1_upgrade_survives_crashes() {
     assert_eq!(read_all(&store).await, contents);
     assert_eq!(store.snapshot().await.unwrap().counts(), Some(vec![("fact/".to_owned(), 200)]));
     let images = disk.take_images();
-    assert!(images.len() > 20, "it took only {} images", images.len());
+    assert!(images.len() > 20, "the upgrade took only {} images", images.len());
     for (number, image) in images.into_iter().enumerate() {
         let disk = Disk::holding(image);
         let store = RedbStore::open_with("image", move || disk.open()).unwrap();
@@ -53,7 +53,7 @@ async fn format_1_upgrade_survives_crashes() {
         let counts = store.snapshot().await.unwrap().counts();
         assert_eq!(counts, Some(vec![("fact/".to_owned(), 200)]), "image {number}");
     }
-    // Another release must not find what it would take for its own.
+    // An older release must not find a table that it recognises.
     drop(store);
     let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
     let txn = database.begin_read().unwrap();
@@ -61,7 +61,7 @@ async fn format_1_upgrade_survives_crashes() {
     assert!(txn.open_table(UNCHECKED).is_err(), "the old table is gone");
 }
 
-/// Changes the bytes of a record under the store's feet, as a disk would, but for redb's own checksums.
+/// Changes the stored bytes of a record, like a disk error that redb's own checksums do not show.
 fn corrupt_record(disk: &Disk, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
     let txn = database.begin_write().unwrap();
@@ -98,13 +98,13 @@ async fn damaged_record_is_skipped_logged_and_counted_once() {
         assert_eq!(snapshot.scan_back("fact/", None, 10).await.unwrap().damaged.len(), 1);
         assert_eq!(store.damaged(), 1);
     }
-    // Nobody who looks for another kind meets it.
+    // Scans of other kinds do not see it.
     assert_eq!(snapshot.scan("e", None, 10).await.unwrap(), crate::Page::default());
-    // A page that ends before it goes on behind it.
+    // A page that ends before it continues after it.
     let page = snapshot.scan("fact/", Some("fact/1"), 1).await.unwrap();
     assert_eq!((&*page.records[0].0, page.damaged.len(), page.more), ("fact/3", 1, true));
 
-    // Whoever compares with it is refused, and nobody else; what is written over it mends it.
+    // Only a comparison with it is refused; a write repairs it.
     let expect = vec![Expect { key: "fact/2".into(), revision: None }];
     let refused = store.commit_all(vec![Txn { expect, ..put("fact/5", "") }, put("fact/6", "")]).await;
     let [Outcome::Refused(Refusal::Unavailable(why)), Outcome::Committed(_)] = &refused[..] else {
@@ -137,7 +137,7 @@ async fn counts_follow_puts_and_deletes() {
     }
 }
 
-/// Each bit of every record, key and checksum included, in turn.
+/// Flips each bit of every record, including key and checksum.
 #[tokio::test]
 async fn corrupt_record_is_never_returned() {
     let disk = Disk::new();
@@ -185,7 +185,7 @@ async fn corrupt_record_is_never_returned() {
     assert_eq!(read_all(&store).await.1, records);
 }
 
-/// Whatever bit of the file is flipped: what is read is what was written, and what is missing is missed.
+/// With any bit of the file flipped, reads return what was written, and missing records are reported.
 #[tokio::test]
 async fn flipped_file_bits_never_change_reads() {
     let disk = Disk::new();
@@ -199,7 +199,7 @@ async fn flipped_file_bits_never_change_reads() {
     let image = disk.image();
     let used: Vec<usize> = (0..image.len()).filter(|at| image[*at] != 0).collect();
     let mut noticed = 0;
-    // A prime step, so that all parts of all pages have their turn, and all bits.
+    // A prime step covers all parts of all pages, and all bits.
     for (number, at) in used.iter().step_by(127).enumerate() {
         let mut flipped = image.clone();
         flipped[*at] ^= 1 << (number % 8);
@@ -244,17 +244,17 @@ async fn replaced_file_refuses_commits() {
         assert!(why.contains(says) && why.contains("put the same file back"), "{why}");
     };
     refused("was removed while it was open").await;
-    // What is open can still be read, and exported.
+    // The open file can still be read and exported.
     assert_eq!(read_all(&store).await.1.len(), 1);
     fs::copy(&aside, &path).unwrap();
-    refused("is another file than the one that is open").await;
+    refused("is not the file that was opened").await;
 
     fs::rename(&aside, &path).unwrap();
     assert_eq!(committed(&store, put("a", "3")).await, Revision(2));
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
 }
 
-/// The file goes while a commit is under way: it may be lost, so it is not acknowledged; when the file is back, it counts.
+/// The file is removed during a commit: the commit may be lost, so it is unknown; it counts once the file is back.
 #[tokio::test]
 async fn commit_to_removed_file_is_unknown() {
     let directory = Directory::new();
@@ -262,7 +262,7 @@ async fn commit_to_removed_file_is_unknown() {
     let mut opened = open::open_file(&path, None, OpenAttempt::First).ok();
     let place = opened.as_mut().and_then(|opened| opened.file.take());
     drop(opened);
-    // The disk says when the commit is on its way; the place is that of a file.
+    // The disk controls when the commit syncs; the path is that of a file.
     let disk = Disk::new();
     let under = disk.clone();
     let store = RedbStore::start(
@@ -294,7 +294,7 @@ async fn commit_to_removed_file_is_unknown() {
     assert_eq!(read_all(&store).await.1, replay(&batches));
 }
 
-/// After an I/O error a store of the same revision, but another one, is not taken for the one that was open.
+/// After an I/O error, another store at the same revision is not accepted.
 #[tokio::test]
 async fn reopen_rejects_other_store_at_same_revision() {
     let disk = Disk::new();
@@ -311,9 +311,9 @@ async fn reopen_rejects_other_store_at_same_revision() {
     disk.replace(other.image());
     assert!(matches!(store.commit(put("a", "2")).await, Outcome::Unknown(_)));
     let Outcome::Refused(Refusal::Unavailable(why)) = store.commit(put("a", "2")).await else {
-        panic!("another store was written to")
+        panic!("wrote to another store")
     };
-    assert!(why.contains("that of another store"), "{why}");
+    assert!(why.contains("belongs to another store"), "{why}");
 }
 
 #[test]
@@ -321,11 +321,11 @@ fn directory_lock_is_separate_from_store() {
     let directory = Directory::new();
     let (path, lock) = (directory.file("store.redb"), directory.file("lock"));
     let store = RedbStore::open_locked(path.clone(), lock.clone()).unwrap();
-    // Where the store's own lock would not help.
+    // The store's own lock would not help here.
     fs::remove_file(&path).unwrap();
     assert!(matches!(RedbStore::open_locked(path.clone(), lock.clone()), Err(OpenError::InUse { .. })));
     drop(store);
-    assert!(lock.exists(), "it is never removed");
+    assert!(lock.exists(), "the lock file is never removed");
     drop(RedbStore::open_locked(path, lock).unwrap());
 }
 
@@ -343,7 +343,7 @@ async fn read_only_open_leaves_file_unchanged() {
     assert!(pages_are_whole(&path).unwrap());
     let store = RedbStore::open_unchanged(&path).unwrap();
     assert_eq!(read_all(&store).await.1.len(), 50);
-    // Nothing of this reaches the file.
+    // None of this reaches the file.
     committed(&store, put("large/51", &"y".repeat(99_000))).await;
     assert_eq!(read_all(&store).await.1.len(), 51);
     drop(store);

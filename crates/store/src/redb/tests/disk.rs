@@ -1,4 +1,4 @@
-//! A disk in memory that keeps what was written and what was synced apart, and fails when told to.
+//! A simulated disk in memory that separates written from synced bytes, with fault injection.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,33 +7,33 @@ use ::redb::StorageBackend;
 
 use super::PATIENCE;
 
-/// What stands on the disk. Clones are the same disk.
+/// Clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
     state: Arc<Mutex<State>>,
-    /// Rung when `held` or `waiting` changes.
+    /// Notified when `held` or `waiting` changes.
     changed: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What a read sees.
+    /// What a read returns.
     live: Vec<u8>,
-    /// What a power cut leaves.
+    /// What remains after a power cut.
     durable: Vec<u8>,
-    /// Writes since the last sync, for images in which only some of them made it.
+    /// Writes since the last sync, for images with only some of them.
     pending: Vec<Write>,
     syncs: usize,
     fault: Option<Fault>,
     failure: Option<FailureMode>,
     held: bool,
-    /// Whether a sync waits to be let go.
+    /// A sync is waiting to be released.
     waiting: bool,
     panics: bool,
     images: Option<Vec<Vec<u8>>>,
-    /// What the next opening finds in place of what was there.
+    /// The content that the next open finds instead.
     replacement: Option<Vec<u8>>,
-    /// How many syncs succeed before the one that is done but breaks the disk.
+    /// Number of successful syncs before one that is done, reports failure and breaks the disk.
     break_at_sync: Option<usize>,
 }
 
@@ -43,31 +43,29 @@ enum Write {
     Bytes(usize, Vec<u8>),
 }
 
-/// One operation that fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
-    /// How many writes, resizes and syncs succeed before it.
+    /// Number of writes, resizes and syncs that succeed before it.
     pub after: usize,
-    /// Whether it is done all the same.
+    /// Whether the operation takes effect although it reports failure.
     pub done: bool,
-    /// Whether what was not synced is lost then, as after a power cut, or still seen, as in a page cache.
+    /// Whether unsynced data is lost, as after a power cut, or still visible, as in a page cache.
     pub lost: bool,
 }
 
-/// What is wrong with the disk, for as long as it lasts.
+/// A lasting failure of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureMode {
-    /// Nothing works.
+    /// Every operation fails.
     Broken,
-    /// What is there can be overwritten, and nothing can grow.
+    /// Overwriting works, growing fails.
     Full,
-    /// It can only be read.
+    /// Only reads work.
     ReadOnly,
-    /// Everything works but a sync.
+    /// Only syncs fail.
     SyncFails,
 }
 
-/// What is done to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DiskOperation {
     Open,
@@ -102,7 +100,7 @@ impl Disk {
         Self::default()
     }
 
-    /// A disk with these bytes on it.
+    /// A disk with this content.
     pub fn holding(image: Vec<u8>) -> Self {
         let disk = Self::new();
         disk.with(|state| {
@@ -127,36 +125,35 @@ impl Disk {
         self.with(|state| state.fault = Some(fault));
     }
 
-    /// Whether the fault is still to come.
+    /// Whether the fault has not happened yet.
     pub fn take_fault(&self) -> bool {
         self.with(|state| state.fault.take().is_some())
     }
 
-    /// From now on everything fails, or nothing.
+    /// Makes every operation fail, or none.
     pub fn set_broken(&self, broken: bool) {
         self.set_failure(broken.then_some(FailureMode::Broken));
     }
 
-    /// From now on this is wrong, or nothing is.
     pub fn set_failure(&self, failure: Option<FailureMode>) {
         self.with(|state| state.failure = failure);
     }
 
-    /// While held, every sync waits.
+    /// While held, every sync blocks.
     pub fn hold(&self, held: bool) {
         self.with(|state| state.held = held);
         self.changed.notify_all();
     }
 
-    /// Waits until a sync is being held.
+    /// Waits until a sync blocks.
     pub fn wait_for_sync(&self) {
         let state = self.state.lock().unwrap();
         let (_state, waited) =
             self.changed.wait_timeout_while(state, PATIENCE, |state| !state.waiting).unwrap();
-        assert!(!waited.timed_out(), "nothing was synced");
+        assert!(!waited.timed_out(), "no sync");
     }
 
-    /// From now on every sync panics, or none.
+    /// Makes every sync panic, or none.
     pub fn set_panics(&self, panics: bool) {
         self.with(|state| state.panics = panics);
     }
@@ -165,27 +162,27 @@ impl Disk {
         self.with(|state| state.syncs)
     }
 
-    /// After so many syncs one is done, says it was not, and breaks the disk.
+    /// After this many syncs, one is done, reports failure and breaks the disk.
     pub fn break_at_sync(&self, after: usize) {
         self.with(|state| state.break_at_sync = Some(after));
     }
 
-    /// What the next opening finds.
+    /// Replaces the content at the next open.
     pub fn replace(&self, image: Vec<u8>) {
         self.with(|state| state.replacement = Some(image));
     }
 
-    /// What is durable.
+    /// The durable content.
     pub fn image(&self) -> Vec<u8> {
         self.with(|state| state.durable.clone())
     }
 
-    /// Begins to keep, at each sync, images of what a power cut would leave.
+    /// Starts to record, at each sync, images of what a power cut would leave.
     pub fn keep_images(&self) {
         self.with(|state| state.images = Some(Vec::new()));
     }
 
-    /// The images since they were last asked for.
+    /// The images since the last call.
     pub fn take_images(&self) -> Vec<Vec<u8>> {
         self.with(|state| state.images.replace(Vec::new()).unwrap_or_default())
     }
@@ -228,7 +225,7 @@ impl State {
     fn sync(&mut self) {
         self.syncs += 1;
         if let Some(mut images) = self.images.take() {
-            // Before the sync anything may have reached the disk: nothing, the first writes, the last ones,
+            // Before the sync, any subset of the writes may be on disk: none, the first ones, the last ones,
             // every other one, or all.
             let count = self.pending.len();
             images.push(self.durable.clone());
@@ -247,7 +244,7 @@ impl State {
         let mut image = self.durable.clone();
         for (index, write) in self.pending.iter().enumerate() {
             match write {
-                // A file system journals its lengths; it is the bytes that go astray.
+                // File systems journal lengths; only the bytes may be lost.
                 Write::Len(len) => image.resize(*len, 0),
                 Write::Bytes(offset, bytes) if keep(index) => {
                     image[*offset..offset + bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! A disk that fails: what the callers are told, and what is true afterwards.
+//! Disk failures: the outcomes that callers get, and the state afterwards.
 
 use super::disk::{FailureMode, Fault};
 use super::group::queue;
@@ -16,8 +16,8 @@ fn unavailable(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Refused(Refusal::Unavailable(_)))
 }
 
-/// Fails every operation of a commit in turn, in every way. Whatever the caller was told, snapshot, watch and
-/// the file opened by another store agree afterwards on whether the commit happened.
+/// Fails every operation of a commit in turn, in every way. Whatever the outcome, snapshot, watch and the file opened
+/// by another store agree afterwards on whether the commit happened.
 #[tokio::test]
 async fn snapshot_and_watch_agree_after_failed_commit() {
     let mut landed = 0;
@@ -36,13 +36,13 @@ async fn snapshot_and_watch_agree_after_failed_commit() {
             let case = format!("operation {after}, done: {done}, power cut: {power_cut}");
             match &outcome {
                 Outcome::Unknown(reason) => assert!(reason.contains("injected"), "{case}: {reason}"),
-                // redb cleans up after a commit, and does without where that fails.
+                // redb cleans up after a commit and ignores failures of that.
                 Outcome::Committed(Revision(2)) => {}
                 other @ (Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_)) => {
                     panic!("{case}: {other:?}")
                 }
             }
-            // The caller may read at once: the file was opened again before it was answered.
+            // The caller may read at once: the file was reopened before the answer.
             let (revision, records) = read_all(&store).await;
             let value: Bytes = match revision {
                 Revision(1) => "1".into(),
@@ -51,7 +51,7 @@ async fn snapshot_and_watch_agree_after_failed_commit() {
             };
             assert_eq!(records, [("a".into(), Versioned { revision, value })], "{case}");
             if matches!(outcome, Outcome::Committed(_)) {
-                assert_eq!(revision, Revision(2), "{case}: an acknowledged commit is gone");
+                assert_eq!(revision, Revision(2), "{case}: an acknowledged commit is lost");
             }
             match revision {
                 Revision(1) => lost += 1,
@@ -60,7 +60,7 @@ async fn snapshot_and_watch_agree_after_failed_commit() {
                     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2), "{case}");
                 }
             }
-            // And it goes on, without a gap, for the watch too.
+            // The store continues without a gap, also in the watch.
             let last = committed(&store, put("b", "3")).await;
             assert_eq!(last.0, revision.0 + 1, "{case}");
             let batch = next(&mut watch).await.unwrap();
@@ -71,7 +71,7 @@ async fn snapshot_and_watch_agree_after_failed_commit() {
             assert_eq!(read_all(&again).await, before, "{case}");
         }
     }
-    assert!(landed > 0 && lost > 0, "both cases are to be seen: {landed} landed, {lost} lost");
+    assert!(landed > 0 && lost > 0, "both cases must occur: {landed} landed, {lost} lost");
 }
 
 #[tokio::test]
@@ -95,9 +95,9 @@ async fn failed_batch_is_unknown_and_later_commits_refused() {
     for commit in waiting {
         outcomes.push(commit.await);
     }
-    assert_eq!(outcomes[0], Outcome::Committed(Revision(3)), "the batch before is not concerned");
+    assert_eq!(outcomes[0], Outcome::Committed(Revision(3)), "the previous batch is not affected");
     assert!(matches!(outcomes[1], Outcome::Unknown(_)), "{:?}", outcomes[1]);
-    assert!(unavailable(&outcomes[2]), "a conflict with what may not last was told: {:?}", outcomes[2]);
+    assert!(unavailable(&outcomes[2]), "a conflict with an uncertain write was reported: {:?}", outcomes[2]);
     assert!(unavailable(&outcomes[3]), "{:?}", outcomes[3]);
     assert!(matches!(outcomes[4], Outcome::Unknown(_)), "{:?}", outcomes[4]);
 
@@ -105,8 +105,8 @@ async fn failed_batch_is_unknown_and_later_commits_refused() {
     assert_eq!(committed(&store, put("e", "4")).await, Revision(4), "the failed batch did not land");
 }
 
-/// A panic inside redb is a commit that failed: nobody waits for ever, nobody is told what is not so, and the store goes on
-/// when its file can be opened again.
+/// A panic inside redb is a failed commit: every caller gets a correct outcome, and the store continues once its file
+/// opens again.
 #[tokio::test]
 async fn a_panic_is_a_failed_commit() {
     let disk = Disk::new();
@@ -120,7 +120,7 @@ async fn a_panic_is_a_failed_commit() {
     assert_eq!(
         committed(&store, put("a", "4")).await,
         Revision(2),
-        "nothing was synced, so nothing has landed"
+        "nothing was synced, so nothing is durable"
     );
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
 }
@@ -136,12 +136,12 @@ async fn broken_disk_makes_store_unavailable_until_repaired() {
         let refused = store.commit(put("a", "3")).await;
         assert!(unavailable(&refused), "{refused:?}");
         let Err(ReadError::Unavailable(reason)) = store.snapshot().await else {
-            panic!("a snapshot of a broken disk was given")
+            panic!("snapshot of a broken disk")
         };
         assert!(reason.contains("the disk is broken"), "{reason}");
     }
     disk.set_broken(false);
-    // The first commit after it heals finds it so.
+    // The first commit after the repair succeeds.
     assert_eq!(committed(&store, put("a", "4")).await, Revision(2));
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
     assert_eq!(read_all(&store).await.0, Revision(2));
@@ -156,12 +156,12 @@ async fn idle_store_reopens_by_itself() {
     committed(&store, put("a", "2")).await;
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
 
-    // The commit lands, its answer is lost, and the disk is gone before the file is open again.
+    // The commit is durable, its answer is lost, and the disk breaks before the file is reopened.
     disk.break_at_sync(disk.syncs() - before - 1);
     assert!(matches!(store.commit(put("a", "3")).await, Outcome::Unknown(_)));
     assert!(store.snapshot().await.is_err());
     disk.set_broken(false);
-    // Nothing but the thread's own clock opens it: the watch yields what landed.
+    // The thread reopens it by its timer only: the watch yields the durable commit.
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(3));
     assert_eq!(read_all(&store).await.0, Revision(3));
 }
@@ -185,7 +185,7 @@ async fn failed_read_reopens_file() {
     disk.set_broken(true);
     assert!(matches!(snapshot.scan("large/", None, 100).await, Err(ReadError::Unavailable(_))));
     disk.set_broken(false);
-    // Without being opened again it would refuse this one.
+    // Without a reopen it would refuse this one.
     assert_eq!(committed(&store, put("b", "2")).await, Revision(22));
     assert_eq!(read_all(&store).await.1.len(), 22);
 }
@@ -203,13 +203,13 @@ async fn reopen_rejects_other_file() {
     disk.replace(Vec::new());
     assert!(matches!(store.commit(put("a", "4")).await, Outcome::Unknown(_)));
     let Outcome::Refused(Refusal::Unavailable(reason)) = store.commit(put("a", "4")).await else {
-        panic!("an emptied file was written to")
+        panic!("wrote to an emptied file")
     };
     assert_eq!(reason, "disk was removed or emptied while it was open; restore it and restart");
 
     disk.replace(young);
     let Outcome::Refused(Refusal::Unavailable(reason)) = store.commit(put("a", "4")).await else {
-        panic!("an older copy was written to")
+        panic!("wrote to an older copy")
     };
     assert!(reason.starts_with("the file is at revision 1, but 3 was durable"), "{reason}");
 
@@ -217,8 +217,8 @@ async fn reopen_rejects_other_file() {
     assert_eq!(committed(&store, put("a", "4")).await, Revision(4));
 }
 
-/// A full disk, one that can only be read, and one whose syncs fail: a commit fails or is refused, and when the
-/// disk is well again the store is, with all that was committed and nothing twice.
+/// A full disk, a read-only disk, and failing syncs: a commit fails or is refused. After the repair the store works,
+/// with all commits and without duplicates.
 #[tokio::test]
 async fn store_survives_each_failure_mode() {
     for trouble in [FailureMode::Full, FailureMode::ReadOnly, FailureMode::SyncFails] {
@@ -231,19 +231,19 @@ async fn store_survives_each_failure_mode() {
         while let Outcome::Committed(revision) = outcome {
             last = revision;
             outcome = store.commit(put(&format!("large/{revision}"), &value)).await;
-            assert!(last < Revision(100), "{trouble:?}: everything was taken");
+            assert!(last < Revision(100), "{trouble:?}: every commit succeeded");
         }
         assert!(matches!(outcome, Outcome::Unknown(_)), "{trouble:?}: {outcome:?}");
         let again = store.commit(put("b", &value)).await;
         assert!(matches!(again, Outcome::Unknown(_)) || unavailable(&again), "{trouble:?}: {again:?}");
 
         disk.set_failure(None);
-        // The outcome of those two was unknown, so they may be there; what follows is there for sure.
+        // The outcome of those two is unknown, so they may be there; the next one is there.
         let next = committed(&store, put("c", "1")).await;
         assert!((last.0 + 1..=last.0 + 3).contains(&next.0), "{trouble:?}: {last} and then {next}");
         let (revision, records) = read_all(&store).await;
         assert_eq!(revision, next, "{trouble:?}");
         let acknowledged = records.iter().filter(|(_, record)| record.revision <= last).count();
-        assert_eq!(acknowledged as u64, last.0, "{trouble:?}: something acknowledged is gone");
+        assert_eq!(acknowledged as u64, last.0, "{trouble:?}: an acknowledged commit is lost");
     }
 }

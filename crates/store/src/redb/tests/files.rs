@@ -1,4 +1,4 @@
-//! The file: made, opened again, in use, something else, out of reach.
+//! The store's file: created, reopened, in use, not a store, unreachable.
 
 use std::fs;
 use std::sync::atomic::AtomicUsize;
@@ -7,7 +7,7 @@ use ::redb::TableDefinition;
 
 use super::*;
 
-/// A directory that goes with its test.
+/// A directory that is removed with its test.
 pub(super) struct Directory(PathBuf);
 
 impl Directory {
@@ -51,13 +51,13 @@ async fn records_and_revisions_outlive_the_store() {
 
     let store = RedbStore::open(&path).unwrap();
     assert_eq!(read_all(&store).await, before);
-    // The log is new: it begins where the file ends.
+    // The log is new: it starts where the file ends.
     let too_old = store.watch(Revision(2)).await.err();
     assert_eq!(too_old, Some(WatchError::Compacted { oldest: Revision(3) }));
     let mut watch = store.watch(Revision(3)).await.unwrap();
     assert_eq!(committed(&store, put("d", "4")).await, Revision(4));
     assert_eq!(next(&mut watch).await.unwrap().revision, Revision(4));
-    assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 1, "nothing is left beside the file");
+    assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 1, "there are other files");
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ fn a_damaged_file_is_refused() {
 #[test]
 fn unreachable_file_is_named_in_error() {
     let directory = Directory::new();
-    // Permissions would not stop a test that runs as root; these stop anybody.
+    // Permissions would not stop a test that runs as root; these errors do.
     fs::write(directory.file("file"), "").unwrap();
     for path in [directory.file("nowhere/store.redb"), directory.file("file/store.redb"), directory.0.clone()]
     {
@@ -172,7 +172,7 @@ fn an_empty_file_becomes_a_store() {
     drop(RedbStore::open(&path).unwrap());
 }
 
-/// A part of the file was lost: whoever reads it is told so, and the service is not taken down by it.
+/// A part of the file is missing: reads report it, and the service survives.
 #[tokio::test]
 async fn sparse_file_is_reported_as_damaged() {
     let directory = Directory::new();
@@ -185,7 +185,7 @@ async fn sparse_file_is_reported_as_damaged() {
     }
     let whole = fs::read(&path).unwrap();
     let mut told = 0;
-    // Wherever it is: behind redb's own header, a stretch as long as a large record.
+    // At any position after redb's header: a hole as long as a large record.
     for start in (8 * 4096..whole.len()).step_by(15 * 4096) {
         let mut holed = whole.clone();
         let end = (start + 16 * 4096).min(holed.len());

@@ -1,4 +1,4 @@
-//! Concurrent commits share a sync, and the thread ends with its store.
+//! Group commit: concurrent commits share a sync, and the thread ends with its store.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::Expect;
 
-/// Queues every transaction, in order, and answers the futures that wait for them.
+/// Queues every transaction, in order, and returns the futures of their outcomes.
 pub(super) fn queue(store: &RedbStore, txns: Vec<Txn>) -> Vec<Pin<Box<dyn Future<Output = Outcome> + '_>>> {
     let mut waiting: Vec<Pin<Box<dyn Future<Output = Outcome>>>> = Vec::new();
     for txn in txns {
@@ -41,8 +41,8 @@ async fn commits_that_wait_share_a_sync() {
         revisions.push(revision(commit.await).0);
     }
     let expected: Vec<u64> = (2..66).collect();
-    assert_eq!(revisions, expected, "each transaction has a revision of its own, in the order of the queue");
-    // The first was taken alone; all that came while it was being written are one commit.
+    assert_eq!(revisions, expected, "each transaction has its own revision, in queue order");
+    // The first was taken alone; the others queued during its write and share one commit.
     let syncs = disk.syncs() - before;
     assert_eq!(syncs, 2 * one, "64 commits took {syncs} syncs, one alone takes {one}");
 }
@@ -67,7 +67,7 @@ async fn commits_that_come_together_share_a_sync() {
     assert_eq!(syncs, one, "64 commits took {syncs} syncs, one alone takes {one}");
 }
 
-/// Transactions of a MiB each.
+/// Transactions of 1 MiB each.
 fn large(names: std::ops::Range<usize>) -> Vec<Txn> {
     let half = "x".repeat(crate::VALUE_BYTES_MAX);
     let txn = |n| {
@@ -96,7 +96,7 @@ async fn large_group_is_split_into_several_commits() {
     let mut outcomes = store.commit_all(txns).await;
     assert!(matches!(outcomes.remove(10), Outcome::Refused(Refusal::ValueTooLarge { .. })));
     let expected: Vec<Outcome> = (2..42).map(|n| Outcome::Committed(Revision(n))).collect();
-    assert_eq!(outcomes, expected, "one after the other");
+    assert_eq!(outcomes, expected, "in order");
     let syncs = disk.syncs() - before;
     assert!(syncs >= 5 * one, "40 MiB took {syncs} syncs, one commit takes {one}");
 }
@@ -195,7 +195,7 @@ async fn queued_commits_are_written_before_close() {
     let store = RedbStore::open_with("disk", open.clone()).unwrap();
     let mut watch = store.watch(Revision(0)).await.unwrap();
     disk.hold(true);
-    // The callers give up as soon as they have asked.
+    // The callers drop their futures at once.
     drop(queue(&store, (0..5).map(|n| put(&format!("k/{n}"), "v")).collect()));
     disk.hold(false);
     drop(store);

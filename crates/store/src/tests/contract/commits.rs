@@ -1,4 +1,4 @@
-//! What a commit promises.
+//! Guarantees of commits.
 
 use bytes::Bytes;
 
@@ -41,7 +41,7 @@ pub(super) async fn revisions_are_compared(store: impl Store) {
     assert_eq!(found, [Found { key: "a".into(), current }], "the old revision no longer matches");
     let found = conflicting(&store, expecting("nowhere", Some(first), put("a", "3"))).await;
     assert_eq!(found, [Found { key: "nowhere".into(), current: None }], "no record matches no revision");
-    // The compared key need not be the written one.
+    // The compared key may differ from the written one.
     committed(&store, expecting("a", Some(second), put("c", "4"))).await;
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn a_transaction_that_changes_nothing_takes_no_revision(store: 
     let compared = committed(&store, expecting("a", Some(first), Txn::default())).await;
     assert_eq!(compared, first, "comparing answers the revision at which it held");
     let gone = committed(&store, delete("nowhere")).await;
-    assert_eq!(gone, first, "deleting what is not there takes no revision");
+    assert_eq!(gone, first, "deleting a missing record takes no revision");
     conflicting(&store, expecting("a", None, Txn::default())).await;
     assert_eq!(committed(&store, put("b", "2")).await, next_after(first), "revisions have no gaps");
 }
@@ -121,7 +121,7 @@ pub(super) async fn limits_are_refused(store: impl Store) {
     let refusal = Refusal::TxnTooLarge { bytes: count * value.len() };
     assert_eq!(store.commit(txn).await, Outcome::Refused(refusal), "a large transaction is refused");
 
-    assert_eq!(revision(&store).await, base, "what is refused writes nothing");
+    assert_eq!(revision(&store).await, base, "a refused transaction writes nothing");
 }
 
 pub(super) async fn commit_all_transactions_are_independent(store: impl Store) {
@@ -144,9 +144,9 @@ pub(super) async fn commit_all_transactions_are_independent(store: impl Store) {
         Outcome::Committed(second),
         Outcome::Committed(second),
     ];
-    assert_eq!(outcomes.await, expected, "each compares with what those before it left");
+    assert_eq!(outcomes.await, expected, "each compares with the state that the ones before it left");
     assert_eq!(read(&store, "a").await, Some(versioned(second, "3")));
-    assert_eq!(store.commit_all(Vec::new()).await, [], "of none there is nothing to tell");
+    assert_eq!(store.commit_all(Vec::new()).await, [], "no transactions, no outcomes");
 }
 
 pub(super) async fn values_round_trip(store: impl Store) {
@@ -156,11 +156,11 @@ pub(super) async fn values_round_trip(store: impl Store) {
         let value = Bytes::from(value);
         committed(&store, Txn { put: vec![("a".into(), value.clone())], ..Txn::default() }).await;
         let back = read(&store, "a").await.map(|record| record.value);
-        assert!(back.as_ref() == Some(&value), "a value of {} bytes came back otherwise", value.len());
+        assert!(back.as_ref() == Some(&value), "a value of {} bytes was read back differently", value.len());
     }
 }
 
-/// Thirty-two writers raise one counter by compare-and-swap; whoever loses reads the conflict and retries.
+/// 32 writers increment one counter by compare-and-swap; a loser reads the conflict and retries.
 pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(store: S) {
     const WRITERS: usize = 32;
     const EACH: u64 = 8;
@@ -180,7 +180,7 @@ pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(stor
                     }
                     Outcome::Conflict(found) => seen = found.first().and_then(counter),
                     other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => {
-                        panic!("a compare-and-swap was neither done nor a conflict: {other:?}")
+                        panic!("compare-and-swap neither succeeded nor conflicted: {other:?}")
                     }
                 }
             }
@@ -195,7 +195,7 @@ pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(stor
     let mut revisions: Vec<u64> = seen.concat().iter().map(|revision| revision.0).collect();
     revisions.sort_unstable();
     let expected: Vec<u64> = (base.0 + 1..=base.0 + total).collect();
-    assert_eq!(revisions, expected, "two commits shared a revision, or one was left out");
+    assert_eq!(revisions, expected, "revisions are not consecutive");
 }
 
 fn counter(found: &Found) -> Option<(Revision, u64)> {
@@ -203,6 +203,6 @@ fn counter(found: &Found) -> Option<(Revision, u64)> {
     let text = String::from_utf8_lossy(&record.value);
     match text.parse() {
         Ok(value) => Some((record.revision, value)),
-        Err(_) => panic!("a conflict showed {text:?}, which nobody wrote"),
+        Err(_) => panic!("a conflict showed {text:?}, which was never written"),
     }
 }

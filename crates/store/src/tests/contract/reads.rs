@@ -1,4 +1,4 @@
-//! What a snapshot promises.
+//! Guarantees of snapshots.
 
 use super::{committed, delete, get, put, revision, scan_keys, snapshot, versioned};
 use crate::{Store, Txn};
@@ -28,15 +28,15 @@ pub(super) async fn scan_is_ordered_within_prefix(store: impl Store) {
     assert_eq!((&keys[..], more), (&within.map(String::from)[..], false), "a/ matches neither ab nor a0");
 
     let (keys, _) = scan_keys(&*all, "a/", Some("a/10"), 100).await;
-    assert_eq!(keys, within[4..], "a scan goes on behind `after`");
+    assert_eq!(keys, within[4..], "a scan continues after `after`");
     let (keys, _) = scan_keys(&*all, "a/", Some("a/11"), 100).await;
-    assert_eq!(keys, within[4..], "`after` need not be a key that is there");
+    assert_eq!(keys, within[4..], "`after` need not be an existing key");
     let (keys, _) = scan_keys(&*all, "a/", Some("A"), 100).await;
     assert_eq!(keys, within, "an `after` before the prefix leaves nothing out");
     let past = scan_keys(&*all, "a/", Some("b"), 100).await;
     assert_eq!(past, (vec![], false), "an `after` past the prefix leaves nothing");
     let none = scan_keys(&*all, "a/3", None, 100).await;
-    assert_eq!(none, (vec![], false), "a prefix that nothing has finds nothing");
+    assert_eq!(none, (vec![], false), "an unused prefix finds nothing");
 
     match all.scan("a/1", None, 1).await {
         Ok(page) => {
@@ -63,10 +63,10 @@ pub(super) async fn pages_have_no_gaps_or_repeats(store: impl Store) {
                 break;
             }
         }
-        assert_eq!(read, keys, "pages of {limit} do not make up the whole");
+        assert_eq!(read, keys, "pages of {limit} do not add up to the whole");
     }
     let none = scan_keys(&*all, "p/", None, 0).await;
-    assert_eq!(none, (vec![], true), "a page of none says that there are more");
+    assert_eq!(none, (vec![], true), "a page with limit 0 reports more");
 }
 
 pub(super) async fn a_scan_backwards_is_the_scan_reversed(store: impl Store) {
@@ -91,14 +91,14 @@ pub(super) async fn a_scan_backwards_is_the_scan_reversed(store: impl Store) {
                 break;
             }
         }
-        assert_eq!(read, reversed, "pages of {limit} backwards do not make up the whole");
+        assert_eq!(read, reversed, "backward pages of {limit} do not add up to the whole");
     }
     assert_eq!(
         back(Some("q"), 1).await,
         (vec!["p/é".into()], true),
-        "a position behind the prefix is its end"
+        "a position after the prefix is its end"
     );
-    assert_eq!(back(Some("p/"), 1).await, (vec![], false), "a position before it has nothing before");
+    assert_eq!(back(Some("p/"), 1).await, (vec![], false), "nothing comes before the prefix");
 }
 
 pub(super) async fn snapshot_is_immutable(store: impl Store) {
@@ -122,7 +122,7 @@ pub(super) async fn pages_of_a_snapshot_show_one_revision(store: impl Store) {
     for turn in 0..keys.len() {
         let (page, _) = scan_keys(&*before, "p/", read.last().map(String::as_str), 1).await;
         read.extend(page);
-        // Between two pages the next key goes and another comes.
+        // Between two pages the next key is deleted and another one added.
         if let Some(next) = keys.get(turn + 1) {
             committed(&store, delete(next)).await;
         }

@@ -1,4 +1,4 @@
-//! What a watch promises.
+//! Guarantees of watches.
 
 use super::{
     StoreFactory, changed, committed, concurrently, conflicting, delete, expecting, next, next_after, put,
@@ -15,7 +15,7 @@ pub(super) async fn a_watch_yields_every_commit(store: impl Store) {
         ..Txn::default()
     };
     let second = committed(&store, mixed).await;
-    // None of these changes anything, so no watcher hears of them.
+    // None of these changes anything, so no watch yields them.
     conflicting(&store, expecting("b", None, put("b", "9"))).await;
     committed(&store, delete("x")).await;
     committed(&store, Txn::default()).await;
@@ -26,7 +26,7 @@ pub(super) async fn a_watch_yields_every_commit(store: impl Store) {
     assert_eq!((batch.revision, &*batch.changes), (first, &[changed("a", Some("1"))][..]));
     let batch = next(&mut *from_start).await;
     let changes = [changed("c", Some("3")), changed("b", Some("2")), changed("a", None)];
-    let promise = "puts in their order, then deletes of records that were there";
+    let promise = "puts in order, then deletes of existing records";
     assert_eq!((batch.revision, &*batch.changes), (second, &changes[..]), "{promise}");
     let batch = next(&mut *from_start).await;
     assert_eq!((batch.revision, &*batch.changes), (third, &[changed("b", None)][..]));
@@ -38,9 +38,9 @@ pub(super) async fn watch_starts_at_any_revision(store: impl Store) {
     let third = committed(&store, put("a", "3")).await;
     let mut from_second = watch(&store, second).await;
     let batch = next(&mut *from_second).await;
-    assert_eq!(batch.revision, third, "a watch begins right after its revision");
+    assert_eq!(batch.revision, third, "a watch starts right after its revision");
     let fourth = committed(&store, put("a", "4")).await;
-    assert_eq!(next(&mut *from_second).await.revision, fourth, "and goes on with what is new");
+    assert_eq!(next(&mut *from_second).await.revision, fourth, "and continues with new commits");
 }
 
 pub(super) async fn a_watch_waits_for_commits<S: Store + Clone>(store: S) {
@@ -77,7 +77,7 @@ pub(super) async fn watched_commit_is_visible_in_snapshot<S: Store + Clone>(stor
     for _ in 0..50 {
         let batch = next(&mut *live).await;
         let shown = read(&store, "a").await.map(|record| record.revision);
-        assert!(shown >= Some(batch.revision), "a watch told of {}, a snapshot did not", batch.revision);
+        assert!(shown >= Some(batch.revision), "a watch yielded {}, a snapshot lacks it", batch.revision);
     }
     if let Err(error) = writer.await {
         panic!("the writer failed: {error}");
@@ -116,7 +116,7 @@ pub(super) async fn watchers_see_one_sequence<S: Store + Clone>(store: S) {
     made.sort_by_key(|batch| batch.revision);
     for watcher in watchers {
         match watcher.await {
-            Ok(seen) => assert_eq!(seen, made, "a watcher saw other commits than were answered"),
+            Ok(seen) => assert_eq!(seen, made, "a watch yielded other commits than were acknowledged"),
             Err(error) => panic!("a watcher failed: {error}"),
         }
     }
@@ -134,12 +134,12 @@ pub(super) async fn expired_watch_is_an_error<T: StoreFactory>(factory: &T, stor
 
     let oldest = match store.watch(base).await {
         Err(WatchError::Compacted { oldest }) => oldest,
-        Err(error @ WatchError::Closed) => panic!("an old watch was refused for another reason: {error}"),
-        Ok(_) => panic!("a watch from before what is held was let through"),
+        Err(error @ WatchError::Closed) => panic!("an old watch failed for another reason: {error}"),
+        Ok(_) => panic!("a watch older than the log was accepted"),
     };
     assert!(oldest > base, "the oldest revision offered, {oldest}, is no newer than the refused one");
 
-    // One that was open may have been kept for, but must not leave anything out unsaid.
+    // An open watch may still have its batches, but must not skip any.
     match slow.next().await {
         Err(WatchError::Compacted { .. }) => {}
         Ok(batch) => assert_eq!(batch.revision, first, "a watch that fell behind skipped commits"),
@@ -148,13 +148,13 @@ pub(super) async fn expired_watch_is_an_error<T: StoreFactory>(factory: &T, stor
 
     let last = committed(&store, put("a", "3")).await;
     let newest = next(&mut *watch(&store, Revision(last.0 - 1)).await).await;
-    assert_eq!(newest.revision, last, "a watch of what is new works on");
+    assert_eq!(newest.revision, last, "a watch of new commits still works");
     let begin = match store.watch(oldest).await {
         Ok(_) => oldest,
-        // The commit just made may have pushed it out.
+        // The latest commit may have dropped it.
         Err(WatchError::Compacted { oldest }) => oldest,
         Err(error @ WatchError::Closed) => panic!("a watch from the offered revision failed: {error}"),
     };
     let batch = next(&mut *watch(&store, begin).await).await;
-    assert_eq!(batch.revision, next_after(begin), "a watch can begin at the oldest revision offered");
+    assert_eq!(batch.revision, next_after(begin), "a watch can start at the oldest offered revision");
 }
