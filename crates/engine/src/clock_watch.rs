@@ -1,69 +1,67 @@
-//! Jump detection: compares the wall clock with a clock that nobody can set, and says when the wall clock has
-//! jumped and when it may be trusted again.
+//! Clock jump detection: compares the wall clock with the boot-time clock, which cannot be set.
 //!
-//! The engine decides by the wall clock, since NotBefore is a wall-clock time. A jump of more than a minute, or several
-//! within an hour that come to more, put it on hold ([`notbefore_core::ClockHold`]). The hold ends when the clock has not jumped again for five minutes, or
-//! after half an hour in any case: a clock that was set right stays right, and one that never settles must not stop
-//! the service for ever.
+//! The engine uses the wall clock, since NotBefore is a wall-clock time. A jump of more than a minute, or several
+//! within an hour that add up to more, start a hold ([`notbefore_core::ClockHold`]). The hold ends after five minutes
+//! without a further jump, and after half an hour in any case: a corrected clock stays correct, and a clock that
+//! never settles must not stop the service forever.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How far the two clocks may drift apart since the reading that they are compared by. A clock that is slewed gains or
-/// loses two seconds an hour, so only one that is set comes near it.
+/// Limit on the drift between both clocks since the base reading. A slewed clock gains or loses two seconds an hour, so
+/// only a clock that is set exceeds it.
 const JUMP_MIN: SignedDuration = SignedDuration::from_secs(60);
-/// After how long a later reading is what the clocks are compared by.
+/// Age at which a later reading replaces the base reading.
 const COMPARED_FOR: Duration = Duration::from_secs(60 * 60);
-/// How long the clock must not have jumped for a hold to end.
+/// Time without a jump after which a hold ends.
 pub const HOLD: Duration = Duration::from_secs(5 * 60);
-/// How long a hold lasts at most.
+/// Limit on the duration of a hold.
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// Both clocks, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The wall clock.
     pub wall: Timestamp,
-    /// The clock that counts from the machine's boot, and also while it sleeps.
+    /// Counts from boot, including suspend.
     pub since_boot: Duration,
 }
 
 impl ClockReading {
-    /// When the machine was booted, by the wall clock.
+    /// The boot time by the wall clock.
     pub fn booted_at(self) -> Timestamp {
         let since = SignedDuration::try_from(self.since_boot).unwrap_or(SignedDuration::MAX);
         self.wall.checked_sub(since).unwrap_or(Timestamp::MIN)
     }
 }
 
-/// What the engine is told of its clock.
+/// A change of the clock's state, for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockNews {
-    /// It has jumped by this much, or cannot be trusted for another reason.
+    /// It jumped by this much, or cannot be trusted for another reason.
     Jumped(SignedDuration),
-    /// It may be trusted again.
+    /// It can be trusted again.
     Settled,
 }
 
-/// Watches the clock; see the module's page.
+/// The detector; see the module docs.
 #[derive(Clone, Debug)]
 pub struct ClockWatch {
-    /// The reading that later ones are compared with.
+    /// The base reading.
     base: ClockReading,
-    /// Since when the hold lasts, if it does.
+    /// Start of the hold, since boot.
     held_since: Option<Duration>,
     last_jump: Duration,
 }
 
 impl ClockWatch {
-    /// Begins with a reading that is trusted; the engine itself judges it at its start.
+    /// Trusts the first reading; the engine checks it at its start.
     pub fn new(reading: ClockReading) -> Self {
         Self { base: reading, held_since: None, last_jump: reading.since_boot }
     }
 
-    /// Takes a reading. `is_held` says whether the engine is on hold: it begins one at its start, and ends one when
-    /// an operator accepts the clock.
+    /// Takes a reading. `is_held` is the engine's state: it starts a hold at its start, and ends one when an operator
+    /// accepts the clock.
     pub fn read(&mut self, reading: ClockReading, is_held: bool) -> Option<ClockNews> {
         let now = reading.since_boot;
         let passed = now.saturating_sub(self.base.since_boot);
@@ -113,7 +111,7 @@ mod tests {
             Self { watch: ClockWatch::new(now), now, is_held: false }
         }
 
-        /// Lets time pass, and sets the wall clock besides.
+        /// Advances both clocks, and sets the wall clock by `set_by`.
         fn after(&mut self, seconds: u64, set_by: i64) -> Option<ClockNews> {
             self.now.since_boot += Duration::from_secs(seconds);
             self.now.wall += SignedDuration::from_secs(i64::try_from(seconds).unwrap() + set_by);

@@ -1,9 +1,9 @@
-//! A transaction being put together.
+//! The transaction builder, with splitting of large transactions.
 //!
-//! Most fit into one. What does not (a scope in which hundreds of events end in the same second) is split:
-//! records that only accompany the change, such as history, go ahead in transactions of their own, and the
-//! one that compares the scope comes last. Should the process die in between, the scope is as it was, the
-//! change is worked out again, and the same accompanying records are written once more.
+//! Most changes fit into one transaction. Others do not, such as hundreds of events that end in the same second. Then
+//! records that only accompany the change, such as history, go first in separate transactions; the one that
+//! compares the scope comes last. After a crash in between, the scope is unchanged, the change is computed again, and
+//! the same accompanying records are written once more.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,44 +21,41 @@ use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, 
 use crate::records::{self, Address, FactBatch, Vm};
 use crate::state::{OwnRecord, Revisioned, State};
 
-/// Above this many bytes a list of facts is cut, well below the limit of a value.
+/// Size at which a list of facts is split, well below the limit of a value.
 const FACTS_BYTES: usize = VALUE_BYTES_MAX / 4;
 
-/// The largest record of a VM: Azure's 64 KB of user data, encoded, and some tags.
+/// Limit on a VM's record: Azure's 64 KB of user data, encoded, and some tags.
 const VM_BYTES_MAX: usize = 96 * 1024;
-/// How many bytes of VMs' records one transaction takes besides their scope.
+/// Limit on VM records in one transaction, besides their scope.
 const VMS_BYTES_PER_TXN: usize = 512 * 1024;
 
-/// What an event may still add to its scope's record before it ends: an approval and the facts of its trail.
-/// A scope takes in no more than leaves this for every event that is live, so that whatever has been announced
-/// can also be approved, started and ended.
+/// Bytes that a live event may still add to its scope's record: an approval and the facts of its trail. A scope
+/// reserves this for every live event, so that every announced event can be approved, started and ended.
 const EVENT_GROWS_BY: usize = 640;
-/// What the exec driver may add besides: the newest fact of each of its kinds, one of them with a reason and the
-/// name of a VM.
+/// Bytes that the exec driver may add: the newest fact of each kind, one with a reason and a VM name.
 const DRIVER_FACTS_GROW_BY: usize = 704 + REASON_BYTES_MAX;
-/// What one of its commands takes up at most besides a reason: numbers and a time.
+/// Limit on one command's state without its reason: numbers and a time.
 const COMMAND_BYTES_MAX: usize = 92;
 
-/// What an operation's record may still grow by for each of its parts: another state, and why it was refused or how
-/// it ended.
+/// Bytes that each part may still add to an operation's record: another state, a refusal code or an outcome.
 const TARGET_GROWS_BY: usize = 48;
-/// And for the whole of it: who called it off or completed it, and who started it.
+/// Bytes that the whole operation may still add: who cancelled, completed and started it.
 const OPERATION_GROWS_BY: usize = 1024;
 
-/// What is left free in a transaction for the record of the command that it carries out.
+/// Operations reserved in a transaction for the idempotency record.
 const RESERVED: usize = 2;
 
-/// A transaction being put together from the state as it is.
+/// A transaction under construction, based on the current state.
 pub struct Draft<'a> {
     state: &'a State,
     now: Timestamp,
-    /// What makes the keys of facts unique: the process and a count of its own.
+    /// Process id that, with a counter, makes the keys of facts unique.
     node: &'a str,
     count: u64,
-    /// Where the request came from; facts keep it.
+    /// The address of the caller; stored with facts.
     from: Option<IpAddr>,
     expect: BTreeMap<Key, Option<Revision>>,
-    /// Compared in transactions of their own, ahead of the rest, and locked until all of it is durable.
+    /// Compared in separate transactions before the others, and locked until everything is durable.
     expect_first: BTreeMap<Key, Option<Revision>>,
     writes: Writes,
     accompanying: Writes,
@@ -69,24 +66,23 @@ pub struct Draft<'a> {
     vm_bytes: usize,
 }
 
-/// Records to be written; none is for one to be removed.
+/// Records to write; none removes one.
 type Writes = BTreeMap<Key, Option<Bytes>>;
 
-/// A transaction, ready to go, with what must go before it.
+/// Finished transactions.
 #[derive(Debug, Default)]
 pub struct DraftedTxns {
-    /// To be committed one after the other; the last one compares and decides.
+    /// To commit one after the other; the last one compares and decides.
     pub txns: Vec<Txn>,
-    /// Records of the last one as values, so that whoever takes it over need not read what was just written.
+    /// Records of the last transaction as values, so that the engine need not decode its own writes.
     pub own_records: Vec<(Key, OwnRecord)>,
-    /// The operations that must be looked at again when it is durable.
+    /// Operations to reconcile when it is durable.
     pub to_reconcile: Vec<OperationId>,
-    /// Records that nobody may change before it is durable, besides those that the last one compares.
+    /// Records to lock until it is durable, besides those that the last transaction compares.
     pub locks: Vec<Key>,
 }
 
 impl<'a> Draft<'a> {
-    /// An empty one.
     pub fn new(state: &'a State, now: Timestamp, node: &'a str, count: u64, from: Option<IpAddr>) -> Self {
         Self {
             state,
@@ -106,27 +102,26 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether nothing would be written.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// Whether VMs' records take up as much as one transaction should hold.
+    /// Whether VM records fill one transaction.
     pub fn is_full(&self) -> bool {
         self.vm_bytes > VMS_BYTES_PER_TXN
     }
 
-    /// How many operations it has by now, so that whoever has more to add can stop in time.
+    /// The number of operations so far, so that callers can stop in time.
     pub fn operations(&self) -> usize {
         self.expect.len() + self.writes.len() + self.accompanying.len()
     }
 
-    /// Takes a scope's next value, its facts and its history, if it differs from what there is.
+    /// Adds a scope's next value, its facts and its history, if it differs from the current value.
     pub fn scope(&mut self, before: Option<&Revisioned<Scope>>, applied: Applied) -> Result<(), Refusal> {
         self.scope_with_bytes(before, applied, None)
     }
 
-    /// The same, where somebody has worked out the bytes of the next value: see `encode_scope`.
+    /// Like [`Self::scope`], with the encoded next value from `encode_scope`.
     pub fn scope_with_bytes(
         &mut self,
         before: Option<&Revisioned<Scope>>,
@@ -134,8 +129,8 @@ impl<'a> Draft<'a> {
         bytes: Option<Bytes>,
     ) -> Result<(), Refusal> {
         let Applied { mut scope, facts, past, shows: _ } = applied;
-        // A change of its VMs' records gives the scope a new revision though nothing of it changes: whoever
-        // removes a VM compares the scope, and must know which addresses to give back.
+        // A change of VM records raises the scope's revision even if the scope is equal: the removal of a VM
+        // compares the scope, and must know which addresses to release.
         if before.is_some_and(|before| *before.value == scope) && !self.vms_changed {
             return Ok(());
         }
@@ -166,7 +161,7 @@ impl<'a> Draft<'a> {
             self.to_reconcile.extend(to_reconcile(&before.value, Some(&scope), is_alone));
         }
         if is_kept {
-            // It will stay for long.
+            // It is kept in memory for long.
             scope.members.shrink_to_fit();
             self.own_records.push((key, OwnRecord::Scope(Arc::new(scope))));
         }
@@ -174,7 +169,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Removes a scope's record altogether; its members must have left it.
+    /// Removes a scope's record; it must have no members.
     pub fn remove_scope(&mut self, id: &ScopeId) {
         self.writes.insert(records::scope(id), None);
         if self.state.last_polled(id).is_some() {
@@ -189,7 +184,7 @@ impl<'a> Draft<'a> {
         self.accompanying.insert(records::vm(vm), None);
     }
 
-    /// Takes a VM's record and the difference in its addresses.
+    /// Adds a VM's record and the changes of its address claims.
     pub fn vm(&mut self, vm: &Vm) -> Result<(), Refusal> {
         let before = self.state.vm(vm.id);
         if self.state.is_known(vm) {
@@ -219,14 +214,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Takes the record of an operation that is made; one with too many parts does not fit.
+    /// Adds a new operation; refuses one whose record would be too large.
     pub fn new_operation(&mut self, operation: Operation) -> Result<(), Refusal> {
         let bytes = encode_operation(&operation)?;
         self.operation_with_bytes(operation, bytes);
         Ok(())
     }
 
-    /// Takes an operation's record.
     pub fn operation(&mut self, operation: Operation) {
         let bytes = records::encode(&operation);
         self.operation_with_bytes(operation, bytes);
@@ -240,43 +234,42 @@ impl<'a> Draft<'a> {
         self.own_records.push((key, OwnRecord::Operation(Arc::new(operation))));
     }
 
-    /// Takes a record that must not be there yet.
+    /// Adds a record that must not exist yet.
     pub fn create<T: serde::Serialize>(&mut self, key: Key, record: &T) {
         self.expect.insert(key.clone(), None);
         self.writes.insert(key, Some(records::encode(record)));
     }
 
-    /// Removes a record, if it is still as it was.
+    /// Removes a record if it still has this revision.
     pub fn remove(&mut self, key: Key, revision: Revision) {
         self.expect.insert(key.clone(), Some(revision));
         self.writes.insert(key, None);
     }
 
-    /// Makes the transaction fail if a record is not at this revision, or if there is one where none is expected.
+    /// Adds a comparison: the record must have this revision, or not exist.
     pub fn expect(&mut self, key: Key, revision: Option<Revision>) {
         self.expect.insert(key, revision);
     }
 
-    /// Lets the transaction depend on scopes that it does not write, however many: they are compared in
-    /// transactions of their own ahead of it, and stay locked until it is durable.
+    /// Makes the transaction depend on a scope that it does not write. Any number is possible: they are compared in
+    /// separate transactions before it, and stay locked until it is durable.
     pub fn depend_on(&mut self, scope: &ScopeId) {
         let revision = self.state.scope(scope).map(|held| held.revision);
         self.expect_first.insert(records::scope(scope), revision);
     }
 
-    /// Lets an operation be looked at again when it is durable.
+    /// Reconciles an operation once this is durable.
     pub fn reconcile_after(&mut self, operation: OperationId) {
         self.to_reconcile.push(operation);
     }
 
-    /// Takes facts.
     pub fn facts(&mut self, scope: Option<ScopeId>, facts: Vec<Recorded<Fact>>) {
         if !facts.is_empty() {
             self.facts.push((scope, facts));
         }
     }
 
-    /// Closes the draft.
+    /// Splits the draft into transactions.
     pub fn finish(mut self) -> DraftedTxns {
         let (mut n, mut first) = (0, 0);
         for (scope, facts) in std::mem::take(&mut self.facts) {
@@ -286,7 +279,7 @@ impl<'a> Draft<'a> {
                 let batch = FactBatch { scope: scope.clone(), from: self.from, first, facts };
                 let batch = records::encode(&batch);
                 first += count;
-                // The first goes with the change itself, so that the two are never seen apart.
+                // The first goes with the change itself, so that both are visible together.
                 let writes = if n == 0 { &mut self.writes } else { &mut self.accompanying };
                 writes.insert(key, Some(batch));
                 n += 1;
@@ -297,10 +290,9 @@ impl<'a> Draft<'a> {
         let mut last = Txn { expect, ..Txn::default() };
         fill(&mut last, self.writes);
         let mut ahead = Vec::new();
-        // Removals come first and so find room beside the scope; then, in the order of their keys, the index of
-        // ended events, facts, and the ended events themselves. What finds no room goes ahead, the last of it
-        // first: whoever reads the index finds the events that it names, and an index entry is written no
-        // sooner than it must be.
+        // Removals come first and so find room beside the scope. Then, in key order: the index of ended events,
+        // facts, and the ended events themselves. What finds no room goes first, in reverse order: a reader of
+        // the index finds the events that it names, and index entries are written as late as possible.
         let (puts, deletes): (Vec<_>, Vec<_>) =
             self.accompanying.into_iter().partition(|(_, value)| value.is_some());
         for (key, value) in deletes.into_iter().chain(puts) {
@@ -336,12 +328,12 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether a scope's record is kept: a standalone VM and its scope come and go together.
+/// Whether an empty scope's record is kept: a standalone scope is removed with its VM.
 pub(crate) fn is_kept(scope: &Scope) -> bool {
     scope.kind != ScopeKind::Standalone || !scope.members.is_empty() || !scope.events.is_empty()
 }
 
-/// A VM's bytes, unless they are too many.
+/// Encodes a VM within its size limit.
 pub(crate) fn vm_bytes(vm: &Vm) -> Result<Bytes, Refusal> {
     let bytes = records::encode(vm);
     match bytes.len() > VM_BYTES_MAX {
@@ -350,8 +342,8 @@ pub(crate) fn vm_bytes(vm: &Vm) -> Result<Bytes, Refusal> {
     }
 }
 
-/// A scope's bytes, if it may become so large: a scope that takes in VMs or events leaves room for what those
-/// will need, and any other change may use that room.
+/// Encodes a scope within its size limit. A scope that gains VMs or events must leave room for their growth; other
+/// changes may use that room.
 pub(crate) fn encode_scope(before: Option<&Scope>, scope: &Scope) -> Result<Bytes, Refusal> {
     let bytes = records::encode(scope);
     let grows = before.is_none_or(|before| {
@@ -364,13 +356,13 @@ pub(crate) fn encode_scope(before: Option<&Scope>, scope: &Scope) -> Result<Byte
     }
 }
 
-/// What an event may still add to its scope's record.
+/// Bytes that an event may still add to its scope's record.
 fn growth_bytes(event: &Event) -> usize {
     match event.driver {
         DriverKind::Simulated | DriverKind::Manual => EVENT_GROWS_BY,
         DriverKind::Exec => {
             let commands = event.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
-            // A command's result, a host, takes less than a reason.
+            // A command's result, a host, is shorter than a reason.
             let each = COMMAND_BYTES_MAX + reason_bytes_max(event.resources.len());
             let taken: usize = commands.iter().map(|command| bytes_not_needed(command, each)).sum();
             let commands = (event.resources.len() * each).saturating_sub(taken);
@@ -379,7 +371,7 @@ fn growth_bytes(event: &Event) -> usize {
     }
 }
 
-/// How much of what a command may take up, `most`, it has taken by now or will never want.
+/// The part of a command's maximum size, `most`, that it already uses or will never need.
 fn bytes_not_needed(command: &CommandState, most: usize) -> usize {
     match command {
         CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } => why.len(),
@@ -388,7 +380,7 @@ fn bytes_not_needed(command: &CommandState, most: usize) -> usize {
     }
 }
 
-/// An operation's bytes, unless it has more parts than its record can hold until the last of them has ended.
+/// Encodes an operation; refuses one whose record could grow over the limit until its last part ends.
 pub(crate) fn encode_operation(operation: &Operation) -> Result<Bytes, Refusal> {
     let parts = operation.targets.len();
     let record = records::encode(operation);
@@ -399,7 +391,7 @@ pub(crate) fn encode_operation(operation: &Operation) -> Result<Bytes, Refusal> 
     }
 }
 
-/// The refusal for an address that another VM has, by the path that people know the VM by.
+/// The refusal for a taken address, with the owner's path.
 pub(crate) fn address_taken(state: &State, address: &Address, owner: notbefore_core::VmId) -> Refusal {
     let known_as = state.scope_of(owner).and_then(|(_, scope, position)| {
         let member = scope.value.members.get(position?)?;
@@ -457,8 +449,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
     chunks
 }
 
-/// The operations for which a scope's change means something: one of their events has ended, or, where
-/// approvals are counted, was approved or has begun. That it has begun means nothing to one of a single part.
+/// The operations to reconcile after a change of a scope: an event of theirs ended or, if approvals are counted, was
+/// approved or started. A start does not matter to an operation with one part.
 pub(crate) fn to_reconcile(
     before: &Scope,
     after: Option<&Scope>,
@@ -468,7 +460,7 @@ pub(crate) fn to_reconcile(
         None => true,
         Some(now) => {
             let has_begun = || now.is_started() != event.is_started() && !is_alone(event.operation);
-            // Of host operations the engine keeps count by itself.
+            // The engine tracks host operations separately.
             let is_counted = event.release == Release::Together && !event.joint_start;
             is_counted && (now.approved() != event.approved() || has_begun())
         }

@@ -1,10 +1,16 @@
-//! The loop: inputs in, effects out, and in between jobs that wait for their records, their commit or their
-//! time. See the crate's page for the life of a command.
+//! The engine's loop: inputs in, effects out, and jobs that wait for their records, their commit or their time. The
+//! crate docs describe the life of a command.
 //!
-//! Here is what goes in and comes out, what the engine holds, and what is due when. `jobs` brings what is asked
-//! for to a commit, `fan_out` an operation to all of its scopes, `hosts` starts a host's events together, `apply_commits` takes
-//! over what is durable, `commands` sees to it that the exec driver's commands run, `poll_times` remembers who was
-//! heard of, `clock` does not trust a clock that has jumped, and `queries` answers what would come of something.
+//! This file has inputs, effects, the engine's data and its deadlines. The submodules:
+//!
+//! - `jobs`: from a request or due work to a commit;
+//! - `fan_out`: an operation over all of its scopes;
+//! - `hosts`: joint starts;
+//! - `apply_commits`: installs and publishes durable commits;
+//! - `commands`: runs the exec driver's commands;
+//! - `poll_times`: last polls and the heartbeat;
+//! - `clock`: the clock hold;
+//! - `queries`: dry runs.
 
 mod apply_commits;
 mod clock;
@@ -39,26 +45,24 @@ use poll_times::LastPoll;
 pub use commands::{CommandId, DriverReport, DriverRun};
 pub use poll_times::ENABLED_FOR;
 
-/// How often the service stores that it runs, so that a guest is not blamed for our own downtime.
+/// Interval of the heartbeat; with it the service's own downtime is not counted against guests.
 const ALIVE_STORED_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
-/// How long work of our own waits after the store would not take it.
+/// Back-off of internal work after the store refused it.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// How many scopes that are due are seen to in one go, after one input or many. The store begins with them while the next ones are worked
-/// out, and whoever asks for something meanwhile is heard in between.
+/// Limit on due scopes per pass. The store starts with them while the next ones are planned, and requests that
+/// arrive meanwhile are handled in between.
 const DUE_AT_ONCE_MAX: usize = 128;
 
-/// What the engine goes by besides the domain's own settings.
+/// The engine's settings.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
-    /// The domain's settings.
     pub domain: Settings,
-    /// This process.
     pub node: Node,
 }
 
-/// A name for this process, different at every start: commands that it runs are its own, and records that several
-/// processes write side by side have it in their keys.
+/// The id of this process, new at every start. It owns the commands that it runs, and is part of the keys of records
+/// that several processes write concurrently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node(Arc<str>);
 
@@ -76,91 +80,84 @@ impl std::ops::Deref for Node {
     }
 }
 
-/// A request, as the runtime knows it.
+/// A request, as numbered by the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// A job: something that was asked for or is due, on its way to a durable commit. It has one commit under way at a time,
-/// which goes by the same name.
+/// A job: a request or due work, until its commit is durable. It has at most one commit in flight, with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// What comes in.
+/// An input of the engine.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody asks for something.
     Request(RequestId, Box<Request>),
-    /// What became of a commit.
+    /// The outcome of a commit.
     Committed(JobId, Outcome),
-    /// A commit, as the store's watch shows it: another node's, or one whose outcome was unknown.
+    /// A commit from the store's watch: another node's, or one with an unknown outcome.
     Watched(Batch),
-    /// A guest of the scope has asked for its document.
+    /// A guest of the scope polled.
     Polled(ScopeId, Timestamp),
-    /// A command of the exec driver has ended.
+    /// A command of the exec driver ended.
     Ran(DriverReport),
-    /// Time has passed.
+    /// Time passed.
     Tick,
-    /// The clock has jumped, or may be trusted again. It comes ahead of what was to be done at the new time.
+    /// The clock jumped, or can be trusted again. It comes before other inputs at the new time.
     Clock(ClockNews),
-    /// The service is about to stop: no guest asks any more.
+    /// The service is about to stop: no more polls.
     Closing,
 }
 
-/// What must be done, in this order.
+/// An output of the engine. The runtime carries effects out in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Commit this, and come back with the outcome.
+    /// Commit, and return the outcome.
     Commit(JobId, Txn),
-    /// Let readers see these changes.
+    /// Make these changes visible to readers.
     Publish(Publication),
-    /// Run a command of the exec driver, and come back with how it ended. That it runs is durable by now; the
-    /// same one is never asked for twice.
+    /// Run a command of the exec driver, and return its end. The attempt is durable, and is requested only once.
     Run(Box<DriverRun>),
-    /// End a command that was asked for: what it does is no longer wanted. Nobody waits for its report.
+    /// Stop a command that is no longer wanted. Its report is ignored.
     Stop(CommandId),
-    /// Answer a request.
     Answer(RequestId, Result<Answer, Failure>),
 }
 
-/// What a job is about.
+/// What a job does.
 #[derive(Clone, Debug)]
 enum Work {
-    /// Somebody's request.
     Request {
         request: RequestId,
         command: Command,
-        /// What transactions before the one under way have done of it.
+        /// The progress before the transaction in flight.
         progress: Progress,
         idempotency: Option<Idempotency>,
         if_revision: Option<Revision>,
     },
-    /// Confirms that a command that is refused, or changes nothing, has not taken effect at an earlier try.
+    /// Confirms that a command that is refused, or changes nothing, did not take effect in an earlier attempt.
     Confirm { request: RequestId, idempotency: Idempotency, otherwise: Result<Answer, Failure> },
-    /// A scope has something due, or commands of it have ended.
+    /// A scope has something due, or its commands have ended.
     Pulse(ScopeId),
-    /// An operation's part is to be opened.
+    /// Open a part of an operation.
     Open(OperationId, Target),
-    /// Confirms that a part that was refused has not been opened, and ended and forgotten, by an earlier
-    /// process.
+    /// Confirms that a refused part was not opened, ended and forgotten by an earlier process.
     ConfirmUnopened { operation: OperationId, target: Target, refused: Failure },
-    /// An operation wants something of a scope.
+    /// A step of an operation in a scope.
     Step(OperationId, ScopeId, ScopeCommand),
-    /// An operation's record is to be brought up to date.
+    /// Update an operation's record.
     Record(OperationId),
-    /// That the service runs is to be stored; it needs no comparing.
+    /// Store the heartbeat, without comparing.
     StoreAlive,
-    /// When guests of these scopes last asked is to be stored; it needs no comparing.
+    /// Store the last polls of these scopes, without comparing.
     StorePolls(Vec<ScopeId>),
-    /// A host operation that may be due is to be decided.
+    /// Decide a host operation that may be due.
     DecideHost(OperationId),
-    /// Finds out whether the start of a host operation took effect whose outcome was unknown. It keeps the
-    /// locks of the operation's scopes: nothing may start there before that is known. `revision` is the
-    /// operation's before the start.
+    /// Finds out whether the start of a host operation with an unknown outcome took effect. It keeps the locks of
+    /// the operation's scopes, so that nothing starts there before. `revision` is the operation's before the start.
     ConfirmHostStart { operation: OperationId, revision: Revision },
 }
 
 impl Work {
-    /// The request that waits for it, if one does.
+    /// The request that waits for the job.
     fn request(&self) -> Option<RequestId> {
         match self {
             Work::Request { request, .. } | Work::Confirm { request, .. } => Some(*request),
@@ -182,14 +179,14 @@ struct Job {
     by: Actor,
     from: Option<IpAddr>,
     conflicts: u32,
-    /// What is planned and not yet durable; the front is under way.
+    /// Planned and not yet durable; the front is in flight.
     txns: VecDeque<Txn>,
-    /// Records of the last of them, as values.
+    /// Records of the last transaction, as values.
     own_records: Vec<(Key, OwnRecord)>,
     locks: Vec<Key>,
     answer: Option<Answer>,
     to_reconcile: Vec<OperationId>,
-    /// How far a command will have come that takes further transactions.
+    /// The progress after these transactions, for a command that needs more.
     rest: Option<Progress>,
 }
 
@@ -198,12 +195,12 @@ struct Job {
 struct FanOut {
     pending: usize,
     tried: OpenAttempts,
-    /// Scopes that have refused a step; they are asked again after a while, not at once.
+    /// Scopes that refused a step; they are retried after a delay.
     refused: HashMap<ScopeId, Failure>,
     waiting: Vec<RequestId>,
 }
 
-/// The engine; see the crate's page.
+/// The engine; see the crate docs.
 pub struct Engine {
     settings: EngineSettings,
     state: State,
@@ -214,35 +211,34 @@ pub struct Engine {
     waiting: HashMap<Key, VecDeque<JobId>>,
     deadlines: BTreeSet<(Timestamp, ScopeId)>,
     deadline_of: HashMap<ScopeId, Timestamp>,
-    /// Work of our own that the store would not take, and when to try it again.
+    /// Internal work that the store refused, and when to retry it.
     retries: BTreeSet<(Timestamp, JobId)>,
     fan_outs: HashMap<OperationId, FanOut>,
-    /// Operations of which a scope has refused a step, and when it is asked again.
+    /// Operations with a refused step, and when to retry it.
     stalled: BTreeSet<(Timestamp, OperationId)>,
-    /// Jobs that met a conflict, and the records that were not as they expected.
+    /// Jobs with a conflict, and the records that differed.
     conflicted: Vec<(JobId, Vec<Expect>)>,
-    /// Answers to those who asked twice, kept until the watch has shown what the first time did.
+    /// Answers to repeated requests, kept until the watch has shown the effect of the first one.
     replays: BTreeMap<(Revision, JobId), Result<Answer, Failure>>,
-    /// The commands that this process has asked for and the records still want.
+    /// The commands that this process requested and the records still want.
     commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), RunningCommand>>,
     hosts: HostStarts,
     last_polls: HashMap<ScopeId, LastPoll>,
     polls_to_store: BTreeSet<ScopeId>,
-    /// How many transactions that store such times are under way.
+    /// Number of transactions in flight that store poll times.
     poll_writes_in_flight: usize,
-    /// When scopes that were heard of for the first time are stored, if there are any.
+    /// When to store the first polls of scopes.
     store_polls_at: Option<Timestamp>,
     store_alive_at: Timestamp,
-    /// By how much the clock has jumped since the hold began.
+    /// The total jump since the hold began.
     clock_jumped_by: SignedDuration,
-    /// Revisions taken over when they were committed, which the watch has yet to show once more or to pass over.
+    /// Own commits that are already installed, until the watch has shown or skipped them.
     own_revisions: BTreeSet<Revision>,
     watched: Revision,
 }
 
 impl Engine {
-    /// An engine over the records as the store has them at `revision`; the effects publish them and go on
-    /// with whatever was cut short.
+    /// An engine over the store's records at `revision`. The effects publish them and continue interrupted work.
     pub fn new(
         settings: EngineSettings,
         records: impl IntoIterator<Item = (Key, Versioned)>,
@@ -256,7 +252,7 @@ impl Engine {
         Ok(Self::from_state(settings, loader.finish(), revision, now))
     }
 
-    /// The same, over a state that has taken in all records already: whoever has a million of them need not hold
+    /// Like [`Self::new`], over a state that already has all records: a caller with a million of them need not hold
     /// them all at once.
     pub fn from_state(
         settings: EngineSettings,
@@ -305,7 +301,7 @@ impl Engine {
         }
         let mut effects = vec![Effect::Publish(engine.state.full_publication())];
         let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
-        // In an order that does not depend on the process, so that a history can be played again.
+        // A stable order, so that a history can be replayed.
         unfinished.sort();
         for operation in unfinished {
             engine.reconcile(operation, now, &mut effects);
@@ -316,12 +312,11 @@ impl Engine {
         (engine, effects)
     }
 
-    /// The records as they are.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// When [`Input::Tick`] is wanted next.
+    /// When the next [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Timestamp> {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let retry = self.retries.first().map(|(at, _)| *at);
@@ -331,18 +326,18 @@ impl Engine {
         [deadline, retry, stalled, host, heard, Some(self.store_alive_at)].into_iter().flatten().min()
     }
 
-    /// Whether everything asked for has been answered and everything due has been done.
+    /// Whether all requests are answered and no job is left.
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Takes one input, does what is due, and says what must be done.
+    /// Handles one input and due work, and returns the effects.
     pub fn handle(&mut self, input: Input, now: Timestamp) -> Vec<Effect> {
         self.handle_all([input], now)
     }
 
-    /// Takes inputs that have come by the same time, one after the other. What is due is done once, after the last:
-    /// however many they are, no more begins at once than after one.
+    /// Handles several inputs of the same time, one after the other. Due work is started once, after the last one, so a
+    /// large pass starts no more of it than a small one.
     pub fn handle_all(&mut self, inputs: impl IntoIterator<Item = Input>, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         for input in inputs {
@@ -350,7 +345,7 @@ impl Engine {
         }
         self.decide_hosts(now, &mut effects);
         self.run_due(now, &mut effects);
-        // What was due may have shown that a host operation need not be decided after all.
+        // Due work may have shown that a host operation need not be decided.
         self.decide_hosts(now, &mut effects);
         effects
     }
@@ -382,7 +377,7 @@ impl Engine {
             self.retries.remove(&(at, id));
             self.run(id, now, effects);
         }
-        // What lies further ahead than it can have been put was put there by a clock that was wrong.
+        // Retry times further ahead were set by a wrong clock.
         let furthest = after(now, RETRY_AFTER);
         while let Some((at, id)) = self.retries.last().copied().filter(|(at, _)| *at > furthest) {
             self.retries.remove(&(at, id));
@@ -406,8 +401,8 @@ impl Engine {
         }
         if self.store_alive_at <= now || self.store_alive_at > after(now, ALIVE_STORED_EVERY) {
             self.store_alive_at = after(now, ALIVE_STORED_EVERY);
-            // Scopes that are gone are forgotten in time. Those that are there are not, however long ago it was: it
-            // may be the clock that was wrong for a moment.
+            // Removed scopes are forgotten after a while. Existing ones are kept, however old: the clock may be wrong
+            // for a moment.
             let state = &self.state;
             let long = ENABLED_FOR * 2;
             self.last_polls
@@ -422,7 +417,7 @@ impl Engine {
         }
     }
 
-    /// Works out when something is due in a scope by itself.
+    /// Computes when the next automatic change of a scope is due.
     fn renew_deadline(&mut self, scope: &ScopeId, now: Timestamp) {
         let due = self.state.scope(scope).and_then(|held| self.state.due_in(scope, held, now));
         self.set_deadline(scope, due);

@@ -1,8 +1,7 @@
-//! The plans that change the inventory: scopes and VMs made, changed and removed.
+//! Plans that change the inventory: create, change and remove scopes and VMs.
 //!
-//! A scope with a thousand VMs does not fit into one transaction, so a plan takes as many VMs as do and
-//! leaves the rest for the next one. Each step by itself is whole: a VM, its place in the scope and its
-//! addresses appear and vanish together.
+//! A scope with a thousand VMs does not fit into one transaction, so a plan takes as many VMs as fit and leaves the
+//! rest for the next one. Each step is atomic: a VM, its membership and its addresses appear and vanish together.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,14 +20,14 @@ use crate::request::{
 };
 use crate::state::{Revisioned, caller_key};
 
-/// How many addresses a VM may have.
+/// Limit on addresses of a VM.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// Where a plan stops taking further VMs: the next one, with all its addresses, would still have fitted, and
-/// so does what is written whatever the plan is.
+/// Limit after which a plan takes no further VM. The next VM with all its addresses would still fit, and so do the
+/// records that every plan writes.
 const OPERATIONS_PER_TXN: usize = TXN_OPERATIONS_MAX - 2 * (ADDRESSES_MAX + 2) - 8;
 
-/// How many VMs one step removes: each may take a record, its addresses, and its events' history with it.
+/// VMs per removal step: each may remove a record, addresses, and write the history of its events.
 const REMOVED_PER_STEP: usize = 8;
 
 impl Planner<'_> {
@@ -64,7 +63,7 @@ impl Planner<'_> {
         progress.created |= held.is_none();
 
         if progress.seen == 0 {
-            // Whether all of it fits is found out before the first part of it is written.
+            // Checks that everything fits before the first part is written.
             self.apply_put(put, base.clone())?;
         }
         let known = by_name(&base.scope);
@@ -82,7 +81,8 @@ impl Planner<'_> {
                 Some((before, _)) => {
                     progress.changed += 1;
                     if *before == member {
-                        // Its addresses or metadata: the scope does not see that change, so it is told of here.
+                        // Its addresses or metadata changed, which the scope does not see; so the fact is recorded
+                        // here.
                         let fact = Fact::VmChanged { vm: member.vm, name: member.name.clone() };
                         base.facts.push(self.recorded(fact));
                     }
@@ -111,7 +111,7 @@ impl Planner<'_> {
         Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(progress) })
     }
 
-    /// What a scope becomes, before anything is removed from it, when all of a description is carried out.
+    /// The scope with a whole description applied, before removals.
     pub(crate) fn apply_put(&self, put: &PutScope, mut base: Applied) -> Result<Applied, Refusal> {
         let id = put.path.id();
         let known = by_name(&base.scope);
@@ -124,9 +124,8 @@ impl Planner<'_> {
         Ok(base)
     }
 
-    /// What a scope is changed from: itself, or an empty one where there is none. The VM that stood in for a
-    /// fleet goes when the first of a real one comes: from then on nobody is taken for a VM just because of
-    /// calling from this machine.
+    /// The scope to change, or an empty one. The first-run scope is removed when the first real scope is created: from
+    /// then on a caller from this machine is no longer taken for its VM.
     pub(crate) fn base(
         &self,
         draft: &mut Draft<'_>,
@@ -147,7 +146,7 @@ impl Planner<'_> {
         };
         match (retired, self.state.scope(&id)) {
             (Some((held, retired)), _) if held.value.id() == id => {
-                // The same path: the record goes on as another scope, and its incarnation does not fall.
+                // The same path: the record becomes another scope, and its incarnation does not go back.
                 let incarnation = retired.scope.incarnation;
                 let ended = retired.scope.ended.clone();
                 Ok(Applied { scope: Scope { incarnation, ended, ..fresh }, ..retired })
@@ -167,7 +166,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Refuses a description that could not be carried out to its end, before anything of it is.
+    /// Refuses a description that could not be applied completely, before the first change.
     pub(crate) fn check_description(
         &self,
         id: &ScopeId,
@@ -193,7 +192,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Finds addresses that are named twice or belong to another VM, before anything is written.
+    /// Finds addresses that occur twice or belong to another VM, before the first write.
     fn check_addresses(&self, id: &ScopeId, vms: &[VmSpec], taken: OnTaken<'_>) -> Result<(), Refusal> {
         let mut names = HashSet::new();
         let mut seen = HashSet::new();
@@ -304,8 +303,7 @@ impl Planner<'_> {
 }
 
 impl Draft<'_> {
-    /// Like [`Draft::scope`], but compares the scope even where nothing of it changes, since its record is
-    /// about to be removed.
+    /// Like [`Draft::scope`], but compares the scope even if it is unchanged, since its record is about to be removed.
     fn write_or_expect_scope(&mut self, held: &Revisioned<Scope>, applied: Applied) -> Result<(), Refusal> {
         let id = held.value.id();
         let facts = match *held.value == applied.scope {
@@ -319,21 +317,21 @@ impl Draft<'_> {
     }
 }
 
-/// What to do about an address that another VM has: the VM that is to have it, the address, and its owner.
+/// What to do about a taken address: the VM that wants it, the address, and its owner.
 pub(crate) type OnTaken<'a> = &'a mut dyn FnMut(&VmSpec, &Address, VmId) -> Result<(), Refusal>;
 
-/// The members by their folded names.
+/// Members by case-folded name.
 pub(crate) fn by_name(scope: &Scope) -> HashMap<String, &Member> {
     scope.members.iter().map(|member| (member.name.folded(), member)).collect()
 }
 
-/// The VMs that leave when a scope is removed: all, or those that a fleet file added.
+/// The VMs to remove with a scope: all, or those that a fleet file added.
 pub(crate) fn vms_to_remove(scope: &Scope, fleet_only: bool) -> Vec<VmId> {
     let leaves = |member: &&Member| !fleet_only || member.origin == Origin::Fleet;
     scope.members.iter().filter(leaves).map(|member| member.vm).collect()
 }
 
-/// The VMs that an earlier fleet file added and this one does not name.
+/// VMs that an earlier fleet file added and this one does not list.
 pub(crate) fn unlisted_vms(scope: &Scope, vms: &[VmSpec]) -> Vec<VmId> {
     let named: HashSet<String> = vms.iter().map(|spec| spec.name.folded()).collect();
     let unnamed = |member: &&Member| member.origin == Origin::Fleet && !named.contains(&member.name.folded());
@@ -353,7 +351,7 @@ pub(crate) fn member_and_record(
     (member, record)
 }
 
-/// A scope's member from its description. What the description leaves open stays as it is known.
+/// A member from its description. Omitted fields keep their values.
 fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
     Member {
         vm: known.map_or(spec.vm, |known| known.vm),
@@ -368,7 +366,7 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
     }
 }
 
-/// Whether what a caller saw is still what there is; revision 0 stands for a scope that does not exist.
+/// Compares the caller's revision with the current one; 0 means that the scope does not exist.
 pub(crate) fn check_revision(seen: Revision, held: Option<&Revisioned<Scope>>) -> Result<(), Refusal> {
     match held.map_or(Revision(0), |held| held.revision) {
         found if found == seen => Ok(()),

@@ -1,4 +1,4 @@
-//! Plans that start or complete an operation as a whole. `notbefore_core::joint_start` has the rules for hosts.
+//! Plans that start or complete a whole operation. `notbefore_core::joint_start` has the rules for hosts.
 
 use notbefore_core::{
     Applied, Blocked, Command as ScopeCommand, DriverKind, Event, Fact, JointStart, Operation, OperationId,
@@ -56,7 +56,7 @@ impl Planner<'_> {
         self.write(draft, Answer::Operation(id))
     }
 
-    /// Lets a host operation stand so. That depends on all of its scopes.
+    /// A draft that records the start state. It depends on all scopes of the operation.
     fn joint_draft(&self, held: &Revisioned<Operation>, start: JointStart) -> Draft<'_> {
         let mut draft = self.draft();
         draft.operation(Operation { joint_start: Some(start), ..(*held.value).clone() });
@@ -67,7 +67,7 @@ impl Planner<'_> {
         draft
     }
 
-    /// Starts the events of an operation that is not a host's, where they are in one scope and can start at once.
+    /// Starts the events of an operation that is not a host operation, if all can start at once in one scope.
     fn start_in_one_scope(&self, operation: &Operation) -> Result<Plan, Failure> {
         if !operation.starts_in_one_scope() {
             return Err(Refusal::StartsApart(operation.id).into());
@@ -85,7 +85,7 @@ impl Planner<'_> {
         Ok(self.write(draft, Answer::Operation(operation.id)))
     }
 
-    /// Plans that all of an operation was carried out. Every event of it must have started, or be about to.
+    /// Plans the completion of an operation. Each of its events must have started, or be about to.
     pub(crate) fn complete_operation(&self, id: OperationId) -> Result<Plan, Failure> {
         let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
         if held.value.completed_by.is_some() {
@@ -104,7 +104,7 @@ impl Planner<'_> {
         Ok(self.write(draft, Answer::Operation(id)))
     }
 
-    /// The events of an operation that have not started, in the order of their scopes.
+    /// The scheduled events of an operation, sorted by scope.
     fn scheduled<'s>(&'s self, operation: &'s Operation) -> impl Iterator<Item = (&'s ScopeId, &'s Event)> {
         operation.targets.iter().filter_map(|target| {
             let event = self.state.scope(&target.scope)?.value.event(target.event)?;

@@ -1,7 +1,7 @@
-//! Keys of records: what each names, and how it is written. `records` has the table of kinds.
+//! Record keys: a typed parser and encoder. `records` has the table of kinds.
 //!
-//! A key is read once, by [`RecordKey::parse`]; who has a key decides by its kind in a `match` that the compiler holds to
-//! be whole, so that a new kind of record is thought of everywhere.
+//! Keys are parsed only by [`RecordKey::parse`]. Code then matches on the kind without a wildcard, so the compiler
+//! reports every place that a new kind of record affects.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,63 +13,69 @@ use uuid::Uuid;
 
 use crate::records::{ALIVE, SWEPT, prefix};
 
-/// The key of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordKey<'a> {
-    /// A scope.
     Scope(ScopeId),
-    /// A VM.
     Vm(VmId),
-    /// An address of a VM. The network is folded.
-    Claim { network: &'a str, ip: IpAddr },
-    /// An operation.
+    /// An address of a VM. The network is case-folded.
+    Claim {
+        network: &'a str,
+        ip: IpAddr,
+    },
     Operation(OperationId),
-    /// The answer to a command.
-    Command { principal: &'a str, key: &'a str },
-    /// What one commit made happen.
+    /// The idempotency record of a command.
+    Command {
+        principal: &'a str,
+        key: &'a str,
+    },
+    /// The facts of one commit.
     Fact(Written<'a>),
-    /// Requests that were refused.
+    /// Refused requests.
     Refused(Written<'a>),
     /// An ended event.
     Past(EventId),
     /// An ended event in the index by time.
-    Ended { at: Timestamp, event: EventId },
-    /// Who has read an event, as one process noted it.
-    Seen { event: EventId, node: &'a str },
-    /// When a scope was last heard of.
+    Ended {
+        at: Timestamp,
+        event: EventId,
+    },
+    /// First reads of an event, as recorded by one process.
+    Seen {
+        event: EventId,
+        node: &'a str,
+    },
+    /// The last poll of a scope.
     Heard(ScopeId),
-    /// When the service last ran.
+    /// The heartbeat of the service.
     Alive,
-    /// The time by which old records were last removed.
+    /// The time of the last cleanup.
     Swept,
-    /// A token, by its name.
     Token(Name),
 }
 
-/// A batch that one process wrote at a time, to the millisecond.
+/// A batch that one process wrote, with the time in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written<'a> {
-    /// When; not before 1970.
+    /// Not before 1970.
     pub at: Timestamp,
     /// The process.
     pub node: &'a str,
-    /// The process's own count.
+    /// The process's counter.
     pub n: u64,
 }
 
-/// Why a text is no key of a record.
+/// Why a text is not a record key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A kind that this release does not know; a newer one may.
-    #[error("its key is of a kind that this release does not know")]
+    /// A newer release may know it.
+    #[error("unknown kind of key in this release")]
     UnknownKind,
-    /// A key of a known kind that does not name what the kind is about.
-    #[error("its key is no key of its kind")]
+    /// The kind is known, the rest is not valid for it.
+    #[error("malformed key")]
     Malformed,
 }
 
 impl<'a> RecordKey<'a> {
-    /// Reads a key.
     pub fn parse(key: &'a str) -> Result<Self, KeyError> {
         let Some((kind, rest)) = key.find('/').map(|slash| key.split_at(slash + 1)) else {
             return match key {
@@ -102,7 +108,7 @@ impl<'a> RecordKey<'a> {
         read.ok_or(KeyError::Malformed)
     }
 
-    /// The key as the store has it.
+    /// The key as stored.
     pub fn encode(&self) -> Key {
         self.to_string().into()
     }
@@ -162,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// Every kind of key, of random parts.
+    /// Every kind of key, with random parts.
     fn keys(id: u128, millis: i64, n: u64, text: &str, ip: IpAddr, kind: usize) -> Option<RecordKey<'_>> {
         let at = Timestamp::from_millisecond(millis).unwrap();
         let written = Written { at, node: text, n };

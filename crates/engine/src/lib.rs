@@ -1,42 +1,44 @@
-//! The engine: what the service does, decided without doing it.
+//! The engine: a sans-IO state machine that decides what the service does.
 //!
-//! [`Engine::handle`] takes one [`Input`] and the time, and gives back [`Effect`]s in the order in which they
-//! must be carried out: commit this transaction, publish that scope, answer that request. It reads no clock,
-//! opens no file, awaits nothing; the runtime around it (or a simulator) does, and comes back with what
-//! became of it. So the simulator runs this very code through thousands of histories a second.
+//! [`Engine::handle`] takes one [`Input`] and the time. It returns [`Effect`]s in the order in which they must be
+//! carried out: commit this transaction, publish that scope, answer that request. It reads no clock, opens no file
+//! and awaits nothing. The runtime around it (or the simulator) does, and reports results as inputs. So the simulator
+//! runs this very code through thousands of histories a second.
 //!
-//! **Life of a command.** A request becomes a *job*. [`plan`] works out its transaction from the state as it
-//! is: the scope's next value, records that go with it, facts, an idempotency record. The records that the
-//! transaction compares are locked, the commit goes out, and whatever else wants one of those records waits
-//! its turn. When the commit is durable the state takes it over, the change is published, and only then is
-//! the request answered: *persist, publish, answer*. If somebody else was faster (a conflict, in a cluster),
-//! the job waits until the watch has shown what they did and is planned again. If nobody knows whether the
-//! commit is durable, the answer says just that; the retry carries the same idempotency key and finds the
-//! truth.
+//! **Life of a command.** A request becomes a *job*. [`plan`] computes its transaction from the current state: the
+//! scope's next value, records that go with it, facts, an idempotency record. The job locks the records that the
+//! transaction compares and sends the commit; other jobs that need one of those records queue. When the commit is
+//! durable, the engine installs it in its state, publishes the change, and only then answers: *persist, publish,
+//! answer*.
 //!
-//! **Operations** over several scopes are reconciled: [`operations`] compares an operation's record with the
-//! scopes and says what is missing. The same function goes on after a crash.
+//! - On a conflict (another node of a cluster was faster), the job waits until the watch has shown the other change,
+//!   and is planned again: optimistic concurrency by revision compare.
+//! - If the outcome of the commit is unknown, the answer says so. A retry carries the same idempotency key and finds
+//!   the record of the first attempt, if that took effect.
 //!
-//! **Commands** of the exec driver follow from the records alone: what is durably Running under this process's name
-//! is run once, what no longer is is stopped, and a report waits in memory until a commit has taken it up.
+//! **Operations** over several scopes are reconciled: [`operations`] compares an operation's record with the scopes
+//! and returns what is missing. The same function continues after a crash.
 //!
-//! | file | what is in it |
+//! **Commands** of the exec driver follow from the records alone. A command that is durably Running with this process
+//! as owner runs once; one that no longer is gets stopped. A report stays in memory until a commit contains it.
+//!
+//! | file | contents |
 //! |---|---|
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
-//! | [`clock_watch`] | when the clock has jumped, and when it may be trusted again |
+//! | [`clock_watch`] | detection of clock jumps |
 //! | [`plan`] | from a command to a transaction |
-//! | `schedule` | the plans of operations |
-//! | [`fleet`] | the plans that change the inventory |
-//! | `joint_start` | the plans that start or complete a whole operation |
-//! | [`tokens`] | the plans that change who may do what |
-//! | [`draft`] | a transaction being put together |
+//! | `schedule` | plans for operations |
+//! | [`fleet`] | plans that change the inventory |
+//! | `joint_start` | plans that start or complete a whole operation |
+//! | [`tokens`] | plans that create and revoke tokens |
+//! | [`draft`] | the transaction builder |
 //! | [`operations`] | what an operation still needs |
 //! | [`state`] | the committed records, in memory |
-//! | [`keys`] | the records' keys |
-//! | [`records`] | their kinds and their bytes |
+//! | [`keys`] | keys of records |
+//! | [`records`] | kinds of records and their encoding |
 //! | [`request`] | commands, answers, failures |
 
-// A field whose name says all there is to say has no comment.
+// Names that need no explanation have no comment.
 #![allow(missing_docs)]
 
 pub mod clock_watch;

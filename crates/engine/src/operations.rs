@@ -1,9 +1,8 @@
-//! What an operation still needs: its record compared with the scopes.
+//! Reconciliation of an operation: compares its record with the scopes and returns what is missing.
 //!
-//! The same function serves the happy path and the morning after a crash. It says which scopes lack their
-//! event, which events are to be called off or released, and what the record should say; the engine carries
-//! that out and asks again until nothing is left. It takes one look at each part, since a host with VMs in
-//! thousands of scopes has as many, and every approval asks again.
+//! The same function serves normal operation and recovery after a crash. It returns the scopes that lack their event,
+//! the events to cancel or release, and the updated record. The engine carries that out and calls it again until
+//! nothing is left. It visits each part once: a host may have VMs in thousands of scopes, and every approval calls it.
 
 use std::collections::HashMap;
 
@@ -11,27 +10,26 @@ use notbefore_core::{EventId, JointStart, Operation, OperationState, Phase, Scop
 
 use crate::state::State;
 
-/// The parts that this process has opened, or has tried to: those that were refused with the refusal's code. A
-/// part whose VM has vanished is so not tried for ever.
+/// Parts that this process has opened or tried to open, with the refusal's code if refused. So a part whose VM has
+/// vanished is not retried forever.
 pub type OpenAttempts = HashMap<EventId, Option<&'static str>>;
 
-/// What is left to do for an operation.
+/// The work left for an operation.
 #[derive(Debug, Default)]
 pub struct Remaining {
     /// Parts whose scope has no event yet.
     pub open: Vec<Target>,
-    /// Events to be called off.
     pub cancel: Vec<(ScopeId, EventId)>,
-    /// Events that were carried out with the whole operation.
+    /// Events to complete with the whole operation.
     pub complete: Vec<(ScopeId, EventId)>,
-    /// Scopes to be told how far the operation's release is.
+    /// Scopes whose parts do not have the operation's release state yet.
     pub release: Vec<ScopeId>,
-    /// The record as it should be, if it should change.
+    /// The updated record, if it changes.
     pub record: Option<Operation>,
 }
 
 impl Remaining {
-    /// Whether a scope has still to change.
+    /// Whether a scope still has to change.
     pub fn has_scope_work(&self) -> bool {
         !(self.open.is_empty()
             && self.cancel.is_empty()
@@ -40,7 +38,7 @@ impl Remaining {
     }
 }
 
-/// Whether a scheduled part has still to be told how far its operation's release is.
+/// Whether a scheduled part does not have the operation's release state yet.
 fn needs_release(operation: &Operation, released: bool, ready: bool) -> bool {
     match &operation.joint_start {
         None => operation.released && !released,
@@ -50,7 +48,6 @@ fn needs_release(operation: &Operation, released: bool, ready: bool) -> bool {
     }
 }
 
-/// Compares an operation with the scopes.
 pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> Remaining {
     let mut remaining = Remaining::default();
     let mut record = operation.clone();
@@ -67,8 +64,8 @@ pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> 
             (None, Some(Some(code))) if opening && ended.is_none() => target.refuse(code),
             (None, _) => target.end(ended.map(|one| one.outcome)),
             (Some(event), _) => match &event.phase {
-                // That one part has begun lets the others go; without others the scope says all there is to
-                // say, and a thousand that begin in the same second write that once, not twice.
+                // A started part lets the others start. Without other parts the record needs no update, so a thousand
+                // events that start in the same second are written once, not twice.
                 Phase::Started { .. } => {
                     if operation.completed_by.is_some() {
                         remaining.complete.push((target.scope.clone(), target.event));
@@ -78,14 +75,14 @@ pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> 
                     }
                 }
                 Phase::Scheduled { approval, released, ready, .. } => {
-                    // Of a host operation the scopes alone say who has approved.
+                    // For a host operation only the scopes hold the approvals.
                     if approval.is_some() && !joint {
                         target.advance(TargetState::Approved);
                     }
                     if called_off {
                         remaining.cancel.push((target.scope.clone(), target.event));
                     } else if needs_release(operation, *released, ready.is_some())
-                        // Parts are in the order of their scopes.
+                        // Targets are sorted by scope.
                         && remaining.release.last() != Some(&target.scope)
                     {
                         remaining.release.push(target.scope.clone());

@@ -1,7 +1,6 @@
-//! From a command to a transaction: what would have to be written, given the state as it is.
+//! Planning: computes a command's transaction from the current state.
 //!
-//! Planning changes nothing and may be repeated, which is what happens when somebody else was faster or when
-//! the records it needs are in use.
+//! Planning has no side effects and may be repeated: after a conflict, or when a needed record was locked.
 
 use std::net::IpAddr;
 
@@ -14,58 +13,51 @@ use crate::draft::{Draft, DraftedTxns};
 use crate::request::{AcceptClock, Answer, Command, EventCommand, Failure, GuestApproval, Progress};
 use crate::state::{Revisioned, State};
 
-/// What a command comes to.
+/// The result of planning.
 #[derive(Debug)]
 pub enum Plan {
-    /// Nothing needs to be written.
+    /// Nothing to write.
     Settled(Answer),
-    /// This needs to be, and the answer holds when it is durable. `rest` is how far a command too large for
-    /// one transaction has come with this one; the rest is planned after it.
+    /// Transactions to write; the answer is valid once they are durable. `rest` is the progress of a command too large
+    /// for one transaction; its rest is planned afterwards.
     Write { drafted: DraftedTxns, answer: Answer, rest: Option<Progress> },
 }
 
-/// Everything that planning may look at.
+/// The input of planning.
 pub struct Planner<'a> {
-    /// The records.
     pub state: &'a State,
-    /// The service's settings.
     pub settings: &'a Settings,
-    /// Whether guests of a scope listen.
+    /// Whether a scope is enabled.
     pub enabled: &'a dyn Fn(&ScopeId) -> bool,
-    /// What time it is.
     pub now: Timestamp,
-    /// Who asks.
     pub by: &'a Actor,
-    /// What makes keys of facts unique.
+    /// With `count`, makes the keys of facts unique.
     pub node: &'a str,
-    /// The same.
     pub count: u64,
-    /// Where the request came from, if from somewhere.
+    /// The caller's address.
     pub from: Option<IpAddr>,
 }
 
 impl<'a> Planner<'a> {
-    /// A draft from the state as it is.
     pub fn draft(&self) -> Draft<'a> {
         Draft::new(self.state, self.now, self.node, self.count, self.from)
     }
 
-    /// The context of a command to one scope.
     pub fn context(&self, scope: &ScopeId, by: &'a Actor) -> ApplyContext<'a> {
         ApplyContext {
             now: self.now,
             by,
             enabled: (self.enabled)(scope),
             settings: self.settings,
-            // One process has an embedded store, so whoever ran commands before it is dead. Where several share
-            // a store this is whoever holds the lease of the scope, be it another node.
+            // With an embedded store there is one process, so a previous runner is dead. Where several share a
+            // store, this is the holder of the scope's lease, which may be another node.
             runner: self.node,
             host_parts: self.state.host_operations().parts_in(scope),
             clock_hold: self.state.clock_hold(),
         }
     }
 
-    /// Plans what a caller asked for; `progress` is what transactions before this one have done of it.
+    /// Plans a caller's command; `progress` is what earlier transactions of it have done.
     pub fn plan(&self, command: &Command, progress: Progress) -> Result<Plan, Failure> {
         match command {
             Command::Guest(approval) => self.plan_approval(approval),
@@ -101,9 +93,9 @@ impl<'a> Planner<'a> {
         self.on_scope(scope, command)
     }
 
-    /// Checks that a guest is still a VM of the scope, at the address that it called from. It was when its request came;
-    /// its VM or its address may have been taken away since. A change of either gives the scope a new revision, so an
-    /// approval waits for one that is under way and is then planned anew.
+    /// Checks that a guest is still a VM of the scope, at its address. Its VM or address may have changed since the
+    /// request arrived. Such a change raises the scope's revision, so an approval waits for one that is in flight and
+    /// is then planned again.
     fn check_caller(&self, scope: &ScopeId, network: Option<&str>) -> Result<(), Refusal> {
         match self.by {
             Actor::Vm { vm, address, .. } => {
@@ -118,7 +110,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans a command to one scope that is known to exist.
+    /// Plans a command to an existing scope.
     pub fn on_scope(&self, id: &ScopeId, command: ScopeCommand) -> Result<Plan, Failure> {
         let Some(held) = self.state.scope(id) else { return Ok(Plan::Settled(Answer::Done)) };
         let applied = held.value.apply(command, self.context(id, self.by))?;
@@ -137,12 +129,12 @@ impl<'a> Planner<'a> {
         Plan::Write { drafted: draft.finish(), answer: Answer::Done, rest: None }
     }
 
-    /// A fact of the caller's making.
+    /// A fact by the caller, now.
     pub(crate) fn recorded(&self, fact: Fact) -> Recorded<Fact> {
         Recorded { at: self.now, by: self.by.clone(), fact }
     }
 
-    /// Closes a draft: nothing to do if nothing would be written.
+    /// Finishes a draft; an empty one is `Settled`.
     pub fn write(&self, draft: Draft<'_>, answer: Answer) -> Plan {
         match draft.is_empty() {
             true => Plan::Settled(answer),
@@ -150,7 +142,6 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The scope a VM is in.
     pub fn scope_of_vm(&self, vm: VmId) -> Result<(ScopeId, &'a Revisioned<Scope>), Refusal> {
         match self.state.scope_of(vm) {
             Some((scope, held, Some(_))) => Ok((scope.clone(), held)),
@@ -177,7 +168,7 @@ mod tests {
         VmCommand, VmSpec,
     };
 
-    /// Records, and who asks when.
+    /// Records, and the caller and time.
     #[derive(Default)]
     struct Fixture {
         state: State,
@@ -191,7 +182,7 @@ mod tests {
             self
         }
 
-        /// A scope, and the records of its VMs at 10.0.0.n.
+        /// Adds a scope and the records of its VMs at 10.0.0.n.
         fn scope(self, scope: &Scope) -> Self {
             let mut given = self.put(records::scope(&scope.id()), scope);
             for id in scope.members.iter().map(|member| member.vm) {
@@ -217,8 +208,8 @@ mod tests {
             Self { by: Some(by), ..self }
         }
 
-        /// What a command comes to, in one line: the kinds of the records that are written and removed, in the order
-        /// of their keys, or that nothing is; or the code of the failure.
+        /// The result of a command in one line: the kinds of the written and removed records in key order, `nothing`,
+        /// or the code of the failure.
         fn outcome(&self, command: &Command) -> String {
             let root = operator();
             let planner = Planner {
@@ -261,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Each row: what it shows, the records, the command, and what it comes to.
+    /// Each row: name, records, command, expected result.
     fn check(rows: Vec<(&str, Fixture, Command, &str)>) {
         for (name, given, command, expected) in rows {
             assert_eq!(given.outcome(&command), expected, "{name}");
@@ -270,7 +261,6 @@ mod tests {
 
     const REBOOT: Cause = Cause::HostReboot;
 
-    /// `web` with VMs 1 and 2 and these events.
     fn web(events: &[Event]) -> Fixture {
         let scope = samples::scope("web", &[vm(1), vm(2)]);
         Fixture::default().scope(&Scope { events: events.to_vec(), ..scope })
@@ -307,13 +297,13 @@ mod tests {
         let moved = Actor::Vm { vm: vm(1), name: "vm-1".parse().unwrap(), address: [10, 0, 0, 2].into() };
         check(vec![
             ("its own", web(&[one()]).by(guest(1)), approve(Some("default"), &[1]), "fact scope"),
-            ("a listener of its own", web(&[one()]).by(guest(1)), approve(None, &[1]), "fact scope"),
+            ("separate listener", web(&[one()]).by(guest(1)), approve(None, &[1]), "fact scope"),
             ("nothing", web(&[one()]).by(guest(1)), approve(None, &[]), "nothing"),
             ("approved", web(&[started(one())]).by(guest(1)), approve(None, &[1]), "nothing"),
             ("unknown", web(&[]).by(guest(1)), approve(None, &[1]), "unknown_event"),
             ("another's address", web(&[one()]).by(moved), approve(Some("default"), &[1]), "unknown_caller"),
             ("another network", web(&[one()]).by(guest(1)), approve(Some("blue"), &[1]), "unknown_caller"),
-            ("a VM that has left", web(&[one()]).by(guest(3)), approve(None, &[1]), "unknown_caller"),
+            ("removed VM", web(&[one()]).by(guest(3)), approve(None, &[1]), "unknown_caller"),
         ]);
     }
 
@@ -358,22 +348,22 @@ mod tests {
         let restart = || scheduled(NewOperation { cause: Cause::UserRestart, ..on(&[1]) });
         check(vec![
             ("one scope, one transaction", web(&[]), scheduled(on(&[1, 2])), "fact operation scope"),
-            ("several, the operation first", two(), scheduled(on(&[1, 3])), "fact operation"),
-            ("one of them is unknown", two(), scheduled(on(&[1, 4])), "unknown_vm"),
+            ("several scopes, the operation first", two(), scheduled(on(&[1, 3])), "fact operation"),
+            ("one VM unknown", two(), scheduled(on(&[1, 4])), "unknown_vm"),
             ("none", web(&[]), scheduled(on(&[])), "no_resources"),
             ("too near", web(&[]), scheduled(soon), "not_before_too_near"),
             ("not Spot", web(&[]), scheduled(evict(false)), "not_spot"),
             ("not Spot, forced", web(&[]), scheduled(evict(true)), "fact operation scope"),
-            ("a host", on_host(MemberState::Running), host("h1"), "fact operation scope"),
-            ("no such host", on_host(MemberState::Running), host("h2"), "unknown_host"),
-            ("nothing runs there", on_host(MemberState::Deallocated), host("h1"), "nothing_runs"),
+            ("host", on_host(MemberState::Running), host("h1"), "fact operation scope"),
+            ("unknown host", on_host(MemberState::Running), host("h2"), "unknown_host"),
+            ("all VMs deallocated", on_host(MemberState::Deallocated), host("h1"), "nothing_runs"),
             (
-                "a tenant's are counted",
+                "tenant's operations count",
                 full().by(Actor::Token("tenant".to_owned())),
                 restart(),
                 "too_many_stored_operations",
             ),
-            ("an operator's are not", full(), restart(), "fact operation scope"),
+            ("operator's operations do not count", full(), restart(), "fact operation scope"),
         ]);
     }
 
@@ -431,13 +421,13 @@ mod tests {
                 "nothing_to_start",
             ),
             (
-                "a host starts",
+                "host operation starts",
                 on(host(JointStart::Waiting), one()),
                 Command::Operation(OperationCommand::Start(id)),
                 "fact operation",
             ),
             (
-                "a host starts once",
+                "host operation starts once",
                 on(host(released.clone()), one()),
                 Command::Operation(OperationCommand::Start(id)),
                 "event_started",
@@ -455,7 +445,7 @@ mod tests {
                 "fact operation",
             ),
             (
-                "about to begin",
+                "about to start",
                 on(host(released), one()),
                 Command::Operation(OperationCommand::Complete(id)),
                 "fact operation",
@@ -491,9 +481,9 @@ mod tests {
             Command::from(ScopeChange::Remove { scope, fleet_only })
         };
         check(vec![
-            ("a new scope", web(&[]), put("db", vec![spec(3)]), "fact scope vm"),
+            ("new scope", web(&[]), put("db", vec![spec(3)]), "fact scope vm"),
             (
-                "as it is",
+                "unchanged",
                 Fixture::default().scope(&samples::scope("web", &[])),
                 put("web", vec![]),
                 "nothing, scope",
@@ -505,42 +495,42 @@ mod tests {
                 "kind_differs",
             ),
             (
-                "one name twice",
+                "duplicate name",
                 web(&[]),
                 put("db", vec![spec(3), VmSpec { vm: vm(4), ..spec(3) }]),
                 "name_taken",
             ),
-            ("an address of another", web(&[]), put("db", vec![at_first(3)]), "address_taken"),
+            ("address of another VM", web(&[]), put("db", vec![at_first(3)]), "address_taken"),
             (
-                "an address twice",
+                "duplicate address",
                 Fixture::default(),
                 put("db", vec![at_first(3), at_first(4)]),
                 "address_twice",
             ),
-            ("many", Fixture::default(), put("db", many), "fact scope vm and more"),
-            ("a VM", web(&[]), add("web", spec(3)), "fact scope vm"),
-            ("a VM of its own", web(&[]), add("db", spec(3)), "fact scope vm"),
-            ("a name that is there", web(&[]), add("web", spec(1)), "name_taken"),
+            ("many VMs", Fixture::default(), put("db", many), "fact scope vm and more"),
+            ("VM in existing scope", web(&[]), add("web", spec(3)), "fact scope vm"),
+            ("VM in new scope", web(&[]), add("db", spec(3)), "fact scope vm"),
+            ("existing name", web(&[]), add("web", spec(1)), "name_taken"),
             (
-                "a second standalone",
+                "second VM in standalone scope",
                 Fixture::default().scope(&standalone("db", vm(1))),
                 add("db", spec(3)),
                 "standalone_holds_one",
             ),
-            ("a VM goes", web(&[]), VmCommand::Remove(vm(1)).into(), "fact scope -claim -vm"),
+            ("VM removed", web(&[]), VmCommand::Remove(vm(1)).into(), "fact scope -claim -vm"),
             (
-                "a VM with its scope",
+                "VM removed with its scope",
                 Fixture::default().scope(&standalone("db", vm(1))),
                 VmCommand::Remove(vm(1)).into(),
                 "fact -claim -scope -vm",
             ),
-            ("no such VM", web(&[]), VmCommand::Remove(vm(9)).into(), "unknown_vm"),
+            ("unknown VM", web(&[]), VmCommand::Remove(vm(9)).into(), "unknown_vm"),
             ("runs again", Fixture::default().scope(&evicted), VmCommand::Start(vm(1)).into(), "fact scope"),
             ("runs", web(&[]), VmCommand::Start(vm(1)).into(), "nothing"),
-            ("a scope goes", web(&[]), remove("web"), "fact -claim -scope -vm"),
-            ("no such scope", web(&[]), remove("db"), "unknown_scope"),
-            ("the first run", Fixture::default(), first_run(), "fact scope vm"),
-            ("not the first", web(&[]), first_run(), "nothing"),
+            ("scope removed", web(&[]), remove("web"), "fact -claim -scope -vm"),
+            ("unknown scope", web(&[]), remove("db"), "unknown_scope"),
+            ("first run", Fixture::default(), first_run(), "fact scope vm"),
+            ("not the first run", web(&[]), first_run(), "nothing"),
             (
                 "the stand-in goes",
                 Fixture::default().scope(&lab),
@@ -563,13 +553,13 @@ mod tests {
         };
         check(vec![
             ("a token", root(), create("ci"), "fact token"),
-            ("its name in another case", root(), create("Root"), "token_taken"),
+            ("name in another case", root(), create("Root"), "token_taken"),
             ("the last", root(), revoke("root"), "last_operator"),
-            ("the last that stays", root().token(&brief), revoke("root"), "last_operator"),
+            ("last permanent operator", root().token(&brief), revoke("root"), "last_operator"),
             ("one of two", root().token(&samples::token("ci")), revoke("root"), "fact -token"),
             ("unknown", root(), revoke("ci"), "unknown_token"),
-            ("the clock is trusted", root(), Command::Clock(AcceptClock), "nothing"),
-            ("the clock is not", held(), Command::Clock(AcceptClock), "fact"),
+            ("clock is trusted", root(), Command::Clock(AcceptClock), "nothing"),
+            ("clock is held", held(), Command::Clock(AcceptClock), "fact"),
         ]);
     }
 }

@@ -1,35 +1,34 @@
-//! The records: their keys, and how they become bytes and come back.
+//! Records: their kinds and their versioned JSON encoding.
 //!
 //! | key | holds |
 //! |---|---|
 //! | `scope/{subscription}/{group}/{scope}` | a whole scope: the value that commits compare |
 //! | `vm/{id}` | a VM's addresses and instance metadata |
-//! | `claim/{network}/{address}` | the VM that has the address; made only where there is none |
-//! | `operation/{id}` | an operation and how far it is |
-//! | `command/{principal}/{key}` | the answer to a command, for those who ask twice; kept a day |
-//! | `fact/{millis}-{node}-{n}` | what one commit made happen, for the audit trail |
-//! | `refused/{millis}-{node}-{n}` | requests of operators that were refused, for the audit trail |
+//! | `claim/{network}/{address}` | the VM that has the address; created only if missing |
+//! | `operation/{id}` | an operation and its progress |
+//! | `command/{principal}/{key}` | idempotency record: the answer to a command; kept for a day |
+//! | `fact/{millis}-{node}-{n}` | the facts of one commit, for the audit trail |
+//! | `refused/{millis}-{node}-{n}` | refused requests of operators, for the audit trail |
 //! | `past/{event}` | an ended event with its whole trail |
 //! | `ended/{millis}/{event}` | an index of `past` by time; the value is empty |
-//! | `seen/{event}/{node}` | which of the event's VMs read it first when, as one process noted it; the earliest counts |
-//! | `heard/{scope}` | when a guest of the scope last asked, to the hour |
-//! | `alive` | when the service last ran, to the minute |
-//! | `swept` | the time by which records past their time were last removed |
-//! | `token/{name}` | who may use the operator API |
+//! | `seen/{event}/{node}` | first reads of the event per VM, as recorded by one process; the earliest counts |
+//! | `heard/{scope}` | the last poll of a guest of the scope, to the hour |
+//! | `alive` | the last time the service ran, to the minute |
+//! | `swept` | the time of the last cleanup of old records |
+//! | `token/{name}` | a token of the operator API |
 //!
-//! A value is a format level in digits, a space, and JSON: `2 {"path":…}`. A release reads its own level and
-//! the one before; it refuses any other and touches nothing. A record keeps the level it was written with until
-//! it is written again, so a store may hold both. JSON costs some bytes and buys records that a person can read
-//! with any tool on the worst day of the year.
+//! A value is a format level in digits, a space, and JSON: `2 {"path":…}`. A release reads its own level and the
+//! previous one; it refuses any other and changes nothing. A record keeps its level until it is written again, so a
+//! store may hold both. JSON costs some bytes, but people can read the records with any tool in an emergency.
 //!
-//! | level | what it added | what its absence means |
+//! | level | added | default if absent |
 //! |---|---|---|
 //! | 1 | | |
-//! | 2 | `time_given` in operations and events | no time was given |
+//! | 2 | `time_given` in operations and events | the request gave no time |
 //! | 2 | `joint_start` in operations and events | each event starts by itself, also those of one host |
-//! | 2 | `completed_by` in operations | nobody has completed the operation as a whole |
-//! | 2 | `outcome` in an operation's parts | how the part ended is not known |
-//! | 2 | `operation` in facts of events | the operation is not known |
+//! | 2 | `completed_by` in operations | the operation was not completed as a whole |
+//! | 2 | `outcome` in an operation's parts | unknown |
+//! | 2 | `operation` in facts of events | unknown |
 //! | 2 | `first` in facts, `added` in readers | 0; none |
 
 use std::fmt;
@@ -47,64 +46,55 @@ use crate::request::Answer;
 
 /// The level that this release writes.
 pub const FORMAT_LEVEL: u32 = 2;
-/// The levels that it reads.
 pub const FORMAT_LEVELS_READ: [u32; 2] = [1, FORMAT_LEVEL];
-/// What its records begin with.
 const FORMAT_PREFIX: &str = "2 ";
 
-/// Where the records of each kind begin.
+/// Key prefixes of the kinds of records.
 pub mod prefix {
-    /// Scopes.
     pub const SCOPE: &str = "scope/";
-    /// VMs.
     pub const VM: &str = "vm/";
-    /// Addresses.
+    /// Addresses of VMs.
     pub const CLAIM: &str = "claim/";
-    /// Operations.
     pub const OPERATION: &str = "operation/";
-    /// Answers for those who ask twice.
+    /// Idempotency records.
     pub const COMMAND: &str = "command/";
-    /// The audit trail.
     pub const FACT: &str = "fact/";
-    /// Refused requests.
     pub const REFUSED: &str = "refused/";
-    /// Ended events.
     pub const PAST: &str = "past/";
-    /// Ended events by time.
+    /// Index of ended events by time.
     pub const ENDED: &str = "ended/";
-    /// Who read what first when.
+    /// First reads of events.
     pub const SEEN: &str = "seen/";
-    /// When guests last asked.
+    /// Last polls of scopes.
     pub const HEARD: &str = "heard/";
-    /// Who may use the operator API.
+    /// Tokens of the operator API.
     pub const TOKEN: &str = "token/";
 }
 
-/// The record of when the service last ran.
+/// Key of the heartbeat.
 pub const ALIVE: &str = "alive";
 
-/// The record of the time by which old records were last removed.
+/// Key of the time of the last cleanup.
 pub const SWEPT: &str = "swept";
 
-/// The records whose keys are no kind and an id, but one word.
+/// Keys without an id.
 pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
 
-/// The prefixes that the engine holds in memory and must be given at the start, besides [`ALIVE`]. Scopes come
-/// before their VMs, so that each VM finds its place.
+/// The prefixes that the engine loads into memory at the start, besides [`ALIVE`]. Scopes come before their VMs, so
+/// that each VM finds its position.
 pub const LOADED: [&str; 6] =
     [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
 
-/// An address in a network; tenants' addresses may overlap, those of one network may not.
+/// An address in a network. Networks may overlap; within one network an address is unique.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// The network, a property of the listener that guests come in by.
+    /// The network of the guest listener.
     pub network: Name,
-    /// The address.
     pub ip: IpAddr,
 }
 
 impl fmt::Display for Address {
-    /// As people write it: the network is named unless it is `default`.
+    /// Omits the network if it is `default`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.network.folded().as_str() {
             "default" => write!(f, "{}", self.ip),
@@ -113,45 +103,41 @@ impl fmt::Display for Address {
     }
 }
 
-/// What is known of a VM besides its place in its scope.
+/// A VM's data outside its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vm {
-    /// Its id.
     pub id: VmId,
-    /// Its scope.
     pub scope: ScopeId,
-    /// Where it calls from.
+    /// The addresses from which it polls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
-    /// What it is told about itself, in the wire's own form; the engine only keeps it.
+    /// Instance metadata in wire format; the engine does not interpret it.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub instance: serde_json::Value,
 }
 
-/// A command that took effect, for whoever asks again.
+/// The idempotency record of a command that took effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
-    /// A hash of the whole request: the same key with another request is a mistake.
+    /// A hash of the whole request: reuse of the key for another request is an error.
     pub hash: String,
-    /// When it took effect.
     pub at: Timestamp,
-    /// What was answered.
     pub answer: Answer,
 }
 
-/// What one commit made happen.
+/// The facts of one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactBatch {
-    /// The scope it happened in, if in one.
+    /// None if it concerns no scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ScopeId>,
-    /// Where the request that made it happen came from, if it was somebody's.
+    /// The caller's address; none for automatic changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
-    /// The number of its first fact among those of the command, which may have several such records in one commit.
+    /// The number of its first fact within the command, which may have several batches in one commit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub first: u64,
-    /// What happened, in order.
+    /// In order.
     pub facts: Vec<Recorded<Fact>>,
 }
 
@@ -159,164 +145,142 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Requests of operators that were refused in a while, as the audit trail keeps them. What came too fast is only
+/// Refused requests of operators during an interval, for the audit trail. Requests beyond the rate limit are only
 /// counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusalBatch {
-    /// When it was written.
     pub at: Timestamp,
-    /// Some of them, in order.
+    /// A sample, in order.
     pub requests: Vec<RefusedRequest>,
-    /// How many more there were.
+    /// Counts of the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRefusals>,
 }
 
-/// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRequest {
-    /// When.
     pub at: Timestamp,
-    /// Where it came from.
     pub from: Option<IpAddr>,
-    /// Whose token came with it, if that is known.
+    /// The name of the token, if known.
     pub token: Option<String>,
-    /// Why: the problem's code, or `hidden`.
+    /// The problem's code, or `hidden`.
     pub code: String,
-    /// Method and path, cut if they were long.
+    /// Method and path, truncated.
     pub request: String,
 }
 
-/// Refusals that were only counted.
+/// Counted refusals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FurtherRefusals {
-    /// Where they came from; none for all the other places.
+    /// None for all other addresses.
     pub from: Option<IpAddr>,
-    /// How many.
     pub count: u64,
 }
 
-/// When something was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastAt {
-    /// When.
     pub at: Timestamp,
 }
 
-/// When the service last ran.
+/// The heartbeat of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alive {
-    /// When, by a clock that was trusted.
+    /// From a trusted clock.
     pub at: Timestamp,
-    /// The boot in which that was, where the system says.
+    /// The boot in which the service ran, if the system has boot ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<Boot>,
 }
 
-/// A boot of the machine. In one and the same boot, the time of the boot changes only as far as the clock is set.
+/// A boot of the machine. Within one boot, the boot time by the wall clock changes only if the clock is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
-    /// The system's id of it.
+    /// The system's boot id.
     pub id: String,
-    /// When it was, by the wall clock.
+    /// The boot time by the wall clock.
     pub at: Timestamp,
 }
 
-/// Which of an event's VMs have read it, as one process noted it.
+/// The VMs that have read an event, as recorded by one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// The event's scope.
     pub scope: ScopeId,
-    /// First reads, in the order of VMs.
+    /// Sorted by VM.
     pub reads: Vec<SeenRead>,
-    /// Those of them that the record before did not have.
+    /// Reads that the previous record did not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<NewRead>,
 }
 
-/// A VM that has read an event since the record before.
+/// A VM that has read an event since the previous record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewRead {
-    /// The VM.
     pub vm: VmId,
-    /// Its name.
     pub name: Name,
 }
 
 /// A VM's first read of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenRead {
-    /// The VM.
     pub vm: VmId,
-    /// When.
     pub at: Timestamp,
-    /// At which api-version, as the query spells it.
+    /// The api-version, as in the query.
     pub version: String,
 }
 
-/// Key of a scope.
 pub fn scope(id: &ScopeId) -> Key {
     RecordKey::Scope(id.clone()).encode()
 }
 
-/// Key of a VM.
 pub fn vm(id: VmId) -> Key {
     RecordKey::Vm(id).encode()
 }
 
-/// Key of a claim.
 pub fn claim(address: &Address) -> Key {
     RecordKey::Claim { network: &address.network.folded(), ip: address.ip }.encode()
 }
 
-/// Key of an operation.
 pub fn operation(id: OperationId) -> Key {
     RecordKey::Operation(id).encode()
 }
 
-/// Key of a command's record.
 pub fn command(principal: &str, key: &str) -> Key {
     RecordKey::Command { principal, key }.encode()
 }
 
-/// Key of an ended event.
 pub fn past(id: EventId) -> Key {
     RecordKey::Past(id).encode()
 }
 
-/// Key of an ended event in the index by time.
 pub fn ended(at: Timestamp, event: EventId) -> Key {
     RecordKey::Ended { at, event }.encode()
 }
 
-/// Key of a batch of facts.
 pub fn fact(at: Timestamp, node: &str, n: u64) -> Key {
     RecordKey::Fact(Written { at, node, n }).encode()
 }
 
-/// Where the batches of facts of a millisecond begin.
+/// Prefix of the fact batches of one millisecond.
 pub fn facts_at(at: Timestamp) -> String {
     format!("{}{:013}-", prefix::FACT, at.as_millisecond())
 }
 
-/// The event that a record of readers is of.
+/// The event of a `seen` record.
 pub fn event_in_seen(key: &str) -> Option<EventId> {
     let (id, _) = key.strip_prefix(prefix::SEEN)?.split_once('/')?;
     uuid::Uuid::parse_str(id).ok().map(EventId)
 }
 
-/// Where the records of an event's readers begin.
+/// Prefix of an event's `seen` records.
 pub fn seen_of(event: EventId) -> String {
     RecordKey::Seen { event, node: "" }.to_string()
 }
 
-/// Key of an event's readers as one process noted them.
 pub fn seen(event: EventId, node: &str) -> Key {
     RecordKey::Seen { event, node }.encode()
 }
 
-/// The time in the key of a record of a kind whose keys begin with it: facts, refused requests, and the index of ended
-/// events.
+/// The time in the key of a fact, a refused request or an entry of the index of ended events.
 pub fn time_in_key(key: &str) -> Option<Timestamp> {
     match RecordKey::parse(key) {
         Ok(RecordKey::Fact(written) | RecordKey::Refused(written)) => Some(written.at),
@@ -325,7 +289,7 @@ pub fn time_in_key(key: &str) -> Option<Timestamp> {
     }
 }
 
-/// The event that an entry in the index of ended events is of.
+/// The event of an entry of the index of ended events.
 pub fn event_in_key(key: &str) -> Option<EventId> {
     match RecordKey::parse(key) {
         Ok(RecordKey::Ended { event, .. }) => Some(event),
@@ -333,48 +297,43 @@ pub fn event_in_key(key: &str) -> Option<EventId> {
     }
 }
 
-/// Where the entries of the index that ended at a time or later begin.
+/// Start of the index entries of events that ended at a time or later.
 pub fn ended_from(at: Timestamp) -> Key {
     format!("{}{:013}", prefix::ENDED, at.as_millisecond().max(0)).into()
 }
 
-/// Key of a batch of refused requests.
 pub fn refused(at: Timestamp, node: &str, n: u64) -> Key {
     RecordKey::Refused(Written { at, node, n }).encode()
 }
 
-/// Key of when a scope was last heard of.
 pub fn heard(id: &ScopeId) -> Key {
     RecordKey::Heard(id.clone()).encode()
 }
 
-/// Key of a token.
 pub fn token(name: &Name) -> Key {
     RecordKey::Token(name.clone()).encode()
 }
 
-/// Why a record could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It was written by another release, at this level, or what stands there.
+    /// Another release wrote it; `found` is its level, or the text instead of a level.
     #[error(
         "record {key} has format level {found}; this release reads levels {}: run the release that wrote it, or export from there",
         levels_read()
     )]
     Level { key: String, found: String },
-    /// It is not what its key says.
-    #[error("record {key} cannot be read: {why}")]
+    /// The JSON does not match the kind of record.
+    #[error("record {key} cannot be decoded: {why}")]
     Content { key: String, why: String },
 }
 
-/// A record as bytes.
 pub fn encode<T: Serialize>(record: &T) -> Bytes {
-    // Most records fit: they are written in one place, and then take exactly the bytes that they have.
+    // Most records fit, so the buffer does not grow; the result is an exact copy.
     let mut bytes = Vec::with_capacity(1_000);
     bytes.extend_from_slice(FORMAT_PREFIX.as_bytes());
-    // Writing to memory cannot fail, and none of our records has a map with keys that are not text.
+    // Writing to memory cannot fail, and no record has a map with keys that are not text.
     if serde_json::to_writer(&mut bytes, record).is_err() {
-        debug_assert!(false, "a record that cannot be written as JSON");
+        debug_assert!(false, "record cannot be written as JSON");
     }
     Bytes::copy_from_slice(&bytes)
 }
@@ -384,7 +343,7 @@ pub fn levels_read() -> String {
     FORMAT_LEVELS_READ.map(|level| level.to_string()).join(" and ")
 }
 
-/// A record's level and its JSON, if this release reads that level.
+/// A record's level and JSON, if this release reads that level.
 pub fn level_and_json(value: &[u8]) -> Option<(u32, &[u8])> {
     let (level, json) = value.split_at_checked(FORMAT_PREFIX.len())?;
     match level {
@@ -394,7 +353,7 @@ pub fn level_and_json(value: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-/// A record from bytes of any level that this release reads. What level 1 lacks has a default in the types.
+/// Decodes any level that this release reads. Fields that level 1 lacks have defaults in the types.
 pub fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, DecodeError> {
     let Some((_, json)) = level_and_json(value) else {
         let level = value.split(|byte| *byte == b' ').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What can be asked of the engine, and what it answers.
+//! Requests to the engine: commands, answers and failures.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,18 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::{Address, DecodeError};
 
-/// A command with who asks for it.
+/// A command and its caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<C = Command> {
-    /// Who asks.
     pub by: Actor,
-    /// Where the request came from, if from somewhere.
+    /// The caller's address; none for internal requests.
     pub from: Option<IpAddr>,
-    /// The key by which a retry is known, if the caller gave one.
+    /// Identifies a retry, if the caller gave a key.
     pub idempotency: Option<Idempotency>,
-    /// The revision at which the caller saw what it changes, if it says so.
+    /// The revision of the record that the caller has read, for optimistic concurrency.
     pub if_revision: Option<Revision>,
-    /// What is asked.
     pub command: C,
 }
 
@@ -36,51 +34,43 @@ impl<C> Request<C> {
 }
 
 impl<C: TypedCommand> Request<C> {
-    /// The same request, as the engine takes it.
+    /// The request with an untyped command.
     pub fn erased(self) -> Request {
         let Self { by, from, idempotency, if_revision, command } = self;
         Request { by, from, idempotency, if_revision, command: command.into() }
     }
 }
 
-/// A command that names its answer, so that a caller is given that and nothing else.
+/// A command with a typed answer.
 pub trait TypedCommand: Into<Command> {
-    /// What it is answered with.
     type Answer;
 
-    /// Reads the answer. None where it is another command's: then the key that found it was used for that.
+    /// Converts the answer. None if it belongs to another kind of command: then its idempotency key was reused.
     fn read(answer: Answer) -> Option<Self::Answer>;
 }
 
-/// What tells a retry from a second wish.
+/// An idempotency key with its owner and the request's hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// Whose key it is.
     pub principal: String,
-    /// The key.
     pub key: String,
-    /// A hash of the request.
     pub hash: String,
 }
 
-/// What can be asked for, by what it is about. Fresh ids come with the command: the engine makes up nothing.
+/// A command, by subject. New ids come with the command: the engine creates none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// A guest lets events of its scope begin.
+    /// A guest's approval.
     Guest(GuestApproval),
-    /// Something is done to one event.
     Event(EventCommand),
-    /// Something is done to a whole operation.
     Operation(OperationCommand),
-    /// Scopes and VMs change.
     Inventory(InventoryCommand),
-    /// Who may use the operator API changes.
     Token(TokenCommand),
-    /// The clock is trusted as it is, although it has jumped.
+    /// Trust the clock after a jump.
     Clock(AcceptClock),
 }
 
-/// Says what commands are answered with, and into which group they go.
+/// Declares the answer type and the group of commands.
 macro_rules! asks {
     ($($command:ty as $this:ident => $group:expr, $read:pat => $answer:expr, $of:ty;)+) => {
         $(
@@ -114,7 +104,7 @@ asks! {
     AcceptClock as this => Self::Clock(this), Answer::Done => (), ();
 }
 
-/// Any command, answered with what there is.
+/// The untyped command, with an untyped answer.
 impl TypedCommand for Command {
     type Answer = Answer;
 
@@ -126,32 +116,28 @@ impl TypedCommand for Command {
 /// A guest's approval of events of its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestApproval {
-    /// The guest's scope.
     pub scope: ScopeId,
-    /// The events.
     pub events: Vec<EventId>,
-    /// The network, folded, in which the guest is known by its address; none where a listener of its own or a
-    /// proxy says who it is. It is looked up again when the command is applied.
+    /// The case-folded network in which the guest is identified by its address. None if its own listener or a proxy
+    /// identifies it. The address is looked up again when the command is applied.
     pub network: Option<String>,
 }
 
-/// What can be done to one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventCommand {
-    /// An operator lets it begin.
+    /// An operator's approval.
     Approve(EventId),
-    /// Call it off.
     Cancel(EventId),
-    /// Begin it.
     Start(EventId),
-    /// Say that it was carried out, and where redeployed VMs are now.
-    Complete { event: EventId, hosts: Vec<(VmId, String)> },
-    /// Try its failed commands again.
+    /// The event was carried out; `hosts` are the new hosts of redeployed VMs.
+    Complete {
+        event: EventId,
+        hosts: Vec<(VmId, String)>,
+    },
     Retry(EventId),
 }
 
 impl EventCommand {
-    /// The event.
     pub fn event(&self) -> EventId {
         match self {
             Self::Approve(event)
@@ -163,129 +149,109 @@ impl EventCommand {
     }
 }
 
-/// What can be done to a whole operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OperationCommand {
-    /// Announce something to VMs, in however many scopes.
+    /// Announce an operation, in any number of scopes.
     Schedule(NewOperation),
-    /// Call it off.
     Cancel(OperationId),
-    /// Start it.
     Start(OperationId),
-    /// Say that it was carried out.
+    /// The operation was carried out.
     Complete(OperationId),
 }
 
-/// What can be done to scopes and VMs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InventoryCommand {
-    /// A whole scope changes.
     Scope(ScopeChange),
-    /// Add one VM.
     AddVm(AddVm),
-    /// Something is done to one VM.
     Vm(VmCommand),
-    /// Make the VM that stands in for a fleet where there is none.
+    /// Create the first-run VM if there is no fleet.
     FirstRun(FirstRun),
 }
 
-/// A VM that is not there yet, to be added to its scope.
+/// A new VM for a scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddVm {
-    /// Its scope.
     pub path: ScopePath,
-    /// The kind to make the scope of if there is none; standalone by default.
+    /// The kind of the scope if it does not exist; default: standalone.
     pub kind: Option<ScopeKind>,
-    /// The VM.
     pub vm: VmSpec,
 }
 
-/// What can be done to one VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmCommand {
     /// Remove it at once.
     Remove(VmId),
-    /// It was evicted, and runs again.
+    /// A deallocated VM runs again.
     Start(VmId),
 }
 
-/// The VM that stands in for a fleet.
+/// The first-run VM, which exists while there is no fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstRun {
-    /// Its id.
     pub vm: VmId,
-    /// Its name and its scope's.
+    /// Also the name of its scope.
     pub name: Name,
 }
 
-/// What can be asked about tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenCommand {
-    /// Make this one; there must be none of its name.
+    /// The name must be unused.
     Create(Token),
-    /// Take this one back.
     Revoke(Name),
 }
 
-/// The clock is trusted as it is, although it has jumped.
+/// Trust the clock after a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptClock;
 
-/// An operation to be made.
+/// A requested operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewOperation {
-    /// Its id.
     pub id: OperationId,
-    /// Why.
     pub cause: Cause,
-    /// The VMs that it reaches.
     pub selector: TargetSelector,
-    /// Not before when; the cause's usual notice if none.
+    /// None means the cause's usual notice.
     pub not_before: Option<Timestamp>,
-    /// Another duration than the cause's.
+    /// Overrides the cause's duration.
     pub duration_s: Option<i32>,
-    /// Another description than the cause's.
+    /// Overrides the cause's description.
     pub description: Option<String>,
-    /// Whether an eviction may reach VMs that are not Spot.
+    /// Allows an eviction of VMs that are not Spot.
     pub force: bool,
 }
 
 impl NewOperation {
-    /// One with the cause's usual notice, duration and description.
+    /// With the cause's usual notice, duration and description.
     pub fn with_defaults(id: OperationId, cause: Cause, selector: TargetSelector) -> Self {
         Self { id, cause, selector, not_before: None, duration_s: None, description: None, force: false }
     }
 }
 
-/// The VMs that an operation reaches.
+/// The VMs that an operation affects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetSelector {
-    /// These VMs, in the order in which guests are to see them. If one of them cannot be told, none is.
+    /// These VMs, in the order in which guests see them. All or none.
     Vms(Vec<VmId>),
-    /// Whoever runs on this host when the operation is planned. A scope that will not have its event keeps
-    /// nobody else from hearing: a host is maintained, and fails, for all of its VMs.
+    /// The running VMs of this host at the time of planning. A scope that refuses its event does not affect the
+    /// others: a host is maintained, or fails, for all of its VMs.
     Host(String),
 }
 
-/// A scope as it should be.
+/// The desired state of a scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PutScope {
-    /// Where.
     pub path: ScopePath,
-    /// What kind.
     pub kind: ScopeKind,
-    /// Its owner's settings.
     pub policy: Policy,
-    /// Who asks: a fleet file or a single call.
+    /// A fleet file or a single request.
     pub origin: Origin,
-    /// Its VMs.
     pub vms: Vec<VmSpec>,
-    /// Whether VMs that an earlier fleet file added and this one does not name are removed.
+    /// Whether to remove VMs that an earlier fleet file added and this one does not list.
     pub prune: bool,
 }
 
 impl PutScope {
-    /// A scope of these VMs with the default policy, as a single call describes it.
+    /// A scope with the default policy, as from a single request.
     pub fn with_defaults(path: ScopePath, kind: ScopeKind, vms: Vec<VmSpec>) -> Self {
         Self { path, kind, policy: Policy::default(), origin: Origin::Call, vms, prune: false }
     }
@@ -294,15 +260,15 @@ impl PutScope {
 /// A change of a whole scope.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScopeChange {
-    /// Make it as described, or change it to be so.
+    /// Create the scope, or change it to match.
     Put(PutScope),
-    /// Remove it and its VMs. With `fleet_only` only those VMs go that a fleet file added; the scope stays if
-    /// others are left.
+    /// Remove the scope and its VMs. With `fleet_only`, only VMs that a fleet file added; the scope stays if others
+    /// are left.
     Remove { scope: ScopeId, fleet_only: bool },
 }
 
 impl ScopeChange {
-    /// The scope that is changed; it need not exist.
+    /// The scope; it need not exist.
     pub fn scope(&self) -> ScopeId {
         match self {
             Self::Put(put) => put.path.id(),
@@ -311,46 +277,38 @@ impl ScopeChange {
     }
 }
 
-/// What has been done to a scope so far: a change of a scope may take several transactions.
+/// The progress of a scope change, which may take several transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Whether it was made.
     pub created: bool,
-    /// How many of the described VMs have been seen to.
+    /// Number of described VMs processed.
     pub seen: usize,
-    /// How many VMs were added.
     pub added: usize,
-    /// How many were changed.
     pub changed: usize,
-    /// How many were removed.
     pub removed: usize,
 }
 
-/// A VM as it should be.
+/// The desired state of a VM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VmSpec {
-    /// The id it gets if there is none of its name yet.
+    /// The id for a new VM; an existing VM of this name keeps its own.
     pub vm: VmId,
-    /// Its name.
     pub name: Name,
-    /// Its update domain.
     pub update_domain: u32,
-    /// Its fault domain.
     pub fault_domain: u32,
-    /// Its zone.
     pub zone: Option<String>,
-    /// Its host; none leaves the one that is known.
+    /// None keeps the current host.
     pub host: Option<String>,
-    /// Whether its capacity may be wanted back.
+    /// Whether it can be evicted.
     pub spot: bool,
-    /// Where it calls from.
+    /// The addresses from which it polls.
     pub addresses: Vec<Address>,
-    /// What it is told about itself.
+    /// Instance metadata.
     pub instance: serde_json::Value,
 }
 
 impl VmSpec {
-    /// A VM of which nothing is known but its name.
+    /// A VM with default properties.
     pub fn with_defaults(vm: VmId, name: Name) -> Self {
         Self {
             vm,
@@ -366,41 +324,43 @@ impl VmSpec {
     }
 }
 
-/// What a command that took effect, or had no need to, is answered with. It is stored with the command, so
-/// that a retry gets the same.
+/// The answer to a command that took effect, or had nothing to do. It is stored in the idempotency record, so that a
+/// retry gets the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It is done.
     Done,
-    /// The operation that was made.
+    /// The new operation.
     Operation(OperationId),
-    /// The VM that was added.
+    /// The new VM.
     Vm(VmId),
-    /// What a scope needed to be as described.
-    Scope { scope: ScopeId, progress: Progress },
+    /// What changed in a scope.
+    Scope {
+        scope: ScopeId,
+        progress: Progress,
+    },
 }
 
-/// An operation that nobody has made.
+/// The dry run of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// What it would be.
+    /// The operation as it would be.
     pub operation: Operation,
-    /// The VMs of its host that would hear nothing since they do not run.
+    /// VMs of the host that would get no event because they are deallocated.
     pub deallocated: Vec<VmId>,
-    /// Why parts would be refused.
+    /// Parts that would be refused, and why.
     pub refused: Vec<(EventId, Refusal)>,
 }
 
-/// Why a command did not take effect, or why nobody knows.
+/// Why a command did not take effect, or why its outcome is unknown.
 ///
-/// What it says of itself is for the caller: stable, and what to do next. What has caused it is for the log alone, and
-/// is its [source](std::error::Error::source).
+/// The message is for the caller: stable, with what to do next. The cause is for the log only, as its
+/// [source](std::error::Error::source).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A rule speaks against it.
+    /// A rule forbids it.
     Refused(Refusal),
-    /// The same key came with another request.
+    /// The idempotency key was used for another request.
     KeyReused,
     /// It could not be carried out. Nothing was changed.
     Unavailable(FailureCause),
@@ -411,24 +371,23 @@ pub enum Failure {
 /// What keeps the service from carrying out a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FailureCause {
-    /// The store has not taken a transaction, or does not know whether it has.
+    /// The store refused a transaction, or its outcome is unknown.
     #[error("the store cannot write (/readyz and the log say why)")]
     Store(#[source] StoreError),
-    /// A record that the command needs cannot be read.
-    #[error("a stored record cannot be read")]
+    /// A record that the command needs cannot be decoded.
+    #[error("a stored record cannot be decoded")]
     Record(#[source] DecodeError),
-    /// Others were faster, again and again.
+    /// Too many conflicts with other writers.
     #[error("too many changes at once")]
     Busy,
-    /// The service stops.
     #[error("the service is shutting down")]
     Closing,
-    /// Nobody waited any longer.
-    #[error("it took longer than {0} s")]
+    /// The request timed out.
+    #[error("the request took longer than {0} s")]
     Late(u64),
 }
 
-/// What the store says, for the log.
+/// The store's error, for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);
@@ -454,7 +413,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::KeyReused => f.write_str(
-                "this Idempotency-Key was used within a day for another request; use a new key for a new wish",
+                "this Idempotency-Key was used within a day for another request; use a new key for a new request",
             ),
             Self::Unavailable(cause) => {
                 write!(f, "nothing was changed: {cause}; repeat the request")
@@ -468,7 +427,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Refused(refusal) => refusal.code(),

@@ -1,5 +1,5 @@
-//! Plans of operations: what a request for VMs or a host becomes, and what a whole operation is told.
-//! `joint_start.rs` has those that start or complete one.
+//! Plans for operations: split a request for VMs or a host into parts, and cancel or update a whole operation.
+//! `joint_start.rs` has the plans that start or complete one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,8 +19,8 @@ use crate::records;
 use crate::request::{Answer, Failure, NewOperation, OperationCommand, Preview, TargetSelector};
 use crate::state::Revisioned;
 
-/// What an operation over several scopes adds to its notice, scaled like the notice: the time it may take to
-/// reach all of them, so that the last one to hear still gets the whole notice.
+/// Added to the notice of an operation over several scopes, and scaled with it: the time to reach all of them, so that
+/// the last scope still gives the whole notice.
 const OPENING_ALLOWANCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 impl<'a> Planner<'a> {
@@ -33,8 +33,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans the opening of one part of an operation, for those of its VMs that are still there: running, and
-    /// on the host that the operation is about.
+    /// Plans the opening of one part, for those of its VMs that are still running and on the operation's host.
     pub fn open_target(&self, operation: &Operation, target: &Target) -> Result<Plan, Failure> {
         let held = self.state.scope(&target.scope).ok_or(Refusal::VmsGone)?;
         let mut event = self.event(operation, target, &held.value);
@@ -53,15 +52,14 @@ impl<'a> Planner<'a> {
         let mut draft = self.draft();
         draft.scope(Some(held), applied)?;
         if !draft.is_empty() {
-            // Opened by an earlier process, and ended and forgotten since: it must not happen again.
+            // An earlier process may have opened it, and it ended and was forgotten: it must not happen again.
             draft.expect(records::past(target.event), None);
         }
         Ok(self.write(draft, Answer::Done))
     }
 
-    /// The event that an operation's part makes in its scope: with the operation's NotBefore, or a later one
-    /// where opening was held up for so long that the notice would be cut short, or none where the scope's
-    /// policy gives no notice.
+    /// The event of a part. It has the operation's NotBefore, a later one if opening was delayed so long that the
+    /// notice would be too short, or none if the scope's policy gives no notice.
     fn event(&self, operation: &Operation, target: &Target, scope: &Scope) -> NewEvent {
         let mut event = operation.event(target);
         let earliest =
@@ -95,8 +93,8 @@ impl<'a> Planner<'a> {
         Ok(preview)
     }
 
-    /// Works out an operation: whom it reaches, when, and that every scope would have its events. Answers what its scope
-    /// becomes, too, if there is but one.
+    /// Computes an operation: its VMs, its NotBefore, and whether every scope accepts its events. Also returns the
+    /// next value of its scope, if there is only one.
     fn outline(&self, new: &NewOperation) -> Result<(Preview, Option<OneScope<'a>>), Refusal> {
         let (reached, deallocated, host) = match &new.selector {
             TargetSelector::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
@@ -130,7 +128,7 @@ impl<'a> Planner<'a> {
         Ok((Preview { operation, deallocated, refused }, alone))
     }
 
-    /// The VMs that the caller has named.
+    /// The VMs that the caller named.
     fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<TargetVm>, Refusal> {
         let mut reached = Vec::new();
         let mut named = HashSet::new();
@@ -148,7 +146,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The VMs that run on a host, in the order of scope and of members within it, and those that do not run.
+    /// The running VMs of a host, sorted by scope and member, and the deallocated ones.
     fn on_host(&self, host: &str) -> Result<(Vec<TargetVm>, Vec<VmId>), Refusal> {
         let (mut reached, mut deallocated) = (Vec::new(), Vec::new());
         for (id, held) in self.state.scopes_on(host) {
@@ -166,8 +164,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Refuses a user's operation where too many are stored. Operators of everywhere, the service itself and what happens
-    /// to the platform are never refused for that.
+    /// Refuses a user operation if too many are stored. Operators on `/`, the service itself and platform events are
+    /// exempt.
     fn check_user_operation_limit(&self, cause: Cause, targets: &[Target]) -> Result<(), Refusal> {
         let token = match self.by {
             Actor::Token(name) => name.parse::<Name>().ok().and_then(|name| self.state.token(&name)),
@@ -183,7 +181,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The NotBefore that every part of an operation shares: the latest that any of its scopes asks for.
+    /// The NotBefore of all parts: the latest that any of the scopes requires.
     fn common_not_before(
         &self,
         new: &NewOperation,
@@ -203,16 +201,15 @@ impl<'a> Planner<'a> {
         Ok(latest)
     }
 
-    /// Finds out whether every part of an operation would be opened, before anything is written. Where VMs were
-    /// named, one refusal refuses all of it. For a host the parts that are refused are marked so, and all of it
-    /// is refused only if nothing else is left. Answers what the scope becomes, if there is but one, and the
-    /// parts that were refused.
+    /// Checks that every part can be opened, before the first write. For named VMs, one refusal refuses the operation.
+    /// For a host, refused parts are marked, and the operation is refused only if no part is left. Returns the scope's
+    /// next value, if there is only one scope, and the refused parts.
     fn try_all(&self, operation: &mut Operation) -> Result<(Option<OneScope<'a>>, RefusedParts), Refusal> {
         let mut refused = Vec::new();
         let mut alone = None;
         let mut from = 0;
         while let Some(first) = operation.targets.get(from) {
-            // Parts are in the order of their scopes.
+            // Targets are sorted by scope.
             let here = operation.targets[from..].iter().take_while(|one| one.scope == first.scope).count();
             let held = self.state.scope(&first.scope).ok_or(Refusal::NoResources)?;
             let mut parts: Vec<&Target> = operation.targets[from..from + here].iter().collect();
@@ -243,7 +240,7 @@ impl<'a> Planner<'a> {
         Ok((alone, refused))
     }
 
-    /// What a scope becomes when these parts of an operation are opened in it, also as it will be stored.
+    /// The scope's next value, and its encoding, with these parts opened.
     fn open_all(
         &self,
         operation: &Operation,
@@ -257,8 +254,7 @@ impl<'a> Planner<'a> {
         Ok((applied, bytes))
     }
 
-    /// The parts for which a scope has no room, the last ones; what fits is found by halving, since a scope
-    /// that is nearly full is large.
+    /// The last parts, for which a scope has no room. Uses binary search, since a nearly full scope is large.
     fn refused_parts(
         &self,
         operation: &Operation,
@@ -297,14 +293,14 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The only scope that an operation reaches, and what that becomes, also as it will be stored.
+/// The only scope of an operation, its next value and encoding.
 struct OneScope<'a> {
     held: &'a Revisioned<Scope>,
     applied: Applied,
     bytes: Bytes,
 }
 
-/// Parts of an operation that their scopes will not have, and why.
+/// Parts that their scopes refuse, and why.
 type RefusedParts = Vec<(EventId, Refusal)>;
 
 fn reach(scope: &ScopeId, member: &Member) -> TargetVm {
@@ -312,7 +308,7 @@ fn reach(scope: &ScopeId, member: &Member) -> TargetVm {
     TargetVm { scope: scope.clone(), update_domain: member.update_domain, resource }
 }
 
-/// The scopes that an operation reaches; its parts are in the order of their scopes.
+/// The scopes of an operation; targets are sorted by scope.
 fn scopes_of(targets: &[Target]) -> Vec<&ScopeId> {
     let mut scopes: Vec<&ScopeId> = targets.iter().map(|target| &target.scope).collect();
     scopes.dedup();

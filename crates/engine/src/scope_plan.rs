@@ -1,9 +1,8 @@
-//! What a change of a scope would come to, field by field, without changing anything.
+//! Dry run of a scope change: a diff by field.
 //!
-//! It is worked out by the functions that carry the change out (`fleet.rs`): the same checks, the same comparison of
-//! each VM, the same choice of the VMs that leave, and the scope's own `apply`. One thing is not refused here: an
-//! address that a VM of another scope has. A fleet file may give that address up in the other scope, so the plan names
-//! the owner and leaves the decision to the caller.
+//! It uses the functions that carry out the change (`fleet.rs`): the same checks, comparison and removal of VMs, and
+//! the scope's own `apply`. The only difference: an address of a VM in another scope is not refused. A fleet file may
+//! release that address in the other scope, so the plan names the owner and the caller decides.
 
 use notbefore_core::{
     Cause, Command as ScopeCommand, EventId, Member, Name, Policy, Scope, ScopeId, ScopePath, VmId,
@@ -16,79 +15,68 @@ use crate::plan::Planner;
 use crate::records::{Address, Vm};
 use crate::request::{Failure, PutScope, ScopeChange};
 
-/// What a change of a scope would come to.
+/// What a change of a scope would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopePlan {
-    /// The scope.
     pub path: ScopePath,
-    /// The scope's revision now; 0 if it does not exist.
+    /// The current revision; 0 if the scope does not exist.
     pub revision: Revision,
-    /// Whether the scope itself goes.
+    /// Whether the scope is removed.
     pub removed: bool,
-    /// Settings that change.
+    /// Changed settings.
     pub policy: Vec<FieldChange>,
-    /// VMs that are added.
     pub added_vms: Vec<Name>,
-    /// VMs that change.
     pub changed_vms: Vec<VmChange>,
-    /// VMs that are removed.
     pub removed_vms: Vec<Name>,
-    /// How many VMs the scope has afterwards.
+    /// Number of VMs afterwards.
     pub vms: usize,
-    /// Live events that end because all their VMs go.
+    /// Live events that end because all their VMs are removed.
     pub ended: Vec<EndedEvent>,
-    /// Addresses that VMs of other scopes have now: the change is refused while they do.
+    /// Addresses of VMs in other scopes: the change is refused while they have them.
     pub taken: Vec<TakenAddress>,
 }
 
-/// A field with another value than before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
     /// Its name in a fleet file.
     pub field: String,
-    /// Its value now; none also where the state does not hold it.
+    /// None also if the state does not hold the value.
     pub from: Option<String>,
-    /// Its value afterwards; the same.
+    /// None also if the state does not hold the value.
     pub to: Option<String>,
 }
 
-/// A VM that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmChange {
-    /// Its name.
     pub name: Name,
-    /// What changes; never empty.
+    /// Not empty.
     pub fields: Vec<FieldChange>,
 }
 
 /// A live event that would end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedEvent {
-    /// The event.
     pub event: EventId,
-    /// Its scope: the stand-in for a fleet goes with the first scope of a real one.
+    /// May be the first-run scope, which is removed with the first real one.
     pub scope: ScopePath,
-    /// Why it was announced.
     pub cause: Cause,
-    /// Whether it has started; one that has not is called off.
+    /// An event that has not started is cancelled.
     pub started: bool,
-    /// Its VMs.
     pub resources: Vec<Name>,
 }
 
-/// An address that a VM of another scope has.
+/// An address of a VM in another scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenAddress {
-    /// The VM that is to have it.
+    /// The VM that wants it.
     pub vm: Name,
-    /// The address.
     pub address: Address,
     /// The VM that has it.
     pub owner: VmId,
 }
 
 impl Planner<'_> {
-    /// Works out what a change of a scope would come to.
+    /// Computes what a change of a scope would do.
     pub(crate) fn plan_scope(&self, change: &ScopeChange) -> Result<ScopePlan, Failure> {
         match change {
             ScopeChange::Put(put) => self.plan_put(put),
@@ -100,7 +88,7 @@ impl Planner<'_> {
         let id = put.path.id();
         let mut taken = Vec::new();
         self.check_description(&id, put, &mut |spec, address, owner| match self.state.scope_of(owner) {
-            // It stays taken: one change does not move an address within a scope.
+            // It stays taken: one change cannot move an address within a scope.
             Some((scope, ..)) if *scope == id => Err(address_taken(self.state, address, owner)),
             Some(_) | None => {
                 taken.push(TakenAddress { vm: spec.name.clone(), address: address.clone(), owner });
@@ -154,7 +142,7 @@ impl Planner<'_> {
         })
     }
 
-    /// A plan that so far knows which VMs leave.
+    /// A plan with only the removed VMs.
     fn outcome(&self, path: ScopePath, scope: &Scope, removed: &[VmId]) -> ScopePlan {
         let names = removed.iter().filter_map(|vm| scope.member(*vm)).map(|member| member.name.clone());
         ScopePlan {
@@ -171,7 +159,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What differs between a VM as it is known and as it is described; nothing if it is as described.
+    /// The differences between a VM and its description.
     pub(crate) fn differences(&self, before: &Member, member: &Member, record: &Vm) -> Vec<FieldChange> {
         let mut fields = Vec::new();
         let mut compare = |field: &str, from: Option<String>, to: Option<String>| {
@@ -230,7 +218,7 @@ fn policy_changes(from: &Policy, to: &Policy) -> Vec<FieldChange> {
     changed.map(|(field, [from, to])| FieldChange { field: field.to_owned(), from, to }).collect()
 }
 
-/// The events of a scope that end when these members are left.
+/// The events of a scope that end when only these members are left.
 fn ended<'a>(before: &'a Scope, members: &'a [Member]) -> impl Iterator<Item = EndedEvent> + 'a {
     let state_of = |vm| members.iter().find(|member| member.vm == vm).map(|member| member.state);
     let gone = before.events.iter().filter(move |event| event.is_without_vms(state_of));

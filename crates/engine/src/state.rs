@@ -1,5 +1,5 @@
-//! The committed records that the engine works with, in memory. Nothing gets in here but what the store has
-//! made durable, so whatever is published from it is at most what is committed.
+//! The committed records in memory, with indexes. It holds only durable data, so everything published from it is
+//! committed.
 //!
 //! VMs and their addresses are in the [`inventory`], which readers share.
 
@@ -29,53 +29,49 @@ use crate::records::{self, Address, Alive, Boot, DecodeError, LastAt, Vm};
 /// A record and the revision that wrote it.
 #[derive(Clone, Debug)]
 pub struct Revisioned<T> {
-    /// The revision.
     pub revision: Revision,
-    /// The record, shared with whoever it was published to.
+    /// Shared with readers.
     pub value: Arc<T>,
 }
 
-/// A record that this process has made, as a value: it need not read its own writing.
+/// A record that this process wrote, as a value: it need not be decoded.
 #[derive(Clone, Debug)]
 pub enum OwnRecord {
-    /// A scope.
     Scope(Arc<Scope>),
-    /// An operation.
     Operation(Arc<Operation>),
 }
 
-/// An address as maps use it: network folded, and the address.
+/// An address as a map key: case-folded network and IP address.
 pub type CallerKey = (String, IpAddr);
 
-/// What those see who read without asking the engine: the guests' snapshot and the operators' lists.
+/// An update for readers outside the engine: polls and the operators' lists.
 #[derive(Clone, Debug, Default)]
 pub struct Publication {
-    /// What has changed, in order.
+    /// In order.
     pub changes: Vec<PublishedChange>,
-    /// All VMs and addresses, as they are after that.
+    /// All VMs and addresses after these changes.
     pub inventory: Inventory,
 }
 
 impl Publication {
-    /// Takes up the one that comes next: the two are then one.
+    /// Merges the next publication into this one.
     pub fn append(&mut self, next: Self) {
         self.changes.extend(next.changes);
         self.inventory = next.inventory;
     }
 }
 
-/// A change.
 #[derive(Clone, Debug)]
 pub enum PublishedChange {
-    /// A scope is so now, or gone; VMs name it by its number.
+    /// A scope's new value, or none if removed; VMs refer to it by its slot.
     Scope(ScopeId, ScopeSlot, Option<Revisioned<Scope>>),
-    /// A VM's record was written, or is gone. What it says is in the inventory.
+    /// A VM's record was written or removed. Its data is in the inventory.
     Vm(VmId, Option<Revision>),
-    /// An address is this VM's now, or nobody's.
+    /// The new owner of an address.
     Claim(CallerKey, Option<VmId>),
-    /// An operation is so now, or closed.
+    /// An operation's new value, or none if closed.
     Operation(OperationId, Option<Revisioned<Operation>>),
-    /// A token is so now, or gone.
+    /// A token's new value, or none if revoked.
     Token(Name, Option<Revisioned<Token>>),
 }
 
@@ -91,34 +87,32 @@ impl PublishedChange {
     }
 }
 
-/// A VM, as it is known here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownVm<'a> {
-    /// When its record was written.
+    /// The revision of its record.
     pub revision: Revision,
-    /// Its scope.
     pub scope: &'a ScopeId,
-    /// Where it calls from.
+    /// The addresses from which it polls.
     pub addresses: Vec<Address>,
 }
 
-/// A scope that is there, or that VMs' records name.
+/// A scope that exists, or that VM records refer to.
 #[derive(Debug)]
 struct ScopeEntry {
     slot: ScopeSlot,
-    /// How many VMs' records name it.
+    /// Number of VM records that refer to it.
     vms: u32,
     held: Option<Revisioned<Scope>>,
 }
 
-/// All records that decisions are made from.
+/// All records that decisions depend on.
 #[derive(Debug, Default)]
 pub struct State {
     scopes: HashMap<ScopeId, ScopeEntry>,
-    /// The scopes by their numbers; a number that is free is used again.
+    /// Scopes by slot; free slots are reused.
     slots: Vec<Option<ScopeId>>,
     free: Vec<ScopeSlot>,
-    /// How many scopes there are.
+    /// Number of existing scopes.
     scopes_held: usize,
     inventory: Inventory,
     operations: HashMap<OperationId, Revisioned<Operation>>,
@@ -126,28 +120,27 @@ pub struct State {
     user_operations: UserOperations,
     /// The events that wait while the clock is not trusted.
     clock_hold: Option<Arc<ClockHold>>,
-    /// By their folded names.
+    /// By case-folded name.
     tokens: HashMap<String, Revisioned<Token>>,
     last_polls: HashMap<ScopeId, Timestamp>,
-    /// Where an event lives, or lived lately.
+    /// The scope of each live or recently ended event.
     event_scopes: HashMap<EventId, ScopeId>,
-    /// The scopes that have a VM on a host.
+    /// The scopes with a VM on a host.
     hosts: HashMap<String, BTreeSet<ScopeId>>,
     alive: Option<Alive>,
-    /// The boot in which this process runs, where the system says.
+    /// The current boot, if the system has boot ids.
     boot: Option<Boot>,
-    /// Records that were removed, and when, until the watch has come so far: what it shows of them from before
-    /// is old news.
+    /// Revisions of removals, until the watch has passed them: older versions of these records in the watch are
+    /// ignored.
     tombstones: HashMap<Key, Revision>,
 }
 
 impl State {
-    /// A scope.
     pub fn scope(&self, id: &ScopeId) -> Option<&Revisioned<Scope>> {
         self.scopes.get(id)?.held.as_ref()
     }
 
-    /// The scope that a key is of.
+    /// The scope with this record key.
     pub(crate) fn scope_of_key(&self, key: &str) -> Option<&Revisioned<Scope>> {
         match RecordKey::parse(key) {
             Ok(RecordKey::Scope(id)) => self.scope(&id),
@@ -155,19 +148,17 @@ impl State {
         }
     }
 
-    /// All scopes.
     pub fn scopes(&self) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
         self.scopes.iter().filter_map(|(id, place)| Some((id, place.held.as_ref()?)))
     }
 
-    /// A VM.
     pub fn vm(&self, id: VmId) -> Option<KnownVm<'_>> {
         let row = self.inventory.vm(id)?;
         let addresses = self.inventory.addresses(row);
         Some(KnownVm { revision: row.revision, scope: self.scope_in_slot(row.scope)?, addresses })
     }
 
-    /// The scope of a VM, and where the VM stands among its members, if it does.
+    /// The scope of a VM, and the VM's index among its members.
     pub fn scope_of(&self, vm: VmId) -> Option<(&ScopeId, &Revisioned<Scope>, Option<usize>)> {
         let row = self.inventory.vm(vm)?;
         let id = self.scope_in_slot(row.scope)?;
@@ -175,7 +166,7 @@ impl State {
         Some((id, held, row.position(&held.value.members)))
     }
 
-    /// Whether a VM's record says just this.
+    /// Whether a VM's record is equal to this one.
     pub fn is_known(&self, vm: &Vm) -> bool {
         let row = self.inventory.vm(vm.id);
         row.is_some_and(|row| {
@@ -183,22 +174,22 @@ impl State {
         })
     }
 
-    /// Whether a VM's record has just this metadata.
+    /// Whether a VM's record has this metadata.
     pub fn has_this_instance(&self, vm: &Vm) -> bool {
         self.inventory.vm(vm.id).is_some_and(|row| self.inventory.has_this_instance(row, vm))
     }
 
-    /// Who has an address.
+    /// The owner of an address.
     pub fn claim(&self, address: &Address) -> Option<VmId> {
         self.inventory.caller(&address.network.folded(), address.ip)
     }
 
-    /// VMs and addresses, as readers may share them.
+    /// VMs and addresses; cheap to clone.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
     }
 
-    /// An operation that is not closed.
+    /// Closed operations are not held.
     pub fn operation(&self, id: OperationId) -> Option<&Revisioned<Operation>> {
         self.operations.get(&id)
     }
@@ -208,110 +199,104 @@ impl State {
         self.operations.iter()
     }
 
-    /// The operations that start a whole host at once.
     pub fn host_operations(&self) -> &HostOperations {
         &self.host_operations
     }
 
-    /// What keeps a host operation from starting at `now`.
+    /// What blocks the start of a host operation at `now`.
     pub fn host_blockers(&self, id: OperationId, now: Timestamp) -> Vec<Blocker> {
         self.host_operations.blockers(id, |scope| self.scope(scope).map(|held| &*held.value), now)
     }
 
-    /// How many operations of users are stored for a scope, those that have ended included.
+    /// Number of stored user operations of a scope, ended ones included.
     pub fn user_operations(&self, scope: &ScopeId) -> usize {
         self.user_operations.stored(scope)
     }
 
-    /// The events that wait while the clock is not trusted, if it is not.
+    /// The held events; none if the clock is trusted.
     pub fn clock_hold(&self) -> Option<&ClockHold> {
         self.clock_hold.as_deref()
     }
 
-    /// Begins a clock hold, or ends it.
+    /// Starts or ends a clock hold.
     pub fn hold_clock(&mut self, hold: Option<ClockHold>) {
         self.clock_hold = hold.map(Arc::new);
         self.host_operations.hold_clock(self.clock_hold.clone());
     }
 
-    /// When something is due by itself in a scope of this state.
+    /// When the next automatic change of a scope is due.
     pub fn due_in(&self, id: &ScopeId, held: &Revisioned<Scope>, now: Timestamp) -> Option<Timestamp> {
         held.value.next_due(self.host_operations.parts_in(id), self.clock_hold(), now)
     }
 
-    /// A token.
     pub fn token(&self, name: &Name) -> Option<&Revisioned<Token>> {
         self.tokens.get(&name.folded())
     }
 
-    /// All tokens.
     pub fn tokens(&self) -> impl Iterator<Item = &Revisioned<Token>> {
         self.tokens.values()
     }
 
-    /// The scope an event lives in, or has ended in lately.
+    /// The scope of a live or recently ended event.
     pub fn scope_of_event(&self, event: EventId) -> Option<&ScopeId> {
         self.event_scopes.get(&event)
     }
 
-    /// The scopes that have a VM on a host, in order.
+    /// The scopes with a VM on a host, in order.
     pub fn scopes_on(&self, host: &str) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
         let scopes = self.hosts.get(host).into_iter().flatten();
         scopes.filter_map(|id| Some((id, self.scope(id)?)))
     }
 
-    /// When a guest of the scope is stored to have last asked.
+    /// The stored time of the scope's last poll.
     pub fn last_polled(&self, id: &ScopeId) -> Option<Timestamp> {
         self.last_polls.get(id).copied()
     }
 
-    /// When each scope is stored to have been heard of.
+    /// The stored times of all last polls.
     pub fn all_last_polled(&self) -> impl Iterator<Item = (&ScopeId, Timestamp)> {
         self.last_polls.iter().map(|(id, at)| (id, *at))
     }
 
-    /// When the service was last known to run.
+    /// The last heartbeat.
     pub fn alive(&self) -> Option<Timestamp> {
         self.alive.as_ref().map(|alive| alive.at)
     }
 
-    /// The boot in which this process runs; its time follows the clock while that is trusted.
+    /// The current boot; its time follows the wall clock while that is trusted.
     pub fn boot(&self) -> Option<&Boot> {
         self.boot.as_ref()
     }
 
-    /// Says in which boot this process runs.
     pub fn set_boot(&mut self, boot: Option<Boot>) {
         self.boot = boot;
     }
 
-    /// The machine was booted at this time, by a clock that is trusted.
+    /// Sets the boot time by a trusted clock.
     pub fn set_booted_at(&mut self, at: Timestamp) {
         if let Some(boot) = &mut self.boot {
             boot.at = at;
         }
     }
 
-    /// By how much the clock was set since the service last ran, if that was in this boot.
+    /// By how much the clock was set since the last heartbeat, if that was in this boot.
     pub fn clock_set_by(&self) -> Option<SignedDuration> {
         let (last, now) = (self.alive.as_ref()?.boot.as_ref()?, self.boot.as_ref()?);
         (last.id == now.id).then(|| now.at.duration_since(last.at))
     }
 
-    /// Whether there is any VM.
+    /// Whether there are no VMs.
     pub fn is_empty(&self) -> bool {
         self.scopes_held == 0
     }
 
-    /// The scope that stands in for a fleet, if it is there.
     pub fn first_run(&self) -> Option<&Revisioned<Scope>> {
-        // With a first-run scope there is no other, so there is nothing to search.
+        // A first-run scope is always the only scope.
         let only = (self.scopes_held == 1).then(|| self.scopes().next()).flatten();
         only.map(|(_, held)| held).filter(|held| held.value.first_run)
     }
 
-    /// Takes over one record as the store has it, unless what is held is as new. Records of other kinds are
-    /// passed over.
+    /// Installs a record from the store, unless the held one is as new. Ignores kinds that the engine does not hold.
     pub fn install(
         &mut self,
         key: &str,
@@ -326,7 +311,7 @@ impl State {
         Ok(change)
     }
 
-    /// The same for a record of this process's own making, when it is durable.
+    /// Like [`Self::install`], for a durable record that this process wrote.
     pub fn install_own(
         &mut self,
         key: &str,
@@ -363,12 +348,12 @@ impl State {
         }
     }
 
-    /// The watch has shown all up to this revision: nothing older will come any more.
+    /// The watch has passed this revision: older tombstones are no longer needed.
     pub fn prune_tombstones(&mut self, revision: Revision) {
         self.tombstones.retain(|_, gone| *gone > revision);
     }
 
-    /// The revision that is held of a record.
+    /// The held revision of a record.
     pub fn revision_of(&self, key: &str) -> Option<Revision> {
         match RecordKey::parse(key).ok()? {
             RecordKey::Scope(id) => self.scope(&id).map(|held| held.revision),
@@ -510,7 +495,7 @@ impl State {
         }
     }
 
-    /// Counts a VM towards its scope, and says where that is and where the VM stands there.
+    /// Counts a VM towards its scope; returns the scope's slot and the VM's index there.
     fn count_member(&mut self, vm: &Vm) -> (ScopeSlot, Option<usize>) {
         let known = self.scopes.get_mut(&vm.scope);
         let Some(place) = known else {
@@ -523,14 +508,14 @@ impl State {
         (place.slot, members.iter().position(|member| member.vm.0.as_u128() == vm.id.0.as_u128()))
     }
 
-    /// The number of a scope, a new one if it has none.
+    /// The slot of a scope; allocates one if needed.
     fn slot(&mut self, id: &ScopeId) -> ScopeSlot {
         if let Some(place) = self.scopes.get(id) {
             return place.slot;
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            // Memory ends long before the numbers do.
+            // Memory runs out long before slots do.
             ScopeSlot(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
         });
         if let Some(place) = self.slots.get_mut(slot.0 as usize) {
@@ -544,7 +529,7 @@ impl State {
         self.slots.get(slot.0 as usize)?.as_ref()
     }
 
-    /// Gives a scope's number back if neither the scope nor a VM of it is there.
+    /// Frees a scope's slot if neither the scope nor a VM of it exists.
     fn release_slot(&mut self, id: &ScopeId) {
         if let Some(slot) =
             self.scopes.get(id).filter(|one| one.held.is_none() && one.vms == 0).map(|one| one.slot)
@@ -557,7 +542,7 @@ impl State {
         }
     }
 
-    /// Keeps the index of hosts, and where VMs stand, in step with a scope.
+    /// Updates the host index and the positions of VMs after a scope changed.
     fn update_indexes(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
         if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
             return;
@@ -579,7 +564,7 @@ impl State {
         }
     }
 
-    /// Everything there is, for those who start with nothing.
+    /// A publication of everything, for a reader that starts empty.
     pub fn full_publication(&self) -> Publication {
         let scopes = self.scopes.iter().filter_map(|(id, place)| {
             let held = place.held.clone()?;
@@ -596,12 +581,12 @@ impl State {
     }
 }
 
-/// The hosts that a scope's VMs are on.
+/// The hosts of a scope's VMs.
 fn hosts(scope: Option<&Scope>) -> BTreeSet<&str> {
     scope.iter().flat_map(|scope| &scope.members).filter_map(|member| member.host.as_deref()).collect()
 }
 
-/// An address in the form in which maps hold it.
+/// An address as a map key.
 pub fn caller_key(address: &Address) -> CallerKey {
     (address.network.folded(), address.ip)
 }
@@ -635,10 +620,10 @@ fn decode<T: serde::de::DeserializeOwned>(
     value.map(|value| records::decode(key, value).map(held)).transpose()
 }
 
-/// A scope, with no more room for its VMs than they take: it will stay for long.
+/// Decodes a scope without spare capacity for its VMs, since it is kept for long.
 fn decode_scope(key: &str, value: &[u8]) -> Result<Scope, DecodeError> {
     let mut scope: Scope = records::decode(key, value)?;
-    // Copied and not cut to size: the room that the parser set aside is then of use for the next.
+    // Copied, not shrunk: the parser's allocation can then be reused for the next record.
     scope.members = scope.members.as_slice().to_vec();
     Ok(scope)
 }

@@ -1,8 +1,8 @@
-//! The plans that change who may use the operator API.
+//! Plans that create and revoke tokens.
 //!
-//! A token's record is compared like any other, so that of two who make one of the same name only one does. Of
-//! the tokens that may do everything one that never expires is always left: its record is compared too when
-//! another such is revoked, so that two who revoke each other's at the same moment cannot both succeed.
+//! A token's record is compared like any other, so of two concurrent creations with the same name one succeeds. One
+//! permanent token that is operator on `/` is always left: when such a token is revoked, another one's record is
+//! compared too. So two such tokens cannot revoke each other at the same moment.
 
 use notbefore_core::access::TOKENS_MAX;
 use notbefore_core::{Fact, Name, Refusal, Token};

@@ -1,8 +1,8 @@
-//! Taking over what is durable: this process's own commits, and what the store's watch shows. It is published,
-//! and commands that it says are running are run.
+//! Installs durable commits in the state: this process's own, and those of the store's watch. Publishes them, and
+//! starts the commands that they show as running.
 //!
-//! What is held is always all that was committed up to some revision, and our own commits besides. So a scope
-//! is never known before the records of its VMs are.
+//! Invariant: the state is everything committed up to some revision, plus this process's own commits. So a scope
+//! is never known before the records of its VMs.
 
 use std::collections::BTreeSet;
 
@@ -41,10 +41,8 @@ impl Engine {
         self.publish(changes, now, effects);
     }
 
-    /// Plans those anew whose commit was refused since records were not as they knew them, once they know
-    /// better. They wait for the watch and do not take over the record that the conflict found: what is held
-    /// is then always all that was committed up to some revision, and our own commits besides. A scope would
-    /// otherwise be known before its VMs' records are.
+    /// Plans conflicted jobs again once the watch has shown the records that they lacked. The engine does not install
+    /// the record that the conflict returned; that would break the invariant above.
     pub(super) fn retry_conflicted(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let conflicted = std::mem::take(&mut self.conflicted);
         for (id, expected) in conflicted {
@@ -59,7 +57,7 @@ impl Engine {
         self.watched = self.watched.max(batch.revision);
         let mut to_reconcile = BTreeSet::new();
         let is_own = self.own_revisions.contains(&batch.revision);
-        // A watch that fell behind leaves revisions out, and does not come back to them.
+        // A watch that fell behind skips revisions and does not return to them.
         while self.own_revisions.first().is_some_and(|own| *own <= self.watched) {
             self.own_revisions.pop_first();
         }
@@ -104,7 +102,7 @@ impl Engine {
                 PublishedChange::Operation(_, Some(held)) if held.value.joint_start.is_some() => {
                     self.host_operation_changed(&held.value, now);
                 }
-                // One that has closed had no event left, so it held nothing back.
+                // A closed operation had no event left, so it blocked nothing.
                 PublishedChange::Operation(..)
                 | PublishedChange::Vm(..)
                 | PublishedChange::Claim(..)
@@ -119,16 +117,16 @@ impl Engine {
     }
 }
 
-/// Notes a record that no job of this process is known to have written, another node's or one whose commit had
-/// an unknown outcome, and the operations that must be looked at because of it, since no job will.
+/// Processes a record that no job of this process is known to have written: another node's, or one whose commit
+/// had an unknown outcome. Collects the operations to reconcile because of it.
 fn record_foreign_change(
     change: Result<Option<PublishedChange>, DecodeError>,
     before: Option<Revisioned<Scope>>,
     published: &mut Vec<PublishedChange>,
     to_reconcile: &mut BTreeSet<OperationId>,
 ) {
-    // A record that cannot be read was written by a newer release in the same cluster; what is held stays,
-    // and commits that touch it keep conflicting, which is said to whoever asks.
+    // An undecodable record was written by a newer release in the same cluster. The state keeps its version, and
+    // commits that touch the record conflict, which callers see.
     let Ok(Some(change)) = change else { return };
     match &change {
         PublishedChange::Scope(_, _, held) => {

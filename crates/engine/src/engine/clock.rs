@@ -1,5 +1,5 @@
-//! Clock hold: begins when the clock has jumped or does not fit the store, and ends when it is trusted again. See
-//! [`notbefore_core::clock_hold`] for what waits meanwhile and [`crate::ClockWatch`] for how long.
+//! Clock hold: starts when the clock jumped or contradicts the store, and ends when it is trusted again. See
+//! [`notbefore_core::clock_hold`] for what waits, and [`crate::ClockWatch`] for how long.
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{ClockHold, Event, EventId, Scope, ScopeId};
@@ -7,37 +7,36 @@ use notbefore_core::{ClockHold, Event, EventId, Scope, ScopeId};
 use super::Engine;
 use crate::state::{OwnRecord, PublishedChange, Revisioned};
 
-/// How far the clock may be behind the last time at which the service is known to have run.
+/// How far the clock may be behind the last time at which the service ran.
 const BEHIND_MAX: SignedDuration = SignedDuration::from_secs(60);
-/// How far it may be ahead of that, if something would happen by it.
+/// How far the clock may be ahead of that time if an event is due by it.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 impl Engine {
-    /// Whether the clock is not trusted.
     pub fn is_clock_held(&self) -> bool {
         self.state.clock_hold().is_some()
     }
 
-    /// How many events wait since the clock is not trusted, if it is not.
+    /// Number of held events; none if there is no hold.
     pub fn events_held(&self) -> Option<usize> {
         self.state.clock_hold().map(ClockHold::len)
     }
 
-    /// Whether the clock is more than a day ahead of the last time at which the service is known to have run: after a
-    /// long stop, or because it is wrong.
+    /// Whether the clock is more than a day ahead of the last time at which the service ran: after a long stop, or
+    /// because it is wrong.
     pub fn is_clock_far_ahead(&self, now: Timestamp) -> bool {
         self.state.alive().is_some_and(|alive| now.duration_since(alive) > AHEAD_MAX)
     }
 
-    /// The machine was booted at this time, by the clock as it is. What a clock says that is not trusted is not kept.
+    /// Records the boot time by the current clock; ignored during a hold.
     pub fn note_booted_at(&mut self, at: Timestamp) {
         if !self.is_clock_held() {
             self.state.set_booted_at(at);
         }
     }
 
-    /// Judges the clock at the start, when there is nothing to compare it with but the store. If the service last ran
-    /// in this boot, the time of the boot shows whether the clock was set since: also in a hold that a restart has cut off.
+    /// Checks the clock at the start against the store. If the service last ran in this boot, the boot time shows
+    /// whether the clock was set since, also during a hold that a restart interrupted.
     pub(super) fn check_clock_at_start(&mut self, now: Timestamp) {
         let behind = self.state.alive().is_some_and(|alive| alive.duration_since(now) > BEHIND_MAX);
         let was_set = self.state.clock_set_by().is_some_and(|by| by.abs() > BEHIND_MAX);
@@ -54,7 +53,7 @@ impl Engine {
         }) || hosts.ids().any(host_is_due)
     }
 
-    /// Holds every event that is there, and those that are about to be: their commit may be under way.
+    /// Holds all events, including those whose commit is in flight.
     pub(super) fn hold_clock(&mut self, jumped_by: SignedDuration) {
         self.clock_jumped_by = self.clock_jumped_by.saturating_add(jumped_by);
         let ids = |scope: &Scope| scope.events.iter().map(|event| event.id).collect::<Vec<EventId>>();
@@ -68,7 +67,7 @@ impl Engine {
     }
 
     /// Holds events that the watch shows for the first time during a hold: their commit had an unknown outcome, so they
-    /// may have been announced before the clock jumped.
+    /// may have been announced before the jump.
     pub(super) fn hold_new_events(
         &mut self,
         change: Option<&PublishedChange>,
@@ -87,11 +86,11 @@ impl Engine {
         }
     }
 
-    /// Trusts the clock again: what is due by it happens.
+    /// Ends the hold: due events proceed.
     pub(super) fn trust_clock(&mut self, now: Timestamp) {
         self.clock_jumped_by = SignedDuration::ZERO;
         self.state.hold_clock(None);
-        // Times that were taken from a clock that has since been set back lie in the future, and would count too long.
+        // Times from a clock that was set back lie in the future, and would count too long.
         self.last_polls.values_mut().for_each(|heard| heard.at = heard.at.min(now));
         self.store_alive_at = now;
         if !self.polls_to_store.is_empty() {
@@ -100,7 +99,7 @@ impl Engine {
         self.renew_all_deadlines(now);
     }
 
-    /// Works out all deadlines, after a hold has begun or ended.
+    /// Recomputes all deadlines, after a hold has started or ended.
     pub(super) fn renew_all_deadlines(&mut self, now: Timestamp) {
         let with_events = self.state.scopes().filter(|(_, held)| !held.value.events.is_empty());
         let scopes: Vec<ScopeId> = with_events.map(|(id, _)| id.clone()).collect();

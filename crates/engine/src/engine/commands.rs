@@ -1,9 +1,8 @@
-//! The commands of the exec driver: what the records say is running under this process's name is run.
+//! Commands of the exec driver: reconciles running processes with the records that name this process as owner.
 //!
-//! The records are looked at each time a scope changes, whoever changed it, and compared with what this process
-//! has asked for. So a command is asked for only when its attempt and owner are durable, and once for each
-//! attempt. A report is kept beside it and offered to the scope at every pulse until the record has moved on; a
-//! disk that fails loses none.
+//! Each time a scope changes, its record is compared with the commands that this process requested. So a command is
+//! requested only when its attempt and owner are durable, and once per attempt. A report is kept in memory and passed
+//! to the scope at every pulse until the record contains it; a failing disk loses no report.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,69 +18,56 @@ use notbefore_core::{
 use super::{Effect, Engine, RETRY_AFTER, Work};
 use crate::records;
 
-/// One attempt of one command; no other is ever called the same.
+/// One attempt of one command; unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommandId {
-    /// The event.
     pub event: EventId,
-    /// The VM.
     pub vm: VmId,
-    /// The owner's fencing number.
+    /// The owner's fence.
     pub fence: u64,
-    /// The attempt.
     pub attempt: u32,
 }
 
-/// A command to be run, with all that it may want to know.
+/// A command to run, with the data for its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverRun {
-    /// Which one it is.
     pub id: CommandId,
-    /// The operation that the event is part of.
     pub operation: OperationId,
-    /// What is done to the VM.
     pub event_type: EventType,
-    /// Why.
     pub cause: Cause,
-    /// What guests read about it.
+    /// Shown to guests.
     pub description: String,
-    /// For how long they expect to be interrupted, in seconds, or −1.
+    /// Expected interruption in seconds, or −1.
     pub duration_s: i32,
-    /// The VM's scope.
     pub scope: ScopePath,
-    /// The VM's name.
     pub name: Name,
-    /// The host it is on, as far as anybody knows.
+    /// The VM's host, if known.
     pub host: Option<String>,
-    /// The event's update domain.
     pub update_domain: u32,
     /// The process that runs it.
     pub owner: String,
-    /// What let the event begin.
+    /// Why the event started.
     pub why: StartReason,
-    /// When it began.
     pub started_at: Timestamp,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverReport {
-    /// Which one it was.
     pub id: CommandId,
-    /// How it ended.
     pub ending: Ending,
 }
 
-/// A command that was asked for.
+/// A requested command.
 pub(super) struct RunningCommand {
     fence: u64,
     attempt: u32,
-    /// How it ended, once it has, until the record says so.
+    /// Set when it has ended, until the record contains it.
     ending: Option<Ending>,
 }
 
 impl Engine {
-    /// Brings what runs in line with what a scope's record says is running.
+    /// Starts and stops commands so that they match a scope's record.
     pub(super) fn sync_commands(&mut self, id: &ScopeId, scope: Option<&Scope>) -> Vec<Effect> {
         let wanted = scope.map(|scope| commands_to_run(scope, &self.settings.node)).unwrap_or_default();
         if wanted.is_empty() && !self.commands.contains_key(id) {
@@ -110,8 +96,8 @@ impl Engine {
         effects
     }
 
-    /// Keeps a report, and sets a pulse going that takes it up. One of a command that is no longer wanted, or that
-    /// was reported before, means nothing.
+    /// Keeps a report and starts a pulse that processes it. A report of a command that is no longer wanted, or a second
+    /// report, is ignored.
     pub(super) fn on_command_ended(
         &mut self,
         report: DriverReport,
@@ -127,7 +113,7 @@ impl Engine {
             }
             Some(_) | None => return,
         }
-        // One pulse that waits for its turn takes up all that has been reported by then.
+        // One queued pulse processes all reports so far.
         let waiting = self.waiting.get(&records::scope(&scope)).into_iter().flatten();
         let pulses = waiting.filter_map(|id| self.jobs.get(id));
         if !pulses.into_iter().any(|job| matches!(job.work, Work::Pulse(_))) {
@@ -135,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// The reports that the scope's record has not taken up.
+    /// Reports that the scope's record does not contain yet.
     pub(super) fn reports(&self, scope: &ScopeId) -> Vec<Ran> {
         let commands = self.commands.get(scope).into_iter().flatten();
         let reports = commands.filter_map(|((event, vm), one)| {
@@ -145,8 +131,7 @@ impl Engine {
         reports.collect()
     }
 
-    /// Looks at a scope again soon if its commands still want something: a report to be taken up, or a run to be
-    /// taken over, that the store has refused.
+    /// Schedules a retry if the store refused a report or a takeover of the scope's commands.
     pub(super) fn retry_commands(&mut self, scope: &ScopeId, now: Timestamp) {
         let reported =
             self.commands.get(scope).is_some_and(|all| all.values().any(|one| one.ending.is_some()));
@@ -157,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// Takes over the runs of the process before this one.
+    /// Takes over the runs of the previous process.
     pub(super) fn adopt_commands(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let ids = self.state.scopes().map(|(id, _)| id);
         let mut scopes: Vec<ScopeId> = ids.filter(|id| self.has_foreign_runs(id)).cloned().collect();
@@ -173,7 +158,7 @@ impl Engine {
     }
 }
 
-/// The commands that a scope's record says are running under a process's name, each with its event.
+/// The commands that a scope's record shows as running with this owner, each with its event.
 fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a Event> {
     let mut wanted = BTreeMap::new();
     for event in &scope.events {
@@ -188,7 +173,7 @@ fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a 
     wanted
 }
 
-/// A command with all that it may want to know.
+/// Collects the data for a command.
 fn driver_run(scope: &Scope, event: &Event, id: CommandId) -> Option<DriverRun> {
     let Phase::Started { at, why, run: Run::Exec(run) } = &event.phase else { return None };
     let resource = event.resources.iter().find(|resource| resource.vm == id.vm)?;

@@ -1,4 +1,4 @@
-//! Operations that reach several scopes: each step is a job of its own, and when the last one is done the
+//! Reconciliation loop for operations over several scopes. Each step is a separate job. After the last one, the
 //! operation is compared with its scopes again, until nothing is left to do.
 
 use jiff::Timestamp;
@@ -10,18 +10,18 @@ use crate::operations::{Remaining, remaining};
 use crate::request::Answer;
 
 impl Engine {
-    /// Works out what an operation still needs and sets it going.
+    /// Computes what an operation still needs and starts it.
     pub(super) fn reconcile(&mut self, operation: OperationId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(held) = self.state.operation(operation).cloned() else {
             return self.operation_closed(operation, effects);
         };
         let fan = self.fan_outs.entry(operation).or_default();
         if fan.pending > 0 {
-            // It is looked at again when the last of these is done.
+            // It is reconciled again when the last of these is done.
             return;
         }
         let mut remaining = remaining(&held.value, &self.state, &fan.tried);
-        // A scope that has just refused a step would refuse it again: it is asked once more in a while.
+        // A scope that just refused a step would refuse it again: it is retried after a delay.
         let steps = |remaining: &Remaining| {
             remaining.cancel.len() + remaining.complete.len() + remaining.release.len()
         };
@@ -64,7 +64,7 @@ impl Engine {
             let release = remaining.release.into_iter();
             works.extend(release.map(|scope| step(scope, command.clone(), by)));
         } else {
-            // Every scope is as it should be, so whoever asked can be told before the record says so too.
+            // Every scope is up to date, so callers can be answered before the record is.
             let waiting = std::mem::take(&mut fan.waiting);
             effects
                 .extend(waiting.into_iter().map(|one| Effect::Answer(one, Ok(Answer::Operation(operation)))));
@@ -91,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// An operation that is closed: nobody need wait for it any more.
+    /// Answers the callers that wait for a closed operation.
     pub(super) fn operation_closed(&mut self, operation: OperationId, effects: &mut Vec<Effect>) {
         if let Some(fan) = self.fan_outs.remove(&operation) {
             let answer = || Ok(Answer::Operation(operation));

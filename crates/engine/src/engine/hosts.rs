@@ -1,6 +1,9 @@
-//! Host operations: their events start together or wait together. Whenever something has changed that one of them
-//! depends on, it is looked at: not yet due, it gets a deadline; due and free, it is decided in one commit; due and
-//! blocked, it is looked at again when a scope of it changes or another host operation moves on.
+//! Joint starts of host operations: their events start together or wait together. An operation is checked whenever
+//! something changed that it depends on:
+//!
+//! - not due: it gets a deadline;
+//! - due and not blocked: it is decided in one commit;
+//! - due and blocked: it is checked again when one of its scopes changes or another host operation advances.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,18 +12,17 @@ use notbefore_core::{Actor, Operation, OperationId, ScopeId};
 
 use super::{Effect, Engine, Work};
 
-/// What the engine keeps of host operations besides their records.
+/// The engine's data about host operations, besides their records.
 #[derive(Default)]
 pub(super) struct HostStarts {
-    /// To be looked at.
     to_check: BTreeSet<OperationId>,
     deadlines: BTreeSet<(Timestamp, OperationId)>,
     deadline_of: HashMap<OperationId, Timestamp>,
     /// Due and blocked.
     blocked: BTreeSet<OperationId>,
-    /// Those for which a decision is under way.
+    /// A decision is in flight.
     deciding: HashSet<OperationId>,
-    /// When they were last looked at; a clock that is set back makes some of them no longer due.
+    /// Time of the last check; if the clock is set back, some are no longer due.
     checked_at: Option<Timestamp>,
 }
 
@@ -41,7 +43,7 @@ impl HostStarts {
 }
 
 impl Engine {
-    /// How many host operations are due and wait for other update domains.
+    /// Number of due host operations that wait for other update domains.
     pub fn host_operations_blocked(&self) -> usize {
         self.hosts.blocked.len()
     }
@@ -54,7 +56,7 @@ impl Engine {
         self.hosts.to_check.extend(self.state.host_operations().ids());
     }
 
-    /// A host operation was made, decided or cancelled: others in its scopes may be free now, or no longer.
+    /// A host operation was created, decided or cancelled: others in its scopes may be unblocked, or blocked.
     pub(super) fn host_operation_changed(&mut self, operation: &Operation, now: Timestamp) {
         self.hosts.to_check.insert(operation.id);
         for scope in
@@ -70,7 +72,7 @@ impl Engine {
         self.hosts.to_check.insert(id);
     }
 
-    /// Looks at the host operations that something has changed for, or whose time has come.
+    /// Checks the host operations that are affected by a change or are due.
     pub(super) fn decide_hosts(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         if self.hosts.checked_at.replace(now).is_some_and(|before| now < before) {
             self.recheck_all_hosts();

@@ -1,7 +1,8 @@
-//! Jobs: what is asked for, or due, on its way to a durable commit and an answer.
+//! Jobs: requests and due work, until a durable commit and an answer. Per-record locks with FIFO queues; optimistic
+//! concurrency towards other nodes.
 //!
-//! A job is planned from the state as it is; its transactions are committed one after the other; a conflict
-//! or a record in use means that it is planned anew. See the crate's page for the life of a command.
+//! A job is planned from the current state. Its transactions are committed one after the other. On a conflict or a
+//! locked record it is planned again. The crate docs describe the life of a command.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -23,7 +24,7 @@ use crate::request::{
     StoreError, TargetSelector, VmCommand,
 };
 
-/// How often a command is planned again because somebody else was faster, before it gives up.
+/// Limit on new plans after conflicts; then the command fails.
 const CONFLICTS_MAX: u32 = 32;
 
 impl Engine {
@@ -57,8 +58,8 @@ impl Engine {
         self.run(id, now, effects);
     }
 
-    /// Plans a job and sets its first transaction going, unless a record that it compares is in use: then it
-    /// waits for that record and is planned anew.
+    /// Plans a job and sends its first transaction. If a record that it compares is locked, the job waits for that
+    /// record and is planned again.
     pub(super) fn run(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
@@ -70,7 +71,7 @@ impl Engine {
         let DraftedTxns { txns, own_records, to_reconcile, locks } = drafted;
         let compared = txns.last().map(|txn| txn.expect.as_slice()).unwrap_or_default();
         let mut locks: Vec<Key> = compared.iter().map(|one| one.key.clone()).chain(locks).collect();
-        // One that finds out whether it took effect has its locks still.
+        // A job that confirms a start still has its locks.
         locks.retain(|key| !job.locks.contains(key));
         if let Some(busy) = locks.iter().find(|key| self.locked.contains(*key)) {
             self.waiting.entry(busy.clone()).or_default().push_back(id);
@@ -137,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// The scope whose revision a caller may name with its command; it need not be there.
+    /// The scope whose revision a caller may give with its command; it need not exist.
     pub(super) fn compared_scope(&self, command: &Command) -> Option<ScopeId> {
         Some(match command {
             Command::Guest(approval) => approval.scope.clone(),
@@ -160,9 +161,9 @@ impl Engine {
         })
     }
 
-    /// A command with a key that is refused, or finds nothing to do, may have taken effect already, and that be
-    /// the very reason: the store is asked whether it has, before the caller is told. So it is for a part of an
-    /// operation that is refused: its VMs may be gone because it was opened before, and has ended.
+    /// Finishes a job that writes nothing. A command with an idempotency key that is refused, or finds nothing to do,
+    /// may have taken effect already, and that may be the reason: the store is checked for its record first. The same
+    /// holds for a refused part of an operation: its VMs may be gone because it was opened before, and has ended.
     pub(super) fn finish_unwritten(
         &mut self,
         id: JobId,
@@ -251,14 +252,14 @@ impl Engine {
         }
     }
 
-    /// All of a job is durable and published.
+    /// All transactions of a job are durable and published.
     pub(super) fn on_durable(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let to_reconcile = std::mem::take(&mut job.to_reconcile);
         if let (Some(so_far), Work::Request { progress, if_revision, .. }) = (job.rest.take(), &mut job.work)
         {
             *progress = so_far;
-            // What the caller saw was compared with the first step, which has changed it.
+            // The revision was compared in the first step, which changed it.
             *if_revision = None;
             self.unlock(id, now, effects);
             self.run(id, now, effects);
@@ -283,7 +284,7 @@ impl Engine {
         }
     }
 
-    /// The answer of the first time, if this is the same request.
+    /// The stored answer of the first attempt, if this is the same request.
     pub(super) fn replay_answer(&self, id: JobId, key: &str, record: &Versioned) -> Result<Answer, Failure> {
         let hash = match self.jobs.get(&id).map(|job| &job.work) {
             Some(
@@ -298,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// Finishes a job, or lets its caller wait until the operation it made has reached every scope.
+    /// Finishes a job, or lets its caller wait until its operation has reached every scope.
     pub(super) fn finish_or_join(
         &mut self,
         id: JobId,
@@ -319,8 +320,7 @@ impl Engine {
         }
     }
 
-    /// The store would not take it, or nobody knows whether it did. A caller is told; work of our own is
-    /// tried again.
+    /// The store refused the commit, or its outcome is unknown. A caller gets the failure; internal work is retried.
     pub(super) fn on_failed(
         &mut self,
         id: JobId,
@@ -328,7 +328,7 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        // Something is written again soon, whoever asks or not, so that it shows when the store is well again.
+        // A write follows soon in any case, so that a recovered store is noticed.
         self.store_alive_at = self.store_alive_at.min(after(now, RETRY_AFTER));
         if matches!(failure, Failure::OutcomeUnknown(_))
             && self.confirm_host_start(id, &failure, now, effects)
@@ -336,7 +336,7 @@ impl Engine {
             return;
         }
         let operation = match self.jobs.get(&id).map(|job| &job.work) {
-            // Times are stored again soon anyway.
+            // These are written again soon anyway.
             Some(Work::Request { .. } | Work::Confirm { .. } | Work::StoreAlive | Work::StorePolls(_))
             | None => {
                 return self.finish(id, Err(failure), now, effects);
@@ -353,8 +353,8 @@ impl Engine {
             ) => Some(*operation),
             Some(Work::Pulse(_) | Work::DecideHost(_)) => None,
         };
-        // Whoever waits for the operation is not kept waiting for the disk to come back; the record is
-        // durable, so the rest will follow, and a retry finds it.
+        // Callers that wait for the operation do not wait for the disk: the record is durable, so the rest follows,
+        // and a retry finds it.
         let waiting =
             operation.and_then(|one| self.fan_outs.get_mut(&one)).map(|fan| std::mem::take(&mut fan.waiting));
         let unknown = match failure {
@@ -370,8 +370,8 @@ impl Engine {
         self.retries.insert((after(now, RETRY_AFTER), id));
     }
 
-    /// Nobody knows whether a host operation has started: the job keeps its locks and finds out. Answers whether the
-    /// job is such a one.
+    /// The start of a host operation has an unknown outcome: the job keeps its locks and finds out. Returns whether
+    /// this is such a job.
     fn confirm_host_start(
         &mut self,
         id: JobId,
@@ -430,8 +430,8 @@ impl Engine {
             }
             Work::Record(operation) => self.on_step_done(operation, now, effects),
             Work::Pulse(scope) => {
-                // What it wrote has set the next deadline, even where that has passed by now. A pulse that
-                // found nothing to do leaves it as the scope says it is; one that was refused tries again.
+                // Its write set the next deadline, even if that has passed by now. A pulse without changes restores the
+                // scope's deadline; a refused one is retried.
                 if !self.deadline_of.contains_key(&scope) {
                     let due = self.state.scope(&scope).and_then(|held| self.state.due_in(&scope, held, now));
                     let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
@@ -452,7 +452,7 @@ impl Engine {
         self.jobs.remove(&id).map(|job| job.work)
     }
 
-    /// Gives a job's records back and lets those who wait for them have their turn, in order.
+    /// Releases a job's locks and runs the jobs that wait for them, in order.
     pub(super) fn unlock(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.txns.clear();
@@ -473,15 +473,14 @@ impl Engine {
     }
 }
 
-/// A plan that only finds out whether a record is at this revision.
+/// A plan that only compares a record's revision.
 fn compare(key: Key, revision: Option<Revision>) -> Plan {
     let txn = Txn { expect: vec![Expect { key, revision }], ..Txn::default() };
     let drafted = DraftedTxns { txns: vec![txn], ..DraftedTxns::default() };
     Plan::Write { drafted, answer: Answer::Done, rest: None }
 }
 
-/// Lets the record of a command travel in the transaction that carries out its effect, so that the two are
-/// durable together or not at all.
+/// Adds the idempotency record to the transaction with the command's effect, so that both are durable together.
 fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Timestamp) -> Plan {
     match (plan, idempotency) {
         (Plan::Write { mut drafted, answer, rest: None }, Some(idempotency)) => {
@@ -494,18 +493,17 @@ fn with_command_record(plan: Plan, idempotency: Option<&Idempotency>, now: Times
             }
             Plan::Write { drafted, answer, rest: None }
         }
-        // The last of several steps may find nothing left to do; what the others did was done all the same.
+        // The last of several steps may find nothing to do; the earlier ones took effect.
         (Plan::Settled(answer), Some(idempotency)) if has_effect(&answer) => {
             let drafted = DraftedTxns { txns: vec![Txn::default()], ..DraftedTxns::default() };
             with_command_record(Plan::Write { drafted, answer, rest: None }, Some(idempotency), now)
         }
-        // The steps of a command that takes several transactions are harmless to repeat; its last one
-        // carries the record.
+        // Earlier steps of a command with several transactions are idempotent; the last one has the record.
         (plan, _) => plan,
     }
 }
 
-/// Whether steps before the last one have changed something.
+/// Whether steps before the last one changed something.
 fn has_effect(answer: &Answer) -> bool {
     match answer {
         Answer::Scope { progress, .. } => {

@@ -1,8 +1,7 @@
-//! Times that are kept by the way: when the guests of a scope were last heard of, and that the service runs.
+//! Poll times per scope and the heartbeat of the service, written in the background.
 //!
-//! A scope's first request is stored within a second: a restart right after it must not take the scope for one
-//! that nobody listens in. Later ones are stored hourly, so a time that was read from the store may be an hour
-//! older than the truth, and counts an hour longer.
+//! A scope's first poll is stored within a second, so that the scope stays enabled after a restart right after
+//! it. Later polls are stored hourly. So a time from the store may be an hour too old, and counts an hour longer.
 
 use std::time::Duration;
 
@@ -17,25 +16,23 @@ use crate::plan::Plan;
 use crate::records::{self, Alive, LastAt};
 use crate::request::Answer;
 
-/// For how long a request of a guest keeps its scope enabled: a day, and the minute by which the engine may hear of a
-/// request late, since polls of one scope leave word once a minute.
+/// How long a poll keeps its scope enabled: a day, plus a minute, since polls of one scope are reported to the engine
+/// once a minute.
 pub const ENABLED_FOR: SignedDuration = SignedDuration::from_secs(24 * 3_600 + 60);
-/// How old the stored time of a scope's last request may grow before it is stored again. A write an hour
-/// and scope is nothing.
+/// Age at which the stored poll time of a scope is written again. One write per hour and scope is negligible.
 const POLLS_STORED_EVERY: SignedDuration = SignedDuration::from_hours(1);
-/// How long a scope's first request waits for others to be stored with it. The rest of the second is the store's.
+/// How long a scope's first poll waits for others to be stored with it. The rest of the second is for the store.
 const FIRST_POLL_STORED_AFTER: Duration = Duration::from_millis(500);
-/// How many scopes' last requests one transaction stores.
+/// Scopes per transaction.
 const POLLS_PER_TXN: usize = 90;
-/// How many such transactions are under way at a time, so that a large fleet that polls for the first time leaves
-/// room for commands.
+/// Limit on such transactions in flight, so that the first polls of a large fleet leave room for commands.
 const POLL_WRITES_IN_FLIGHT_MAX: usize = 4;
 
-/// When a guest of a scope was last heard of.
+/// The last poll of a scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastPoll {
     pub(super) at: Timestamp,
-    /// Whether that was read from the store, and may be as old as the store lets it grow.
+    /// Read from the store, so the actual time may be up to [`POLLS_STORED_EVERY`] later.
     pub(super) was_stored: bool,
 }
 
@@ -47,11 +44,11 @@ impl LastPoll {
 }
 
 impl Engine {
-    /// Whether a guest of the scope has asked within a day. The VM that stands in for a fleet is there to be
-    /// tried out, so it counts as listening from the start.
+    /// Whether a guest of the scope polled within a day. The first-run scope is always enabled: it exists for trying
+    /// things out.
     pub fn is_enabled(&self, scope: &ScopeId, now: Timestamp) -> bool {
         let first_run = self.state.scope(scope).is_some_and(|held| held.value.first_run);
-        // While the clock is not trusted, a jump of it does not make a scope one that nobody listens in.
+        // During a hold, a clock jump must not disable a scope.
         let without_jump = now.checked_sub(self.clock_jumped_by).unwrap_or(now);
         let is_fresh = |poll: &LastPoll| poll.is_fresh(now) || poll.is_fresh(without_jump);
         first_run || self.last_polls.get(scope).is_some_and(is_fresh)
@@ -69,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// Whether the stored time of a scope's last request is too old, or there is none.
+    /// Whether the stored poll time is missing or too old.
     fn is_poll_unstored(&self, scope: &ScopeId) -> bool {
         match (self.last_polls.get(scope), self.state.last_polled(scope)) {
             (Some(poll), Some(stored)) => poll.at.duration_since(stored) >= POLLS_STORED_EVERY,
@@ -78,10 +75,10 @@ impl Engine {
         }
     }
 
-    /// Stores when scopes were heard of whose time is not stored or too old, as many at a time as there may be.
+    /// Stores missing and old poll times, up to the limit in flight.
     pub(super) fn store_polls(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         self.store_polls_at = None;
-        // What a clock says that is not trusted is not stored.
+        // Times from an untrusted clock are not stored.
         if self.is_clock_held() {
             return;
         }
@@ -90,7 +87,7 @@ impl Engine {
             while scopes.len() < POLLS_PER_TXN
                 && let Some(scope) = self.polls_to_store.pop_first()
             {
-                // One that is gone by now needs no time.
+                // Removed scopes need no time.
                 scopes.extend(Some(scope).filter(|scope| self.state.scope(scope).is_some()));
             }
             if scopes.is_empty() {
@@ -101,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// A transaction is through; there may be more to store.
+    /// A transaction is done; there may be more to store.
     pub(super) fn on_polls_stored(
         &mut self,
         scopes: Vec<ScopeId>,
@@ -118,13 +115,13 @@ impl Engine {
         }
     }
 
-    /// Stores that we run.
+    /// Stores the heartbeat.
     pub(super) fn plan_alive(&self, now: Timestamp) -> Plan {
         let alive = Alive { at: now, boot: self.state.boot().cloned() };
         written(vec![(Key::from(records::ALIVE), records::encode(&alive))])
     }
 
-    /// Stores when scopes were heard of, those that are still there.
+    /// Stores the poll times of scopes that still exist.
     pub(super) fn plan_polls(&self, scopes: &[ScopeId]) -> Plan {
         let heard = scopes.iter().filter_map(|scope| {
             let at = self.last_polls.get(scope)?.at;

@@ -1,5 +1,4 @@
-//! Questions: what something would come to. They are answered from the state as it is, change nothing and are never
-//! stored.
+//! Dry runs: what a command would do. Answered from the current state, without changes or writes.
 
 use std::net::IpAddr;
 
@@ -14,12 +13,12 @@ use crate::request::{Failure, NewOperation, Preview, ScopeChange};
 use crate::scope_plan::ScopePlan;
 
 impl Engine {
-    /// What announcing an operation would come to.
+    /// What announcing an operation would do.
     pub fn preview(&self, by: &Actor, new: &NewOperation, now: Timestamp) -> Result<Preview, Failure> {
         self.planner(by, None, &|scope| self.is_enabled(scope, now), now).preview(new)
     }
 
-    /// What a change of a scope would come to, if the scope still has the revision that the caller saw.
+    /// What a change of a scope would do, if the scope still has the caller's revision.
     pub fn plan_scope(
         &self,
         by: &Actor,
@@ -33,7 +32,7 @@ impl Engine {
         self.planner(by, None, &|scope| self.is_enabled(scope, now), now).plan_scope(change)
     }
 
-    /// What plans are made from.
+    /// The input of plans.
     pub(super) fn planner<'a>(
         &'a self,
         by: &'a Actor,

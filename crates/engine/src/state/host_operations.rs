@@ -1,8 +1,8 @@
-//! Index of the host operations that have not closed: which scopes they have parts in, and how far each is from
-//! starting. It is derived from scopes and operations and follows them as they are installed, so that asking is
-//! cheap: every command to a scope asks which host operations hold it back.
+//! Index of open host operations: the scopes of their parts and their start states. It is derived from scopes and
+//! operations and updated as they are installed, so that lookups are cheap: every command to a scope looks up the
+//! host operations that block it.
 //!
-//! A part counts as long as its event is scheduled. `notbefore_core::joint_start` has the rules.
+//! A part counts while its event is scheduled. `notbefore_core::joint_start` has the rules.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use notbefore_core::{
     OperationState, Phase, Scope, ScopeId, StartOrder, StartReason,
 };
 
-/// The host operations that have not closed.
 #[derive(Debug, Default)]
 pub struct HostOperations {
     operations: HashMap<OperationId, OperationEntry>,
@@ -25,7 +24,7 @@ pub struct HostOperations {
 #[derive(Debug, Default)]
 struct ScopeOperations {
     operations: BTreeSet<OperationId>,
-    /// What the scope is told of them.
+    /// The start states that the scope receives.
     parts: Vec<HostPart>,
 }
 
@@ -34,15 +33,15 @@ struct OperationEntry {
     id: OperationId,
     requested_at: Timestamp,
     decision: Decision,
-    /// In the order of their scopes.
+    /// Sorted by scope.
     parts: Vec<Part>,
-    /// When it is due and its place among those that wait; none without a scheduled part.
+    /// Due time and order; none without a scheduled part.
     due: Option<Due>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
-    /// Some scopes may not have their event yet, or it was cancelled: it does not start and holds nothing back.
+    /// Some scopes may not have their event yet, or it was cancelled: it does not start and blocks nothing.
     Never,
     Waiting,
     Ready,
@@ -63,17 +62,16 @@ struct Scheduled {
     approved: bool,
 }
 
-/// When a host operation is due, and its place among those that wait.
+/// Due time of a host operation, and its order among waiting ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// When; the beginning of time where every live part is approved, the end of time while the clock is not trusted.
+    /// The minimum timestamp if every live part is approved, the maximum while the clock is not trusted.
     pub at: Timestamp,
-    /// Its place.
     pub order: StartOrder,
 }
 
 impl Due {
-    /// What makes it due at `now`, if it is.
+    /// Why it is due at `now`; none if it is not.
     pub fn reason(&self, now: Timestamp) -> Option<StartReason> {
         if self.at == Timestamp::MIN {
             Some(StartReason::Approved)
@@ -84,7 +82,7 @@ impl Due {
 }
 
 impl HostOperations {
-    /// What a scope must know of host operations that have a part in it.
+    /// The host operations with a part in a scope, as the scope receives them.
     pub fn parts_in(&self, scope: &ScopeId) -> &[HostPart] {
         self.by_scope.get(scope).map(|here| here.parts.as_slice()).unwrap_or_default()
     }
@@ -94,12 +92,12 @@ impl HostOperations {
         self.by_scope.get(scope).into_iter().flat_map(|here| here.operations.iter().copied())
     }
 
-    /// The scopes that host operations have parts in.
+    /// The scopes with parts of host operations.
     pub fn scopes(&self) -> impl Iterator<Item = &ScopeId> {
         self.by_scope.keys()
     }
 
-    /// The scopes of one host operation's scheduled parts, each once.
+    /// The distinct scopes of one host operation's scheduled parts.
     pub fn scopes_of(&self, id: OperationId) -> Vec<&ScopeId> {
         let parts = self.operations.get(&id).map(|one| one.parts.as_slice()).unwrap_or_default();
         let mut scopes: Vec<&ScopeId> =
@@ -108,19 +106,18 @@ impl HostOperations {
         scopes
     }
 
-    /// All of them.
     pub fn ids(&self) -> impl Iterator<Item = OperationId> {
         self.operations.keys().copied()
     }
 
-    /// When a host operation is due that is still to be decided; none for any other.
+    /// Due time of a host operation that is not decided; none for any other.
     pub fn due(&self, id: OperationId) -> Option<Due> {
         self.operations.get(&id).filter(|one| one.decision == Decision::Waiting)?.due
     }
 
-    /// What keeps a host operation that has not started from starting at `now`: in the scope of a scheduled part,
-    /// another operation's platform event of another update domain is started or released, or an earlier host
-    /// operation is due.
+    /// What blocks the start of a host operation at `now`. In the scope of one of its scheduled parts, either a
+    /// platform event of another operation and update domain is started or released, or an earlier host operation is
+    /// due.
     pub fn blockers<'a>(
         &self,
         id: OperationId,
@@ -139,7 +136,6 @@ impl HostOperations {
         blockers.into_iter().collect()
     }
 
-    /// Takes over which events wait while the clock is not trusted.
     pub fn hold_clock(&mut self, hold: Option<Arc<ClockHold>>) {
         self.clock_hold = hold;
         for one in self.operations.values_mut() {
@@ -149,7 +145,7 @@ impl HostOperations {
         scopes.iter().for_each(|scope| self.tell(scope));
     }
 
-    /// Takes an operation over as it is now; none where it has closed.
+    /// Updates an operation; none if it has closed.
     pub fn put<'a>(
         &mut self,
         id: OperationId,
@@ -181,7 +177,7 @@ impl HostOperations {
         }
     }
 
-    /// Takes over how the parts in a scope stand now.
+    /// Updates the parts in a scope.
     pub fn scope_changed(&mut self, id: &ScopeId, scope: Option<&Scope>) {
         let Some(here) = self.by_scope.get(id) else { return };
         let mut affected: BTreeSet<ScopeId> = BTreeSet::from([id.clone()]);
@@ -196,7 +192,7 @@ impl HostOperations {
         }
     }
 
-    /// Works out what a scope is told.
+    /// Recomputes what a scope receives.
     fn tell(&mut self, id: &ScopeId) {
         let Some(here) = self.by_scope.get_mut(id) else { return };
         if here.operations.is_empty() {
@@ -248,7 +244,7 @@ impl OperationEntry {
         &self.parts[first..first + here]
     }
 
-    /// Takes over how the parts in a scope stand; answers whether the others' scopes are to be told of it.
+    /// Updates the parts in a scope; returns whether the other scopes must be recomputed.
     fn follow(&mut self, id: &ScopeId, scope: Option<&Scope>, hold: Option<&ClockHold>) -> bool {
         for part in self.parts.iter_mut().filter(|part| part.scope == *id) {
             part.scheduled = scope.and_then(|scope| scheduled(scope, part.event));
@@ -277,7 +273,7 @@ impl OperationEntry {
         })
     }
 
-    /// What scopes are told of it; nothing of one that holds nothing back.
+    /// The start state that scopes receive; none if it blocks nothing.
     fn host_standing(&self) -> Option<HostStartState> {
         match self.decision {
             Decision::Released => Some(HostStartState::Released),

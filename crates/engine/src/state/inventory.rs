@@ -1,12 +1,12 @@
-//! Which VMs there are, where they call from and which scope each belongs to: the part of the state that grows with
-//! the fleet, in as few bytes as will do, and in a form that is copied for nothing.
+//! The inventory: compact copy-on-write tables of VMs, their addresses and scopes. It is the part of the state that
+//! grows with the fleet.
 //!
-//! The engine changes it, and publishes a copy with every change; polls look up their caller in that very copy. So
-//! there is one of it in memory, however many read it.
+//! The engine changes it and publishes a clone with every change; polls look up their caller in that clone. The tables
+//! are shared, so there is one copy in memory for any number of readers.
 //!
-//! A VM usually has one IPv4 address and nothing to say about itself; then its row is all there is. What else it may
-//! have lies beside the rows. Instance metadata stays in the store and is read when somebody asks for it; what is kept
-//! of it is enough to tell whether a record says something else.
+//! A VM usually has one IPv4 address and no metadata; then its row is all there is. Other data is stored beside the
+//! rows. Instance metadata stays in the store and is read on request; the inventory keeps a fingerprint to detect
+//! changes.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,46 +20,43 @@ use notbefore_store::Revision;
 use super::table::{Row, Table};
 use crate::records::{Address, Vm};
 
-/// A scope's number, for as long as the scope or a VM of it is there.
+/// A scope's index, valid while the scope or a VM of it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScopeSlot(pub u32);
 
-/// A network's number, from 1 on. Networks are few, and are kept for as long as the process runs.
+/// A network's index, from 1. Networks are few, and are kept while the process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct NetworkSlot(NonZeroU32);
 
-/// A VM.
 #[derive(Clone, Copy, Debug)]
 pub struct VmRow {
-    /// Its id.
     pub id: VmId,
-    /// When its record was written.
+    /// The revision of its record.
     pub revision: Revision,
-    /// The scope it belongs to.
     pub scope: ScopeSlot,
-    /// Where it probably stands among the scope's members.
+    /// Hint: its probable index among the scope's members.
     position: u16,
-    /// Whether there is more beside the row: then its addresses are there, too.
+    /// Whether there is data beside the row; then its addresses are there, too.
     has_extra: bool,
-    /// Its one address.
+    /// Its only address.
     network: Option<NetworkSlot>,
     ip: Ipv4Addr,
 }
 
-/// What most VMs have not.
+/// Data that most VMs do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ExtraFields {
     addresses: Box<[Address]>,
     instance: Fingerprint,
 }
 
-/// Enough of a VM's instance metadata to tell whether another is the same; none where there is nothing.
+/// A hash of a VM's instance metadata; none if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint(Option<u64>);
 
 impl Fingerprint {
     fn of(instance: &serde_json::Value) -> Self {
-        // The keys of an object are in order, so that the same object has one text.
+        // Object keys are sorted, so equal objects have equal text.
         let of_text = || {
             let mut hasher = DefaultHasher::new();
             instance.to_string().hash(&mut hasher);
@@ -69,7 +66,7 @@ impl Fingerprint {
     }
 }
 
-/// An address and whose it is.
+/// An address and its owner.
 #[derive(Clone, Copy, Debug)]
 struct ClaimRow<A> {
     network: NetworkSlot,
@@ -77,21 +74,19 @@ struct ClaimRow<A> {
     ip: A,
     vm: VmId,
     revision: Revision,
-    /// Where the VM probably is, so that a poll need not look it up.
+    /// Hint: the VM's probable position, so that a poll need not look it up.
     member_slot: MemberSlot,
 }
 
-/// Where a VM probably is: its scope, and its place among the members. Whoever uses it looks whether it is there.
+/// A hint: a VM's probable scope and index among the members. Readers verify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSlot {
-    /// The scope.
     pub scope: ScopeSlot,
-    /// The place.
     pub position: u16,
 }
 
 impl MemberSlot {
-    /// Nowhere that anybody could be.
+    /// A position that no VM can have.
     const NONE: MemberSlot = MemberSlot { scope: ScopeSlot(u32::MAX), position: u16::MAX };
 
     fn of(row: &VmRow) -> Self {
@@ -111,7 +106,7 @@ impl<A> ClaimRow<A> {
     }
 }
 
-/// Rows that are to become tables.
+/// Rows for the initial tables.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     vms: Vec<VmRow>,
@@ -119,7 +114,7 @@ pub(super) struct Rows {
     v6: Vec<ClaimRow<IpV6>>,
 }
 
-/// An IPv6 address as a number in two halves, so that a row needs no more room than its parts.
+/// An IPv6 address in two halves, so that rows need no 16-byte alignment.
 type IpV6 = (u64, u64);
 
 fn halves(ip: Ipv6Addr) -> IpV6 {
@@ -128,7 +123,7 @@ fn halves(ip: Ipv6Addr) -> IpV6 {
 }
 
 impl Row for VmRow {
-    /// The id as a number, which is quicker compared than its bytes are.
+    /// The id as a number, which compares faster than its bytes.
     type Key = u128;
 
     fn key(&self) -> u128 {
@@ -144,8 +139,7 @@ impl<A: Copy + Ord + Hash> Row for ClaimRow<A> {
     }
 }
 
-/// Networks by their numbers. The same network may have several, one for each way in which it is written; claims
-/// go by the folded one.
+/// Networks by index. A network may have several, one for each spelling; claims use the case-folded one.
 #[derive(Clone, Debug, Default)]
 struct Networks {
     names: Vec<Name>,
@@ -158,7 +152,6 @@ impl Networks {
     }
 }
 
-/// The inventory.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     vms: Table<VmRow>,
@@ -169,7 +162,7 @@ pub struct Inventory {
 }
 
 impl VmRow {
-    /// Where the VM stands among its scope's members, if it is one of them.
+    /// The VM's index among its scope's members.
     pub fn position(&self, members: &[notbefore_core::Member]) -> Option<usize> {
         let probably = usize::from(self.position);
         match members.get(probably).is_some_and(|member| member.vm == self.id) {
@@ -180,17 +173,15 @@ impl VmRow {
 }
 
 impl Inventory {
-    /// A VM.
     pub fn vm(&self, id: VmId) -> Option<&VmRow> {
         self.vms.get(&id.0.as_u128())
     }
 
-    /// How many VMs there are.
     pub fn vms(&self) -> usize {
         self.vms.len()
     }
 
-    /// Where a VM calls from.
+    /// The addresses from which a VM polls.
     pub fn addresses(&self, row: &VmRow) -> Vec<Address> {
         match self.extra.get(&row.id).filter(|_| row.has_extra) {
             Some(extra) => extra.addresses.to_vec(),
@@ -202,7 +193,7 @@ impl Inventory {
         }
     }
 
-    /// Whether something was written down for a VM to be told about itself.
+    /// Whether a VM has instance metadata.
     pub fn has_instance(&self, row: &VmRow) -> bool {
         self.instance(row).0.is_some()
     }
@@ -212,27 +203,27 @@ impl Inventory {
         extra.map_or(Fingerprint(None), |extra| extra.instance)
     }
 
-    /// The VM that calls from an address of a network, whose name must be folded.
+    /// The VM with an address in a network; the network's name must be case-folded.
     pub fn caller(&self, network: &str, ip: IpAddr) -> Option<VmId> {
         self.caller_with_slot(network, ip).map(|(vm, _)| vm)
     }
 
-    /// The same, with where the VM probably is.
+    /// Like [`Self::caller`], with the VM's probable position.
     pub fn caller_with_slot(&self, network: &str, ip: IpAddr) -> Option<(VmId, MemberSlot)> {
         self.claimed(network, ip).map(|(vm, member_slot, _)| (vm, member_slot))
     }
 
-    /// Whether a VM is held just as this record says.
+    /// Whether a row is equal to this record.
     pub(super) fn is(&self, row: &VmRow, scope: &ScopeId, vm: &Vm) -> bool {
         *scope == vm.scope && self.has_this_instance(row, vm) && self.addresses(row) == vm.addresses
     }
 
-    /// Whether a VM's metadata is the one that its record has here.
+    /// Whether a row has this record's metadata.
     pub(super) fn has_this_instance(&self, row: &VmRow, vm: &Vm) -> bool {
         self.instance(row) == Fingerprint::of(&vm.instance)
     }
 
-    /// When the claim of an address was written.
+    /// The revision of an address's claim.
     pub(super) fn claim_revision(&self, network: &str, ip: IpAddr) -> Option<Revision> {
         self.claimed(network, ip).map(|(_, _, revision)| revision)
     }
@@ -270,7 +261,7 @@ impl Inventory {
         self.update_claims(&row);
     }
 
-    /// Puts a VM's row aside.
+    /// Adds a VM to the initial rows.
     pub(super) fn row(
         &mut self,
         vm: &Vm,
@@ -282,7 +273,7 @@ impl Inventory {
         rows.vms.push(self.row_of(vm, revision, scope, position));
     }
 
-    /// Puts a claim's row aside.
+    /// Adds a claim to the initial rows.
     pub(super) fn claim_row(
         &mut self,
         network: &str,
@@ -299,7 +290,7 @@ impl Inventory {
         }
     }
 
-    /// Takes over rows that were put aside; there must be none yet.
+    /// Builds the tables from the initial rows; they must be empty.
     pub(super) fn fill(&mut self, rows: Rows) {
         let Rows { vms, mut v4, mut v6 } = rows;
         self.vms = Table::of(vms);
@@ -343,7 +334,7 @@ impl Inventory {
         self.extra.remove(&id);
     }
 
-    /// A VM stands there among its scope's members.
+    /// Sets a VM's index among its scope's members.
     pub(super) fn set_position(&mut self, vm: VmId, position: usize) {
         if let Ok(position) = u16::try_from(position)
             && self.vms.get(&vm.0.as_u128()).is_some_and(|row| row.position != position)
@@ -355,7 +346,7 @@ impl Inventory {
         }
     }
 
-    /// Tells the claims of a VM where it is now.
+    /// Updates the hints in a VM's claims.
     fn update_claims(&mut self, row: &VmRow) {
         for Address { network, ip } in self.addresses(row) {
             let Some(network) = self.networks.slots.get(&network.folded()).copied() else { continue };
@@ -373,7 +364,7 @@ impl Inventory {
 
     fn folded_network(&mut self, folded: &str) -> Option<NetworkSlot> {
         let known = self.networks.slots.get(folded).copied();
-        // What is no name is no network's, and nobody calls from there.
+        // An invalid name is not a network, and no guest polls from there.
         known.or_else(|| folded.parse::<Name>().ok().map(|name| self.network(&name)))
     }
 
@@ -383,7 +374,7 @@ impl Inventory {
         }
         let networks = Arc::make_mut(&mut self.networks);
         networks.names.push(name.clone());
-        // A network is named by somebody with an address in it; memory ends long before their number does.
+        // Each network needs a VM address; memory runs out long before indexes do.
         let count = u32::try_from(networks.names.len()).ok().and_then(NonZeroU32::new);
         let slot = NetworkSlot(count.unwrap_or(NonZeroU32::MAX));
         networks.slots.insert(name.as_str().to_owned(), slot);

@@ -1,8 +1,8 @@
-//! Taking in all the records that a process begins with, a million VMs among them.
+//! Bulk load of all records at the start, with up to a million VMs.
 //!
-//! It goes in two halves, so that a second processor has something to do: [`prepare`] reads a record and needs nothing
-//! else, [`Loader::take`] puts it into the state. Rows of the inventory are put aside and made into tables at the
-//! end, since a table is quicker made than filled.
+//! It has two stages that can run on two processors: [`prepare`] decodes a record without other data, and
+//! [`Loader::take`] adds it to the state. Rows of the inventory are collected and built into tables at the end, since
+//! building a table is faster than filling it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{CallerKey, State, bad_key, decode_scope};
 use crate::keys::RecordKey;
 use crate::records::{self, DecodeError, Vm};
 
-/// A record that has been read.
+/// A decoded record.
 #[derive(Debug)]
 pub struct Prepared {
     revision: Revision,
@@ -27,11 +27,10 @@ enum Content {
     Scope(ScopeId, Arc<Scope>),
     Vm(Vm),
     Claim(CallerKey, VmId),
-    /// One of those of which there are few.
+    /// A record of a rare kind.
     Other(Key, Bytes),
 }
 
-/// Reads a record.
 pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
     let Versioned { revision, value } = record;
     let content = match RecordKey::parse(&key).map_err(|error| bad_key(&key, error))? {
@@ -55,7 +54,7 @@ pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
     Ok(Prepared { revision, content })
 }
 
-/// A state that is being loaded. Scopes should come before their VMs, so that each VM finds its place at once.
+/// A state under construction. Scopes should come before their VMs, so that each VM finds its position at once.
 #[derive(Debug, Default)]
 pub struct Loader {
     state: State,
@@ -63,7 +62,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Takes one record in; there must not be two under one key.
+    /// Adds one record; keys must be unique.
     pub fn take(&mut self, record: Prepared) -> Result<(), DecodeError> {
         let Prepared { revision, content } = record;
         match content {
@@ -84,7 +83,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The state, with all of it.
+    /// Builds the state.
     pub fn finish(self) -> State {
         let Self { mut state, rows } = self;
         state.inventory.fill(rows);

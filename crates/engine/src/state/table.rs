@@ -1,39 +1,34 @@
-//! A table that is copied for nothing and holds nothing but its rows.
+//! A copy-on-write sharded hash table: O(1) clones, and no memory besides its rows.
 //!
-//! The inventory has a row for every VM and every address, a million of each in a large fleet, and two readers:
-//! the engine, which changes it, and everybody who polls, who must never wait for that and must never see it half
-//! changed. So a [`Table`] is copied by copying one pointer, and a change copies only what it touches: a *shard*
-//! of some fifteen rows out of a million, and the two arrays of pointers above it. Where nobody else holds the table
-//! nothing is copied but the shard that grows.
+//! The inventory has a row for every VM and every address, a million of each in a large fleet. The engine changes it
+//! while polls read it; polls must not wait and must not see a partial change. So cloning a [`Table`] copies one
+//! pointer, and a change copies only what it touches: one *shard* of about fifteen rows in a million, and the two
+//! arrays of pointers above it. If the table is not shared, only the changed shard is copied.
 //!
 //! ```text
-//! root: 256 branches of 256 shards; a row's hash says in which shard it is; a shard is sorted by key
+//! root: 256 branches of 256 shards; a row's hash selects the shard; a shard is sorted by key
 //! ```
 //!
-//! A hash map of the usual kind keeps a third of its room empty and doubles when it is full; the persistent maps of
-//! libraries pay for their nodes. Here a row costs its own bytes and a few per cent. Finding one is a hash and a
-//! binary search in half a kilobyte, whatever the size of the fleet.
+//! A usual hash map keeps a third of its capacity empty and doubles when it is full; persistent maps of libraries have
+//! overhead per node. Here a row costs its own bytes and a few per cent. A lookup is a hash and a binary search in half
+//! a kilobyte, whatever the size of the fleet.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
-/// Branches of the root, and shards of a branch.
 const WIDTH: usize = 256;
 
-/// A row: a key, and whatever belongs to it.
+/// A row with a unique key.
 pub trait Row: Clone {
-    /// What rows are told apart by.
     type Key: Ord + Hash;
 
-    /// The row's key.
     fn key(&self) -> Self::Key;
 }
 
 type Shard<R> = Arc<[R]>;
 type Branch<R> = Arc<[Shard<R>; WIDTH]>;
 
-/// Rows by their keys.
 pub struct Table<R: Row> {
     root: Arc<[Branch<R>; WIDTH]>,
     hasher: RandomState,
@@ -54,7 +49,7 @@ impl<R: Row> fmt::Debug for Table<R> {
 
 impl<R: Row> Default for Table<R> {
     fn default() -> Self {
-        // All of an empty table is one empty shard, many times.
+        // All shards of an empty table are the same empty shard.
         let shard: Shard<R> = Arc::from([]);
         let branch: Branch<R> = Arc::new(std::array::from_fn(|_| Arc::clone(&shard)));
         let root = Arc::new(std::array::from_fn(|_| Arc::clone(&branch)));
@@ -63,23 +58,20 @@ impl<R: Row> Default for Table<R> {
 }
 
 impl<R: Row> Table<R> {
-    /// How many rows there are.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The row of a key.
     pub fn get(&self, key: &R::Key) -> Option<&R> {
         let shard = self.shard(key);
         shard.binary_search_by(|row| row.key().cmp(key)).ok().map(|at| &shard[at])
     }
 
-    /// Puts a row in the place of the one with its key, or beside the others.
+    /// Inserts a row, or replaces the one with its key.
     pub fn insert(&mut self, row: R) {
         let key = row.key();
         let shard = self.shard_mut(&key);
@@ -94,14 +86,13 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// Changes a row that is there; its key must stay as it is.
+    /// Changes an existing row; its key must stay the same.
     pub fn update(&mut self, key: &R::Key, change: impl FnOnce(&mut R)) {
         if let Ok(at) = self.shard(key).binary_search_by(|row| row.key().cmp(key)) {
             change(&mut Arc::make_mut(self.shard_mut(key))[at]);
         }
     }
 
-    /// Takes a row out.
     pub fn remove(&mut self, key: &R::Key) {
         if let Ok(at) = self.shard(key).binary_search_by(|row| row.key().cmp(key)) {
             let shard = self.shard_mut(key);
@@ -110,7 +101,7 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// A table of these rows, no two of which may have the same key.
+    /// Builds a table; keys must be unique.
     pub fn of(rows: Vec<R>) -> Self {
         let mut table = Self { len: rows.len(), ..Self::default() };
         let place = |row: &R| table.place(&row.key());
@@ -124,7 +115,7 @@ impl<R: Row> Table<R> {
         table
     }
 
-    /// All rows, in no order.
+    /// All rows, unordered.
     pub fn iter(&self) -> impl Iterator<Item = &R> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|shard| shard.iter())
     }
@@ -140,7 +131,7 @@ impl<R: Row> Table<R> {
     }
 
     fn place(&self, key: &R::Key) -> (usize, usize) {
-        // The low bits are as good as any; two times eight of them fit into every usize.
+        // Sixteen low bits are enough, and fit into every usize.
         let hash = self.hasher.hash_one(key) as usize;
         (hash % WIDTH, hash / WIDTH % WIDTH)
     }
@@ -170,7 +161,7 @@ mod tests {
         Insert(u32, u8),
         Update(u32, u8),
         Remove(u32),
-        /// Keep a copy, which must stay as it is.
+        /// Keep a clone, which must not change.
         Keep,
     }
 

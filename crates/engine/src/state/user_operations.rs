@@ -1,11 +1,10 @@
-//! Counts the stored operations of users, by scope: those that are open, and those that have ended and are kept as
-//! history. Closed operations leave memory, so their scopes are remembered here until their records go.
+//! Counters of stored user operations per scope: open ones, and ended ones that are kept as history. Closed operations
+//! leave memory, so their scopes are kept here until their records are removed.
 
 use std::collections::HashMap;
 
 use notbefore_core::{Operation, OperationId, ScopeId, Source};
 
-/// How many operations of users are stored.
 #[derive(Debug, Default)]
 pub struct UserOperations {
     scopes_of: HashMap<OperationId, Box<[ScopeId]>>,
@@ -13,12 +12,11 @@ pub struct UserOperations {
 }
 
 impl UserOperations {
-    /// How many are stored for a scope.
     pub fn stored(&self, scope: &ScopeId) -> usize {
         self.by_scope.get(scope).copied().unwrap_or_default()
     }
 
-    /// Takes over that an operation's record was written, or removed.
+    /// An operation's record was written or removed.
     pub fn follow(&mut self, id: OperationId, operation: Option<&Operation>) {
         match operation {
             // Its scopes never change.

@@ -1,5 +1,5 @@
-//! Approvals of guests whose VM or address is taken away after they have called: who they are is looked up again when the
-//! approval is applied, behind whatever was asked before it.
+//! Approvals of guests whose VM or address is removed after the call: the caller is looked up again when the approval
+//! is applied, after all earlier requests.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ fn ip() -> IpAddr {
     "10.0.0.1".parse().unwrap()
 }
 
-/// A scope with one VM, which has the address or none.
+/// A scope with one VM, with or without the address.
 fn put(name: &str, vm: VmId, has_address: bool) -> Command {
     let address = Address { network: NETWORK.parse().unwrap(), ip: ip() };
     let addresses = if has_address { vec![address] } else { Vec::new() };
@@ -38,7 +38,6 @@ struct Bench {
     engine: Engine,
     revision: Revision,
     commits: Vec<(JobId, Txn)>,
-    /// Answers to guests.
     answers: Vec<Result<Answer, Failure>>,
 }
 
@@ -91,7 +90,8 @@ impl Bench {
         held.value.events.first().map(|event| event.id)
     }
 
-    /// The approval of `web`, known by its address or by a listener or a proxy, behind what was asked before.
+    /// The approval of `web`, identified by its address (`network`) or by a listener or proxy, after all earlier
+    /// requests.
     fn approve(&mut self, events: Vec<EventId>, network: Option<&str>) -> Result<Answer, Failure> {
         let by = Actor::Vm { vm: WEB, name: "web".parse().unwrap(), address: ip() };
         let network = network.map(str::to_owned);
@@ -119,11 +119,11 @@ fn approval_after_address_move_is_refused_as_unknown_caller() {
             bench.settle();
             bench.ask(put("other", OTHER, true));
         }
-        assert!(!bench.commits.is_empty(), "the move is not durable when the guest asks");
+        assert!(!bench.commits.is_empty(), "the move is not durable when the guest approves");
         let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
         assert_eq!(bench.approve(vec![event], Some(NETWORK)), refused);
         assert_eq!(bench.approve(Vec::new(), Some(NETWORK)), refused);
-        // One that is known by a listener of its own or by a proxy has no address to lose.
+        // A guest that is identified by its own listener or by a proxy has no address to lose.
         assert_eq!(bench.approve(vec![event], None), Ok(Answer::Done));
     }
 }
@@ -134,10 +134,10 @@ fn approval_after_vm_removal_is_refused_as_unknown_caller() {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();
         bench.ask(VmCommand::Remove(WEB));
-        assert!(!bench.commits.is_empty(), "the removal is not durable when the guest asks");
+        assert!(!bench.commits.is_empty(), "the removal is not durable when the guest approves");
         let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
         assert_eq!(bench.approve(vec![event], network), refused);
-        // The name of the VM, and its address, are those of another VM now.
+        // Another VM has the name and the address now.
         bench.ask(put("web", OTHER, true));
         assert_eq!(bench.approve(vec![event], network), refused);
     }

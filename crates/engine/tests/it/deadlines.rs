@@ -1,5 +1,5 @@
-//! Many events that fall due in the same second: they begin in slices, so that the store has something to do and
-//! whoever asks is heard meanwhile, and each is one transaction.
+//! Many events that are due in the same second: they start in batches, so that the store has work and other requests
+//! are handled meanwhile. Each start is one transaction.
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{now, operation_id, standalone, vm};
@@ -12,7 +12,7 @@ use crate::support::{commits, request, started, stored};
 
 const MANY: u128 = 1_000;
 
-/// Lets commits through and answers how many wrote an operation's record.
+/// Completes commits and returns how many wrote an operation's record.
 fn let_through(engine: &mut Engine, mut under_way: Vec<(JobId, Txn)>, at: Timestamp, from: u64) -> usize {
     let mut written = 0;
     for revision in from.. {
@@ -24,7 +24,7 @@ fn let_through(engine: &mut Engine, mut under_way: Vec<(JobId, Txn)>, at: Timest
     written
 }
 
-/// An engine that was asked for an event in each scope, and the commits of that.
+/// An engine with a requested event in each scope, and the commits of that.
 fn asked_for(due: Timestamp) -> (Engine, Vec<(JobId, Txn)>) {
     let scopes = (1..=MANY).map(|n| standalone(&format!("scope-{n}"), vm(n)));
     let (mut engine, _) = started(Settings::default(), stored(scopes), now());
@@ -48,7 +48,7 @@ fn due_scopes_start_in_batches_and_commit_once() {
     assert_eq!(scheduled, MANY as usize);
     assert!(engine.next_due() > Some(now()));
 
-    // The times that are stored by the way are due too.
+    // Background writes are due too.
     let mut slices = vec![commits(engine.handle(Input::Tick, due))];
     while engine.next_due() <= Some(due) {
         slices.push(commits(engine.handle(Input::Tick, due)));
@@ -60,7 +60,7 @@ fn due_scopes_start_in_batches_and_commit_once() {
     let scopes =
         begun.iter().filter(|(_, txn)| txn.put.iter().any(|(key, _)| key.starts_with(prefix::SCOPE)));
     assert_eq!(scopes.count(), MANY as usize);
-    // An operation of one part has nothing to add to what the scope says.
+    // An operation with one part need not be written.
     assert_eq!(let_through(&mut engine, begun, due, 10_000), 0);
     assert!(engine.state().scopes().all(|(_, held)| held.value.events[0].is_started()));
 }
@@ -76,7 +76,7 @@ fn inputs_handled_together_start_one_batch() {
     let committed = committed.map(|((id, _), n)| Input::Committed(id, Outcome::Committed(Revision(n))));
     let mut begun = commits(engine.handle_all(committed, due));
     assert!((100..200).contains(&begun.len()), "{} at once", begun.len());
-    // What is left is due all the same.
+    // The rest is still due.
     while engine.next_due() <= Some(due) {
         begun.extend(commits(engine.handle(Input::Tick, due)));
     }

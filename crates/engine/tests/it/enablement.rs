@@ -1,5 +1,5 @@
-//! Which scopes count as enabled: a scope's first request is stored within a second and at a clean stop, and a time
-//! that was read from the store counts an hour longer.
+//! Enabled scopes: a scope's first poll is stored within a second and at a clean stop, and a time from the store
+//! counts an hour longer.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn records(scopes: u128) -> Vec<(Key, Versioned)> {
     stored((1..=scopes).map(|n| standalone(&format!("scope-{n}"), vm(n))))
 }
 
-/// An engine over these records, with what its start asked for done.
+/// An engine over these records, after its start.
 fn engine(records: Vec<(Key, Versioned)>) -> Engine {
     let (mut engine, _) = started(Settings::default(), records, now());
     for (revision, (id, _)) in commits(engine.handle(Input::Tick, now())).into_iter().enumerate() {
@@ -41,7 +41,7 @@ fn id(n: u128) -> ScopeId {
 #[test]
 fn first_request_of_a_scope_is_stored_within_a_second() {
     let mut engine = engine(records(1));
-    assert!(commits(engine.handle(Input::Polled(id(1), now()), now())).is_empty(), "others may follow");
+    assert!(commits(engine.handle(Input::Polled(id(1), now()), now())).is_empty(), "waits for other polls");
     let due = engine.next_due().unwrap();
     assert!(due > now() && due < later(1_000), "{due}");
     let stored = commits(engine.handle(Input::Tick, due));
@@ -105,7 +105,7 @@ fn stored_poll_time_enables_scope_an_hour_longer() {
     let hour = SignedDuration::from_hours(1);
     assert!(restarted.is_enabled(&id(1), now() + day_and_minute + hour - instant));
     assert!(!restarted.is_enabled(&id(1), now() + day_and_minute + hour));
-    // Once it is heard of again the truth is known, and needs no allowance.
+    // After a new poll the time is exact, and gets no allowance.
     restarted.handle(Input::Polled(id(1), now()), now());
     assert!(!restarted.is_enabled(&id(1), now() + day_and_minute));
 }

@@ -1,5 +1,5 @@
-//! What the engine has the exec driver do: a command is asked for once its attempt is durable and once only,
-//! a report is never lost, and what is no longer wanted is stopped.
+//! Commands of the exec driver: a command is requested once its attempt is durable and only once, a report is never
+//! lost, and a command that is no longer wanted is stopped.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Ver
 
 use crate::support::request;
 
-/// An engine and a store whose commits are carried out when the test says so.
+/// An engine and a store whose commits wait until the test carries them out.
 struct Bench {
     engine: Engine,
     records: BTreeMap<Key, Versioned>,
@@ -55,7 +55,6 @@ fn succeeded() -> Ending {
 }
 
 impl Bench {
-    /// A scope of so many VMs.
     fn new(names: &[String]) -> Self {
         let now = Timestamp::from_second(1_767_225_600).unwrap();
         let records = BTreeMap::new();
@@ -77,7 +76,7 @@ impl Bench {
         bench
     }
 
-    /// Lets the hosts of the first VMs fail: an event without notice.
+    /// Fails the hosts of the first VMs: an event without notice.
     fn fail_hosts(&mut self, vms: usize) {
         let selector = TargetSelector::Vms((0..vms).map(vm).collect());
         let new = NewOperation::with_defaults(operation_id(1), Cause::HostFailure, selector);
@@ -117,7 +116,7 @@ impl Bench {
         }
     }
 
-    /// Carries out all commits, and those that follow.
+    /// Carries out all commits and those that follow.
     fn settle(&mut self) {
         while !self.commits.is_empty() {
             let (id, txn) = self.commits.remove(0);
@@ -175,7 +174,7 @@ fn command_runs_once_after_its_attempt_is_durable() {
     assert_eq!(runs[0].id, CommandId { event, vm: vm(0), fence: 1, attempt: 1 });
     assert_eq!((runs[0].owner.as_str(), runs[0].name.as_str()), ("n1", "web-0"));
 
-    // Whatever else happens in the scope, the same one is not asked for again.
+    // Other changes in the scope do not request it again.
     bench.runs.clear();
     bench.ask(VmCommand::Remove(vm(1)));
     bench.settle();
@@ -197,10 +196,10 @@ fn failed_attempt_is_retried_when_due() {
     bench.settle();
     assert_eq!(bench.ids(), vec![]);
     bench.wait(5);
-    assert_eq!(bench.ids(), vec![], "not before it is durable");
+    assert_eq!(bench.ids(), vec![], "not before the commit is durable");
     bench.settle();
     assert_eq!(bench.ids(), vec![CommandId { attempt: 2, ..first }]);
-    assert!(bench.stops.is_empty(), "it has ended by itself");
+    assert!(bench.stops.is_empty(), "it ended by itself");
 }
 
 #[test]
@@ -220,7 +219,7 @@ fn report_survives_failed_commit() {
     assert!(matches!(bench.run().commands[0], CommandState::Running { attempt: 1, .. }));
     bench.wait(1);
     bench.settle();
-    assert_eq!(bench.events(), vec![], "both have succeeded: the first report of each counts");
+    assert_eq!(bench.events(), vec![], "both succeeded: the first report of each counts");
     assert_eq!((bench.ids(), bench.stops.len()), (vec![], 0));
 }
 
@@ -232,7 +231,7 @@ fn new_process_adopts_commands_and_ignores_old_reports() {
     bench.report(old[1], succeeded());
     bench.settle();
     bench.restart();
-    assert_eq!(bench.ids(), vec![], "not before it is durable");
+    assert_eq!(bench.ids(), vec![], "not before the commit is durable");
     bench.report(old[0], succeeded());
     bench.refuse_all();
     bench.wait(1);

@@ -1,6 +1,6 @@
-//! Operations on hosts, as far as they differ from those on named VMs: a scope that will not have its event keeps
-//! nobody else from hearing, and who has left the host before its scope's turn came hears nothing. The rest is
-//! held against the model by the simulator.
+//! Operations on hosts, where they differ from those on named VMs. A scope that refuses its event does not affect other
+//! scopes. A VM that leaves the host before its scope is opened gets no event. The simulator checks the rest against
+//! the model.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::support::{request, started, stored};
 
-/// An engine over a map; commits wait until they are let through.
+/// An engine over a map; commits wait until the test carries them out.
 struct Bench {
     engine: Engine,
     records: BTreeMap<Key, Bytes>,
@@ -35,7 +35,7 @@ impl Bench {
         let (engine, _) = started(Settings::default(), stored, now());
         let (under_way, answers) = (VecDeque::new(), Vec::new());
         let mut bench = Self { engine, records, revision: 1, under_way, answers };
-        // What it writes by the way when it begins.
+        // Background writes at the start.
         bench.feed(Input::Tick);
         bench.commit_all();
         bench
@@ -55,7 +55,7 @@ impl Bench {
         self.feed(request(command));
     }
 
-    /// Lets the oldest commit through.
+    /// Carries out the oldest commit.
     fn commit_one(&mut self) {
         let (id, txn) = self.under_way.pop_front().unwrap();
         self.revision += 1;
@@ -80,7 +80,7 @@ impl Bench {
     }
 }
 
-/// A scope with VMs on a host, in update domains of their own.
+/// A scope with VMs on a host, each in its own update domain.
 fn scope(name: &str, vms: u128) -> Scope {
     let member = |n: u128| Member {
         update_domain: n as u32,
@@ -93,7 +93,7 @@ fn scope(name: &str, vms: u128) -> Scope {
     Scope { members: (0..vms).map(member).collect(), ..samples::scope(name, &[]) }
 }
 
-/// Fills a scope up until it has room for so many more events.
+/// Fills a scope until it has room for this many more events.
 fn filled(mut scope: Scope, room: usize) -> Scope {
     let one = |n: usize| Event {
         driver: DriverKind::Manual,
@@ -130,7 +130,7 @@ fn full_scope_is_reported_and_other_scopes_get_events() {
 
 #[test]
 fn scope_gets_as_many_events_as_fit() {
-    // How many events a record has room for depends on their size, so the edge is searched for.
+    // How many events fit depends on their size, so the test searches for the limit.
     let at_the_edge = (300..EVENTS_MAX).step_by(4).find_map(|live| {
         let mut bench = Bench::new(&[filled(scope("tight", 5), EVENTS_MAX - live)]);
         bench.ask(OperationCommand::Schedule(maintain(Cause::HostRedeploy)));
@@ -139,7 +139,7 @@ fn scope_gets_as_many_events_as_fit() {
         (fit < 5).then_some((bench, fit))
     });
     let (bench, fit) = at_the_edge.unwrap();
-    assert!(fit > 0, "the first that fit are taken");
+    assert!(fit > 0, "the first events fit");
     let refused: Vec<Option<String>> = bench.operation().targets.into_iter().map(|one| one.refused).collect();
     let too_large = Some("scope_too_large".to_owned());
     assert_eq!(refused, (0..5).map(|n| too_large.clone().filter(|_| n >= fit)).collect::<Vec<_>>());
@@ -161,7 +161,7 @@ fn vm_removed_before_event_opens_gets_no_event() {
     }
     let mut bench = Bench::new(&[one, two.clone(), scope("three", 1)]);
     bench.ask(OperationCommand::Schedule(maintain(Cause::HostFreeze)));
-    // The operation itself; its parts are under way now, and in their place come the moves.
+    // The operation itself; its parts are in flight now, and the moves come before them.
     bench.commit_one();
     let opens = std::mem::take(&mut bench.under_way);
     assert_eq!(opens.len(), 3);
@@ -192,7 +192,7 @@ fn vm_removed_before_event_opens_gets_no_event() {
         events.iter().flat_map(|event| &event.resources).map(|one| one.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names("one"), ["one-0"]);
-    assert_eq!(names("two"), ["two-1"], "the one that has moved is left out");
+    assert_eq!(names("two"), ["two-1"], "the moved VM is left out");
     assert!(names("three").is_empty());
     let operation = bench.operation();
     let parts: BTreeMap<&str, (TargetState, Option<&str>)> = operation

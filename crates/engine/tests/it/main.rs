@@ -1,4 +1,4 @@
-//! The engine by its commands and its ticks, as far as the simulator's model does not speak of it.
+//! Tests of the engine's commands and ticks that the simulator's model does not cover.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! What the tests of the engine share.
+//! Shared helpers.
 
 use jiff::Timestamp;
 use notbefore_core::samples::operator;
@@ -7,14 +7,14 @@ use notbefore_engine::records::{self, Vm};
 use notbefore_engine::{Command, Effect, Engine, EngineSettings, Input, JobId, Request, RequestId};
 use notbefore_store::{Key, Revision, Txn, Versioned};
 
-/// An engine over these records, and what its start asks for.
+/// An engine over these records, and the effects of its start.
 pub fn started(domain: Settings, records: Vec<(Key, Versioned)>, now: Timestamp) -> (Engine, Vec<Effect>) {
     let settings = EngineSettings { domain, node: "n1".into() };
     let newest = records.iter().map(|(_, record)| record.revision).max().unwrap_or(Revision(0));
     Engine::new(settings, records, newest, now).unwrap()
 }
 
-/// The records of scopes and of their VMs, which have no addresses, at revision 1.
+/// The records of scopes and of their VMs without addresses, at revision 1.
 pub fn stored(scopes: impl IntoIterator<Item = Scope>) -> Vec<(Key, Versioned)> {
     let mut stored = Vec::new();
     for scope in scopes {
@@ -28,12 +28,10 @@ pub fn stored(scopes: impl IntoIterator<Item = Scope>) -> Vec<(Key, Versioned)> 
     stored
 }
 
-/// A request of an operator.
 pub fn request(command: impl Into<Command>) -> Input {
     Input::Request(RequestId(0), Box::new(Request::new(operator(), command.into())))
 }
 
-/// The commits among effects.
 pub fn commits(effects: Vec<Effect>) -> Vec<(JobId, Txn)> {
     let commit = |effect| match effect {
         Effect::Commit(id, txn) => Some((id, txn)),

@@ -1,5 +1,5 @@
-//! Tokens through the engine: of two who make one of a name only one does, and one that may do everything is always
-//! left, however many are revoked at the same moment.
+//! Tokens in the engine: of two concurrent creations with the same name one succeeds, and one permanent operator token
+//! is always left.
 
 use notbefore_core::samples::{at, now, token};
 use notbefore_core::{Settings, Token};
@@ -80,7 +80,7 @@ fn concurrent_mutual_revocation_succeeds_once() {
     bench.revoke("two");
     assert_eq!(bench.settle(), ["last_operator", "ok"]);
     bench.revoke("brief");
-    assert_eq!(bench.settle(), ["ok"], "one that ends anyway is not what is counted on");
+    assert_eq!(bench.settle(), ["ok"], "a token that expires does not count as the last one");
     assert_eq!(bench.engine.state().tokens().count(), 1);
 }
 
@@ -94,7 +94,7 @@ fn token_commit_conflicts_with_other_node() {
     let (id, txn) = bench.commits.pop().unwrap();
     let two = notbefore_engine::records::token(&"two".parse().unwrap());
     assert!(txn.expect.iter().any(|expect| expect.key == two), "{txn:?}");
-    // Meanwhile another node has revoked the other.
+    // Meanwhile another node revokes the other one.
     bench.feed(Input::Committed(id, Outcome::Conflict(vec![Found { key: two.clone(), current: None }])));
     let changes = [Change { key: two, value: None }].into();
     bench.revision.0 += 1;
