@@ -1,18 +1,17 @@
-//! What is wrong with a configuration.
+//! Errors of a configuration, collected.
 
 use std::fmt;
 
-/// Every mistake of a configuration, so that all can be corrected in one go.
+/// Every error of a configuration, so that all can be corrected at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<String>);
 
 impl ConfigErrors {
-    /// A single one.
     pub fn one(wrong: String) -> Self {
         Self(vec![wrong])
     }
 
-    /// How many there are, for those who are not to know which.
+    /// The number of errors, for readers that must not see the values.
     pub fn count(&self) -> String {
         match self.0.len() {
             1 => "1 mistake, which the log names".to_owned(),

@@ -1,4 +1,4 @@
-//! The file as it is written: TOML, read so that every mistake has its line, and none hides another.
+//! The configuration file: TOML, parsed so that every error has its line and one error does not hide another.
 
 use std::io::{self, Read};
 
@@ -10,23 +10,23 @@ use crate::kind::{Kind, RawValue};
 use crate::reader::Reader;
 use crate::schema::{Group, within};
 
-/// The largest file: a thousand listeners are some 40 KiB, a hundred rules with ten steps each some 200 KiB.
+/// Limit on the file's size: a thousand listeners are about 40 KiB, a hundred rules with ten steps each about 200 KiB.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// What a text in UTF-16 begins with, as Windows' editors and PowerShell write it: the lower byte first, or the upper.
+/// Byte order marks of UTF-16, as written by Windows editors and PowerShell.
 const UTF16_LITTLE: [u8; 2] = [0xff, 0xfe];
 const UTF16_BIG: [u8; 2] = [0xfe, 0xff];
-/// What some programs begin UTF-8 with.
+/// Byte order mark of UTF-8.
 const UTF8_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Reads a file's text: UTF-8, or UTF-16 that says so, which is what `>` makes in Windows' own PowerShell.
+/// Reads a file's text: UTF-8, or UTF-16 with a byte order mark, as `>` writes in Windows PowerShell.
 pub fn read_text(file: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other(format!("it is larger than {BYTES_MAX} bytes, too large for settings")));
+        return Err(io::Error::other(format!("larger than {BYTES_MAX} bytes, the limit for settings")));
     }
-    text_of(bytes).ok_or_else(|| io::Error::other("it is neither UTF-8 nor UTF-16; save it as UTF-8"))
+    text_of(bytes).ok_or_else(|| io::Error::other("neither UTF-8 nor UTF-16; save it as UTF-8"))
 }
 
 fn text_of(bytes: Vec<u8>) -> Option<String> {
@@ -45,14 +45,14 @@ fn text_of(bytes: Vec<u8>) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// A table of the file, and where it is.
+/// A table of the file and its place.
 #[derive(Clone)]
 pub struct Table<'t, 'i> {
-    /// What may be written in it.
+    /// The keys that it may have.
     pub(crate) group: &'static Group,
-    /// Its path, for messages: that of its group, but for tables that share one.
+    /// Its path, for messages: that of its group, except for tables that share a group.
     path: String,
-    /// Where it begins in the text.
+    /// Its offset in the text.
     pub at: usize,
     pub(crate) entries: &'t DeTable<'i>,
 }
@@ -63,12 +63,11 @@ impl<'t, 'i> Table<'t, 'i> {
         within(&self.path, name)
     }
 
-    /// Where a key is written, or the table if it is not.
+    /// The offset of a key, or of the table if the key is missing.
     pub fn at(&self, name: &str) -> usize {
         self.entry(name).map_or(self.at, |(at, _)| at)
     }
 
-    /// Whether a key is written.
     pub fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
@@ -79,7 +78,7 @@ impl<'t, 'i> Table<'t, 'i> {
 }
 
 impl Reader<'_> {
-    /// Begins with a table; keys that it may not have are mistakes.
+    /// Opens a table; unknown keys are errors.
     pub(crate) fn table<'t, 'i>(
         &mut self,
         group: &'static Group,
@@ -95,26 +94,26 @@ impl Reader<'_> {
         Table { group, path, at, entries }
     }
 
-    /// Notes what is wrong with a key, or with its absence.
+    /// Records an error about a key, or about its absence.
     pub fn wrong_key(&mut self, table: &Table<'_, '_>, name: &str, what: &str) {
         self.wrong(table.at(name), format!("{}: {what}", table.key(name)));
     }
 
-    /// What a key says, without its place in the text. A number may be too large for that.
+    /// A key's value without its place in the text. A number may be out of range for that.
     pub(crate) fn written(&mut self, table: &Table<'_, '_>, name: &str) -> Option<RawValue> {
         let (_, value) = table.entry(name)?;
         let value = Toml::deserialize(ValueDeserializer::from(value.clone()));
         value.map(RawValue::Toml).map_err(|error| self.wrong_key(table, name, error.message())).ok()
     }
 
-    /// The value of a key that only the file has, if it is there and right.
+    /// The value of a key that only the file has; none if it is missing or wrong.
     pub fn value<K: Kind>(&mut self, table: &Table<'_, '_>, name: &str, kind: &K) -> Option<K::Value> {
-        debug_assert!(table.group.has(name), "{name} is no key of {}", table.group.path);
+        debug_assert!(table.group.has(name), "{name} is not a key of {}", table.group.path);
         let raw = self.written(table, name)?;
         kind.check(&raw).map_err(|wrong| self.wrong_key(table, name, &wrong)).ok()
     }
 
-    /// The value of a key; that it is missing is a mistake.
+    /// The value of a required key; its absence is an error.
     pub fn needed<K: Kind>(&mut self, table: &Table<'_, '_>, name: &str, kind: &K) -> Option<K::Value> {
         if !table.has(name) {
             self.wrong(table.at, format!("{} is missing; expected {}", table.key(name), kind.expected()));
@@ -122,7 +121,7 @@ impl Reader<'_> {
         self.value(table, name, kind)
     }
 
-    /// The table that a key holds, if it is there and is one.
+    /// The table under a key; none if it is missing or not a table.
     pub fn inner<'t, 'i>(
         &mut self,
         table: &Table<'t, 'i>,
@@ -141,7 +140,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The tables that a key holds: `[[rule]]`, `[[rule.before]]`.
+    /// The array of tables under a key: `[[rule]]`, `[[rule.before]]`.
     pub fn many<'t, 'i>(
         &mut self,
         table: &Table<'t, 'i>,
@@ -158,7 +157,7 @@ impl Reader<'_> {
         let mut tables = Vec::new();
         for one in list.iter() {
             match one.get_ref().as_table() {
-                // A table's span begins with its head.
+                // A table's span starts with its header.
                 Some(entries) => tables.push(self.table(group, path.clone(), one.span().start, entries)),
                 None => self.wrong(one.span().start, cure.clone()),
             }

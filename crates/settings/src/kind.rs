@@ -1,6 +1,7 @@
-//! Kinds of values: how each is read from the file, a variable or a flag, and how it is written.
+//! Kinds of values: parse a value from the file, a variable or a flag, and print it.
 //!
-//! A kind is itself a value, so that limits and words are its fields: `Span { min: 1, max: 60 }`, `List(Switch)`.
+//! A kind is itself a value, so that limits and allowed words are its fields: `Span { min: 1, max: 60 }`,
+//! `List(Switch)`.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,34 +14,32 @@ use toml::Value as Toml;
 
 use crate::span;
 
-/// What is written where a setting is not set. TOML has no word for it, and a flag must be able to take back what the
-/// file says.
+/// The text for an unset value. TOML has no null, and a flag must be able to unset a value from the file.
 const NONE: &str = "none";
 
-/// A value as it was written.
+/// A value as written.
 #[derive(Clone, Debug)]
 pub enum RawValue {
-    /// In a flag or a variable.
+    /// From a flag or a variable.
     Text(String),
-    /// In the file.
+    /// From the file.
     Toml(Toml),
 }
 
-/// How the file writes a single value. Flags and variables have one form for all.
+/// The TOML form of a single value. Flags and variables are always text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// In quotes.
+    /// Quoted.
     Text,
-    /// Digits.
     Integer,
-    /// Digits, with or without a point.
+    /// Integer or float.
     Number,
     /// `true` or `false`.
     Switch,
 }
 
 impl RawValue {
-    /// The text of a single value, if it has that form.
+    /// The text of a single value, if it has this form.
     pub fn text(&self, form: Form) -> Option<Cow<'_, str>> {
         match (form, self) {
             (_, RawValue::Text(text)) => Some(text.trim().into()),
@@ -62,7 +61,7 @@ impl RawValue {
         }
     }
 
-    /// What sort of value it is, where it must not be repeated.
+    /// The type of the value, for messages that must not show it.
     fn type_name(&self) -> &'static str {
         match self {
             RawValue::Text(text) | RawValue::Toml(Toml::String(text)) if text.is_empty() => "empty text",
@@ -76,28 +75,26 @@ impl RawValue {
     }
 }
 
-/// How values of one kind are read.
+/// A parser for values of one kind.
 pub trait Kind {
-    /// What they become.
     type Value;
 
-    /// What a person should write, with an example.
+    /// What to write, with an example.
     fn expected(&self) -> String;
 
-    /// Reads one.
     fn read(&self, raw: &RawValue) -> Option<Self::Value>;
 
-    /// Whether a value may be a secret, or hold one. Messages then say what sort it is, and do not repeat it.
+    /// Whether a value may contain a secret. Messages then name its type and do not show it.
     fn is_private(&self) -> bool {
         false
     }
 
-    /// What is wrong with a value, where there is more to say than what is expected.
+    /// A more specific error than [`Kind::expected`].
     fn rejection(&self, _: &RawValue) -> Option<String> {
         None
     }
 
-    /// Reads a value, or says what is wrong with it.
+    /// Reads a value, or returns what is wrong with it.
     fn check(&self, raw: &RawValue) -> Result<Self::Value, String> {
         let shown = || if self.is_private() { raw.type_name().to_owned() } else { raw.shown() };
         let expected = || format!("expected {}, not {}", self.expected(), shown());
@@ -105,13 +102,12 @@ pub trait Kind {
     }
 }
 
-/// How values of one kind are written, so that [`Kind::read`] gives them back.
+/// Prints values of one kind so that [`Kind::read`] restores them.
 pub trait ToToml: Kind {
-    /// As the file would say it.
     fn show(&self, value: &Self::Value) -> Toml;
 }
 
-/// Text that a function reads.
+/// Text with a parse function.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<T> {
     expected: &'static str,
@@ -120,7 +116,7 @@ pub struct Text<T> {
 }
 
 impl<T> Text<T> {
-    /// Text that messages may repeat.
+    /// Text that messages may show.
     pub const fn new(expected: &'static str, parse: fn(&str) -> Option<T>) -> Self {
         Text { expected, parse, is_private: false }
     }
@@ -132,7 +128,7 @@ impl<T> Text<T> {
 }
 
 impl<T: FromStr> Text<T> {
-    /// Text that its type reads.
+    /// Text that is parsed with `FromStr`.
     pub const fn parsed(expected: &'static str) -> Self {
         Text::new(expected, |text| text.parse().ok())
     }
@@ -160,7 +156,7 @@ impl<T: Display> ToToml for Text<T> {
     }
 }
 
-/// The name of a file or directory: not empty, and without the zero byte, which no system takes.
+/// A path: not empty, and without zero bytes, which no system accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct FileName;
 
@@ -183,7 +179,6 @@ impl ToToml for FileName {
     }
 }
 
-/// `true` or `false`.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch;
 
@@ -205,7 +200,7 @@ impl ToToml for Switch {
     }
 }
 
-/// A whole number between two others.
+/// A whole number within limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Integer<T> {
     min: i64,
@@ -214,7 +209,7 @@ pub struct Integer<T> {
 }
 
 impl<T> Integer<T> {
-    /// From one number to another, both included; `i64::MAX`, the largest that TOML has, is no limit.
+    /// From `min` to `max`, inclusive; `i64::MAX`, the largest in TOML, means no limit.
     pub const fn between(min: i64, max: i64) -> Self {
         Integer { min, max, number: PhantomData }
     }
@@ -244,12 +239,11 @@ impl<T: FromStr + Display> ToToml for Integer<T> {
     }
 }
 
-/// A span of time, in seconds from `min` to `max`, both included.
+/// A time span in seconds from `min` to `max`, inclusive.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// The shortest.
     pub min: u64,
-    /// The longest; `u64::MAX` is no limit but that of [`span::parse`].
+    /// `u64::MAX` means no limit except that of [`span::parse`].
     pub max: u64,
 }
 
@@ -276,7 +270,7 @@ impl ToToml for Span {
     }
 }
 
-/// One of a few words, each with what it stands for.
+/// One of a few words, each with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct OneOf<T: 'static>(pub &'static [(&'static str, T)]);
 
@@ -304,7 +298,7 @@ impl<T: Copy + PartialEq> ToToml for OneOf<T> {
     }
 }
 
-/// Several of a kind: a list in the file, separated by commas elsewhere.
+/// A list: an array in the file, separated by commas elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct List<K>(pub K);
 
@@ -428,7 +422,7 @@ mod tests {
         assert_eq!(
             list.check(&toml("['127.0.0.1:1', 2]")).unwrap_err(),
             "expected an address, not 2",
-            "what is right is not repeated"
+            "only the wrong element is shown"
         );
         let secret = Text::<u8>::private("a number", |_| None);
         assert_eq!(secret.check(&toml("'s3cret'")).unwrap_err(), "expected a number, not this text");

@@ -1,12 +1,15 @@
-//! The settings kernel, which `serve` and the agent read their configuration by.
+//! Layered settings: file, environment and flags against one schema, for `serve` and the agent.
 //!
-//! A [`Schema`] lists what may be written, with its meaning. A [`Reader`] collects what the file, the environment and the
-//! flags say. Each setting is then asked for with its [`kind`]: a flag goes before the environment, that before the file,
-//! that before the default. All that is said is checked, also what another source overrides. [`Reader::finish`] gives
-//! every mistake at once, with its place and its cure.
+//! A [`Schema`] lists the keys and their meaning. A [`Reader`] collects values from the file, the environment and the
+//! flags. Each setting is then read with its [`kind`]. A flag overrides the environment, which overrides the file,
+//! which overrides the default. All values are checked, including overridden ones. [`Reader::finish`] returns every
+//! error at once, with its place and what to do.
 //!
-//! Tables that only the file has (the agent's rules) are read from [`Reader::top`] on, by the same kinds. The kernel does no
-//! IO but [`read_text`] and [`Sources::of_process`]; which file to trust is for its users to say.
+//! Tables that only the file has (the agent's rules) are read from [`Reader::top`], with the same kinds. The crate does
+//! no IO except [`read_text`] and [`Sources::of_process`]; its users decide which file to trust.
+
+// Names that need no explanation have no comment.
+#![allow(missing_docs)]
 
 mod errors;
 mod file;

@@ -1,13 +1,13 @@
-//! The settings in force as text: what `--print-config` shows.
+//! Prints the effective settings, for `--print-config`.
 
 use std::fmt::Write;
 
 use crate::reader::Entry;
 
-/// Lines of text up to this width have their comments below each other; a longer list does not push them to the right.
+/// Comments are aligned after lines up to this width; a longer list does not push them to the right.
 const WIDTH_MAX: usize = 60;
 
-/// A file that says the same, each line with its source.
+/// A file with the effective settings, each line with its source.
 pub fn toml(entries: &[Entry]) -> String {
     let split = |entry: &Entry| {
         let (section, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));

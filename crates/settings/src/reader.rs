@@ -1,4 +1,4 @@
-//! Reads a configuration: collects what file, environment and flags say, and every mistake with where it was made.
+//! Reads a configuration: merges file, environment and flags by priority, and collects every error with its place.
 
 use std::path::Path;
 
@@ -12,30 +12,26 @@ use crate::kind::{Kind, RawValue, ToToml};
 use crate::schema::Schema;
 use crate::sources::{STATE_DIRECTORY, Source, Sources};
 
-/// A configuration that is being read.
 pub struct Reader<'a> {
     pub(crate) schema: &'static Schema,
     path: &'a Path,
     text: &'a str,
-    /// What was said of settings, by key: the weakest source first.
+    /// Values by key, lowest priority first.
     raw_values: Vec<(String, Source, RawValue)>,
     entries: Vec<Entry>,
     mistakes: Vec<(Source, String)>,
 }
 
-/// A setting that is in force.
+/// An effective setting.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// Its path.
     pub key: String,
-    /// Its value.
     pub value: Toml,
-    /// Where that came from.
     pub source: Source,
 }
 
 impl<'a> Reader<'a> {
-    /// Begins with a file's text, which [`Reader::top`] reads, and with what systemd says.
+    /// Starts with a file's text, which [`Reader::top`] reads, and with systemd's variables.
     pub fn new(schema: &'static Schema, path: &'a Path, text: &'a str, sources: &Sources) -> Self {
         let directory = sources.variable(STATE_DIRECTORY).map(|text| {
             let source = Source::Environment(STATE_DIRECTORY.to_owned());
@@ -45,14 +41,14 @@ impl<'a> Reader<'a> {
         Reader { schema, path, text, raw_values, entries: Vec::new(), mistakes: Vec::new() }
     }
 
-    /// Takes the file's settings in, and gives its top for the tables that only the file has.
+    /// Adds the file's settings, and returns its top table for tables that only the file has.
     pub fn top<'t, 'i>(&mut self, entries: &'t DeTable<'i>) -> Table<'t, 'i> {
         let top = self.table(self.schema.settings[0], String::new(), 0, entries);
         self.add_table(&top);
         top
     }
 
-    /// Takes in the settings of a table, and of those below it.
+    /// Adds the settings of a table and of the tables below it.
     fn add_table(&mut self, table: &Table<'_, '_>) {
         let schema = self.schema;
         for name in table.entries.keys().map(|name| name.get_ref()) {
@@ -70,7 +66,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes in what goes before the file: the environment, and then the flags.
+    /// Adds what overrides the file: the environment, then the flags.
     pub fn add_sources(&mut self, sources: &Sources) {
         let schema = self.schema;
         for (name, text) in &sources.environment {
@@ -94,12 +90,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of a setting, from the strongest source that has one.
+    /// The value of a setting from the source with the highest priority.
     pub fn setting<K: Kind>(&mut self, key: &str, kind: &K) -> Option<K::Value> {
         self.strongest(key, kind).map(|(value, _)| value)
     }
 
-    /// The value of a setting, noted with its source for [`Reader::finish`].
+    /// The value of a setting, recorded with its source for [`Reader::finish`].
     pub fn recorded_setting<K: ToToml>(&mut self, key: &str, kind: &K, default: K::Value) -> K::Value {
         let (value, source) = self.strongest(key, kind).unwrap_or((default, Source::Default));
         self.entries.push(Entry { key: key.to_owned(), value: kind.show(&value), source });
@@ -108,7 +104,7 @@ impl<'a> Reader<'a> {
 
     fn strongest<K: Kind>(&mut self, key: &str, kind: &K) -> Option<(K::Value, Source)> {
         let is_setting = || self.schema.settings().any(|(group, known)| group.path_of(known) == key);
-        debug_assert!(is_setting(), "{key} is no setting");
+        debug_assert!(is_setting(), "{key} is not a setting");
         let mut strongest = None;
         for (_, source, raw) in self.raw_values.iter().filter(|(known, ..)| known == key) {
             match kind.check(raw) {
@@ -122,12 +118,12 @@ impl<'a> Reader<'a> {
         strongest
     }
 
-    /// Notes what is wrong at a place of the file.
+    /// Records an error at an offset of the file.
     pub fn wrong(&mut self, at: usize, what: impl Into<String>) {
         self.mistakes.push((self.source(at), what.into()));
     }
 
-    /// Notes that the file is no TOML.
+    /// Records that the file is not valid TOML.
     pub fn parse_error(&mut self, error: &toml::de::Error) {
         self.wrong(error.span().map_or(0, |span| span.start), error.message());
     }
@@ -138,17 +134,17 @@ impl<'a> Reader<'a> {
         Source::File { path: self.path.to_owned(), line }
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there are no errors so far.
     pub fn is_clean(&self) -> bool {
         self.mistakes.is_empty()
     }
 
-    /// Leaves the file's mistakes out, for readers that make do with as much of it as is right.
+    /// Drops the file's errors, for readers that use the valid part of it.
     pub fn ignore_file_errors(&mut self) {
         self.mistakes.retain(|(source, _)| !matches!(source, Source::File { .. }));
     }
 
-    /// Ends with the settings that were noted, or with every mistake there is.
+    /// Returns the recorded settings, or all errors.
     pub fn finish(mut self) -> Result<Vec<Entry>, ConfigErrors> {
         if self.mistakes.is_empty() {
             return Ok(self.entries);
@@ -194,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Each setting with its value and its source, or the mistakes.
+    /// Each setting with its value and source, or the errors.
     fn read(text: &str, sources: &Sources) -> Result<Vec<String>, Vec<String>> {
         let mut reader = Reader::new(&SCHEMA, Path::new("a.toml"), text, sources);
         match &DeTable::parse(text) {

@@ -1,41 +1,38 @@
-//! What may be written: the keys of a configuration, by the tables of its file. Unknown keys and variables are told by
-//! it; flags, sample files, tables of the documentation and manual pages are made from it.
+//! The schema of a configuration: its keys, by the tables of its file. It is used to find unknown keys and variables,
+//! and to generate flags, sample files, tables of the documentation and manual pages.
 
 use crate::suggest::{best, similarity};
 
-/// A key that is known in another table, or by its flag, is a little less likely to be meant than one of its own table.
+/// Weight of a suggestion from another table, or of a flag: a key of the same table is slightly more likely.
 const ELSEWHERE: f64 = 0.98;
 
-/// A key of the file.
 #[derive(Debug)]
 pub struct Key {
-    /// As it is written.
     pub name: &'static str,
-    /// What holds where it is not written, for people; empty where the value itself is shown.
+    /// The default, for people; empty if the value itself is shown.
     pub default: &'static str,
-    /// What it is for.
+    /// Its description.
     pub what: &'static str,
-    /// How it is said on the command line of `serve`.
+    /// Its flag on the command line of `serve`.
     pub flag: Flag,
 }
 
-/// How a setting is said on the command line.
+/// The command-line form of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Flag {
-    /// It is not; file and environment only.
+    /// File and environment only.
     None,
     /// `--name VALUE`.
     Value(&'static str, &'static str),
-    /// `--name`, or `--name=false` to take back what the file says.
+    /// `--name`, or `--name=false` to override the file.
     Switch(&'static str),
-    /// Several flags, each of which stands for a value: (name, value, what it does).
+    /// Several flags, each for one value: (name, value, description).
     Choices(&'static [(&'static str, &'static str, &'static str)]),
-    /// One that all commands have.
+    /// A flag of all commands.
     Everywhere(&'static str),
 }
 
 impl Flag {
-    /// The flags' names.
     pub fn names(self) -> Vec<&'static str> {
         match self {
             Flag::None => Vec::new(),
@@ -48,21 +45,18 @@ impl Flag {
 /// A table of the file.
 #[derive(Debug)]
 pub struct Group {
-    /// Its path, empty for the top of the file.
+    /// Empty for the top of the file.
     pub path: &'static str,
-    /// How people call it.
+    /// Its title in the documentation.
     pub title: &'static str,
-    /// What may be written in it.
     pub keys: &'static [Key],
 }
 
 impl Group {
-    /// Whether it has such a key.
     pub fn has(&self, name: &str) -> bool {
         self.keys.iter().any(|key| key.name == name)
     }
 
-    /// The path of a key of it.
     pub fn path_of(&self, key: &Key) -> String {
         within(self.path, key.name)
     }
@@ -73,27 +67,25 @@ pub(crate) fn within(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// A configuration.
 #[derive(Debug)]
 pub struct Schema {
-    /// Tables of settings, each of which may come from the file, the environment or a flag. The first is the top of the file.
+    /// Tables of settings, which may come from the file, the environment or a flag. The first is the top of the file.
     pub settings: &'static [&'static Group],
-    /// Tables that only the file has, and that are read by code of their own.
+    /// Tables that only the file has; other code reads them.
     pub tables: &'static [&'static Group],
-    /// What its variables begin with.
+    /// Prefix of its variables.
     pub prefix: &'static str,
-    /// Variables that begin so and are for others. One that ends in `_` stands for all that begin with it.
+    /// Variables with the prefix that are not settings. One that ends in `_` is itself a prefix.
     pub not_settings: &'static [&'static str],
-    /// Whether nobody else has variables that begin so. If others may, only those are refused that look like settings.
+    /// Whether the prefix is exclusive. If not, only variables that resemble settings are errors.
     pub is_prefix_own: bool,
-    /// The variable that names the file.
+    /// The variable with the file's path.
     pub file_variable: &'static str,
-    /// The setting whose default systemd gives, by `STATE_DIRECTORY`.
+    /// The setting whose default is systemd's `STATE_DIRECTORY`.
     pub directory: &'static str,
 }
 
 impl Schema {
-    /// Every table.
     pub fn groups(&self) -> impl Iterator<Item = &'static Group> {
         self.settings.iter().chain(self.tables).copied()
     }
@@ -104,7 +96,7 @@ impl Schema {
         keys.filter(|(group, key)| !self.is_table(&group.path_of(key)))
     }
 
-    /// The variable of a setting, or what the variables of a table begin with.
+    /// The variable of a setting, or the prefix of a table's variables.
     pub fn variable(&self, path: &str) -> String {
         format!("{}{}", self.prefix, path.replace('.', "_").to_ascii_uppercase())
     }
@@ -113,7 +105,7 @@ impl Schema {
         self.groups().any(|group| group.path == path)
     }
 
-    /// What can be written in a table at a path: its keys, and the tables of settings below it.
+    /// The valid names in a table at a path: its keys, and the tables of settings below it.
     pub(crate) fn names(&self, group: &Group, path: &str) -> Vec<&'static str> {
         let below = self.settings.iter().filter_map(|inner| match path {
             "" => Some(inner.path),
@@ -123,7 +115,7 @@ impl Schema {
         group.keys.iter().map(|key| key.name).chain(below).collect()
     }
 
-    /// What to do about a key that a table does not have.
+    /// What to do about an unknown key.
     pub(crate) fn key_hint(&self, group: &Group, path: &str, unknown: &str) -> String {
         let names = self.names(group, path);
         let here = names.iter().map(|name| (similarity(unknown, name), within(path, name)));
@@ -142,10 +134,10 @@ impl Schema {
         }
     }
 
-    /// What to do about a variable that is no setting; none where it may be for others. Kubernetes, for one, sets
-    /// `NOTBEFORE_PORT` where a service is called notbefore.
+    /// What to do about a variable that is not a setting; none if another program may use it. Kubernetes, for example,
+    /// sets `NOTBEFORE_PORT` if a service is named notbefore.
     pub(crate) fn variable_hint(&self, unknown: &str) -> Option<String> {
-        // What they all begin with makes no two of them alike.
+        // The common prefix would make all of them similar.
         let bare = |name: &str| name.strip_prefix(self.prefix).unwrap_or(name).to_owned();
         let variables = self.settings().map(|(group, key)| self.variable(&group.path_of(key)));
         let meant = best(variables.map(|name| (similarity(&bare(unknown), &bare(&name)), name)));

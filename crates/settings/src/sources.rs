@@ -1,4 +1,4 @@
-//! Who says what a setting is: the file, the environment, the flags.
+//! Sources of settings: the file, the environment, the flags.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,29 +6,26 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-/// Where systemd says that a service shall keep its data.
+/// systemd's variable for a service's data directory.
 pub(crate) const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody said anything.
+    /// Not set.
     Default,
     /// A line of the file.
     File {
-        /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// From 1.
         line: usize,
     },
-    /// A variable.
     Environment(String),
-    /// A flag.
     Flag(String),
 }
 
 impl Source {
-    /// The order in which mistakes are told: the file from its top, then the environment, then flags.
+    /// The order of errors: the file by line, then the environment, then flags.
     pub(crate) fn rank(&self) -> (u8, usize) {
         match self {
             Source::Default => (0, 0),
@@ -56,37 +53,34 @@ impl Serialize for Source {
     }
 }
 
-/// A setting that a flag says.
+/// A setting from a flag.
 #[derive(Clone, Debug)]
 pub struct FlagValue {
-    /// The setting.
     pub key: String,
-    /// The flag's name, without its dashes.
+    /// The flag's name, without dashes.
     pub flag: String,
-    /// What it says.
     pub text: String,
 }
 
 impl FlagValue {
-    /// By a flag that is called as the setting.
+    /// A flag with the setting's own name.
     pub fn of_key(key: &str, text: String) -> Self {
         FlagValue { key: key.to_owned(), flag: key.replace('_', "-"), text }
     }
 }
 
-/// What is said besides the file.
+/// The sources besides the file's content.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The file that a flag names.
+    /// The file from a flag.
     pub file: Option<PathBuf>,
-    /// The variables of this process, as text.
+    /// The variables of this process that are valid Unicode.
     pub environment: Vec<(String, String)>,
-    /// What the flags say.
     pub flags: Vec<FlagValue>,
 }
 
 impl Sources {
-    /// What this process is told by flags and by its environment. Variables that are no text cannot be settings.
+    /// The flags and environment of this process. Variables that are not valid Unicode cannot be settings.
     pub fn of_process(file: Option<PathBuf>, flags: Vec<FlagValue>) -> Self {
         let texts = |(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
@@ -94,7 +88,7 @@ impl Sources {
         Sources { file, environment: std::env::vars_os().filter_map(texts).collect(), flags }
     }
 
-    /// What a variable says, if it says anything: an empty one does not.
+    /// A variable's value; an empty one counts as unset.
     pub fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(known, value)| known == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())

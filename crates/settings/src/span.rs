@@ -1,13 +1,13 @@
-//! Spans of time as people write them: `90s`, `20m`, `1h30m`, `7d`. The command line reads the same.
+//! Time spans as people write them: `90s`, `20m`, `1h30m`, `7d`. The command line uses the same syntax.
 
 use std::time::Duration;
 
-/// Past this, adding to a date stops making sense: a hundred years.
+/// Limit: a hundred years. Beyond it, date arithmetic overflows.
 const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
-/// Reads `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
+/// Parses `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no span; write 30s, 20m, 1h30m or 7d");
+    let wrong = || format!("{text:?} is not a time span; write 30s, 20m, 1h30m or 7d");
     let mut total = 0_u64;
     let mut digits = String::new();
     for c in text.trim().chars() {
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(total))
 }
 
-/// In the largest unit that leaves no rest: `90s`, `3m`, `7d`.
+/// In the largest unit without a remainder: `90s`, `3m`, `7d`.
 pub fn show(seconds: u64) -> String {
     let units = [(86_400, 'd'), (3_600, 'h'), (60, 'm')];
     let fitting = units.iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size));

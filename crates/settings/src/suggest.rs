@@ -1,22 +1,22 @@
-//! The nearest known name to one that is not known.
+//! "Did you mean" suggestions by Damerau-Levenshtein distance.
 
-/// How alike two names must be (1 is equal) for one to be meant by the other. A transposed or missing letter in a
-/// short name passes, another word does not.
+/// Least similarity (1 is equal) for a suggestion. A transposed or missing letter in a short name passes, another word
+/// does not.
 const SIMILARITY_MIN: f64 = 0.7;
 
-/// How alike two names are, whatever their case; `-` and `_` are one.
+/// Similarity of two names, ignoring case; `-` and `_` are equal.
 pub fn similarity(left: &str, right: &str) -> f64 {
     let plain = |name: &str| name.to_lowercase().replace('-', "_");
     strsim::normalized_damerau_levenshtein(&plain(left), &plain(right))
 }
 
-/// The best of several candidates, if it is good enough to be meant.
+/// The best candidate, if it is similar enough.
 pub fn best(scored: impl Iterator<Item = (f64, String)>) -> Option<String> {
     let best = scored.max_by(|(left, _), (right, _)| left.total_cmp(right));
     best.filter(|(score, _)| *score >= SIMILARITY_MIN).map(|(_, name)| name)
 }
 
-/// The name of a list that was probably meant.
+/// The known name that was probably meant.
 pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     best(known.into_iter().map(|name| (similarity(unknown, name), name.to_owned())))
 }

@@ -299,7 +299,7 @@ fn file_with_bom_and_crlf_is_read() {
     for neither in [&b"name = '\xe4'"[..], b"\xff\xfea", b"\xff\xfe\x00\xd8"] {
         std::fs::write(&file, neither).unwrap();
         let wrong = load(&said).unwrap_err().to_string();
-        assert!(wrong.ends_with("agent.toml: it is neither UTF-8 nor UTF-16; save it as UTF-8"), "{wrong}");
+        assert!(wrong.ends_with("agent.toml: neither UTF-8 nor UTF-16; save it as UTF-8"), "{wrong}");
     }
 }
 
