@@ -1,5 +1,5 @@
-//! From a step's small numbers to a real request. Numbers are taken modulo what is there, live things first,
-//! so that any step means something in any world.
+//! Converts a step's small numbers into a real request. Numbers are taken modulo the number of existing things, live
+//! ones first, so that any step is valid in any world.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,66 +20,59 @@ use crate::ledger::Ledger;
 use crate::rules;
 use crate::view::{Reads, View};
 
-/// How many scopes there may be.
+/// Number of scopes.
 pub const SCOPES: u8 = 4;
-/// The causes, from the first, that hosts have.
+/// Number of causes, from the first, that apply to hosts.
 const HOST_CAUSES: usize = 6;
-/// Numbers of events and VMs from here on mean those that are gone too.
+/// Numbers of events and VMs from here on include removed ones.
 const ANY_FROM: u8 = 200;
-/// The number of an event that nobody ever made.
+/// The number of an event that never existed.
 const UNKNOWN: u8 = 255;
 
-/// A source of ids that are never the same twice.
+/// A deterministic source of unique ids.
 #[derive(Debug, Default)]
 pub struct Fresh(u128);
 
 impl Fresh {
-    /// The next one.
     pub fn uuid(&mut self) -> Uuid {
         self.0 += 1;
-        // Spread over the whole range, so that the order of ids is not the order in which they were made.
+        // Spread over the whole range, so that the order of ids is not the order of creation.
         Uuid::from_u128(self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
     }
 }
 
-/// What is asked for: a change, or what something would come to.
+/// A request: a change, or a dry run.
 #[derive(Clone, Debug)]
 pub enum Asks {
-    /// A change.
     Change(Command),
-    /// A question.
+    /// A dry run.
     Question(Question),
 }
 
-/// What something would come to.
+/// A dry run.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// An operation.
     Preview(NewOperation),
-    /// A change of a scope.
     ScopePlan(ScopeChange),
 }
 
-/// What is there to be named.
+/// What numbers can refer to.
 pub struct Naming<'a> {
     /// The committed records.
     pub view: &'a View,
-    /// All there ever was.
+    /// Everything that ever existed.
     pub ledger: &'a Ledger,
-    /// What time it is.
     pub now: Timestamp,
-    /// The world's setup.
     pub setup: &'a Setup,
 }
 
 fn name(text: String) -> Name {
-    // All texts are made in this file, of letters, digits and `_`.
+    // All names come from this file and consist of letters, digits and `_`.
     text.parse().unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// The path of a scope.
 pub fn path(scope: u8) -> ScopePath {
-    // One in capitals, since scopes are compared without regard to case.
+    // One in upper case, since scope names ignore case.
     let text = if scope % SCOPES == 1 { "S1".to_owned() } else { format!("s{}", scope % SCOPES) };
     let default = || name("default".to_owned());
     ScopePath { subscription: default(), group: default(), name: name(text) }
@@ -100,7 +93,7 @@ fn policy(which: u8) -> Policy {
     }
 }
 
-/// One of the few addresses there are: two networks of the same four.
+/// One of eight addresses: two networks with the same four.
 pub fn address(bit: u8) -> Address {
     Address {
         network: name(if bit < 4 { "n0".to_owned() } else { "N1".to_owned() }),
@@ -122,7 +115,7 @@ fn spec(spec: &Spec, fresh: &mut Fresh) -> VmSpec {
     }
 }
 
-/// The name of a host; VMs are described to be on the first three.
+/// The name of a host; descriptions put VMs on the first three.
 fn host_name(host: u8) -> String {
     format!("h{}", host % 4)
 }
@@ -162,8 +155,8 @@ impl Naming<'_> {
         }
     }
 
-    /// Who asks for something, and what exactly.
-    pub fn wish(&self, what: &What, fresh: &mut Fresh) -> (Actor, Asks) {
+    /// The caller and the request.
+    pub fn request(&self, what: &What, fresh: &mut Fresh) -> (Actor, Asks) {
         let operator = Actor::Token("operator".to_owned());
         let command = match what {
             What::PutScope { scope, kind: of_kind, policy: of_policy, fleet, prune, vms } => {
@@ -182,12 +175,12 @@ impl Naming<'_> {
                 let (scope, fleet_only) = (path(*scope).id(), *fleet);
                 ScopeChange::Remove { scope, fleet_only }.into()
             }
-            What::PlanScope(what) => match self.wish(what, fresh) {
+            What::PlanScope(what) => match self.request(what, fresh) {
                 (by, Asks::Change(Command::Inventory(InventoryCommand::Scope(change)))) => {
                     return (by, Asks::Question(Question::ScopePlan(change)));
                 }
-                // Nothing else has a plan of this kind.
-                wish => return wish,
+                // Only these have a dry run.
+                request => return request,
             },
             What::StartVm { vm } => VmCommand::Start(self.vm(*vm)).into(),
             What::FirstRun => FirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) }.into(),
@@ -257,7 +250,7 @@ impl Naming<'_> {
             .scopes
             .get(&scope)
             .and_then(|(_, scope)| scope.members.iter().find(|member| member.vm == vm));
-        // One without an address has a listener of its own.
+        // A VM without an address has its own listener.
         let address = record.and_then(|record| record.addresses.first());
         let by = Actor::Vm {
             vm,
@@ -270,8 +263,8 @@ impl Naming<'_> {
     }
 }
 
-/// The same wish once more, as a client sends it that does not know what became of the first: the ids that
-/// a server makes up are other ones.
+/// The request once more, as from a client that does not know the first outcome: the ids that a server generates are
+/// new.
 pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
     let mut command = command.clone();
     match &mut command {

@@ -1,23 +1,21 @@
-//! Histories from a seed, with the help of `proptest`, which also shrinks those that fail.
+//! Property-based generation of histories from a seed with `proptest`, which also shrinks failing ones.
 //!
-//! The weights are chosen so that things happen: a fleet comes first, commits mostly succeed, and faults,
-//! crashes and a clock that is set back are frequent enough to meet each other within one history.
+//! The weights make histories eventful: a fleet comes first, commits mostly succeed, and faults, crashes and a clock
+//! that is set back are frequent enough to coincide within one history.
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
+use crate::conformance::Violation;
 use crate::history::{Ends, History, How, Setup, Spec, Step, What, When};
-use crate::judge::Violation;
 use crate::world::{Stats, play};
 
-/// A failing history, as short as it could be made, and what is wrong with it.
+/// A failing history, shrunk, and its violation.
 #[derive(Debug)]
 pub struct Failure {
-    /// The history.
     pub history: History,
-    /// What is wrong.
     pub violation: Violation,
 }
 
@@ -25,16 +23,12 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}\n", self.violation)?;
         writeln!(f, "{}", self.history.to_lines())?;
-        writeln!(
-            f,
-            "{} steps. Save these lines to a file and play them again with",
-            self.history.steps.len()
-        )?;
+        writeln!(f, "{} steps. Save these lines to a file and replay them with", self.history.steps.len())?;
         write!(f, "  NOTBEFORE_REPLAY=FILE cargo test -p notbefore-sim --test it replay -- --nocapture")
     }
 }
 
-/// Plays `cases` histories that follow from `seed`; the sum of what they did, or the first that fails.
+/// Plays `cases` histories from `seed`; returns their total statistics, or the first failure.
 pub fn search(seed: u64, cases: u32) -> Result<Stats, Box<Failure>> {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
     let mut bytes = [0; 32];
@@ -54,7 +48,7 @@ pub fn search(seed: u64, cases: u32) -> Result<Stats, Box<Failure>> {
         Err(TestError::Fail(reason, history)) => {
             let unsteady = || Violation {
                 number: None,
-                words: "a history comes out the same each time",
+                words: "a history has the same result each time",
                 detail: reason.to_string(),
             };
             let history = shortened(history);
@@ -63,12 +57,16 @@ pub fn search(seed: u64, cases: u32) -> Result<Stats, Box<Failure>> {
         }
         Err(TestError::Abort(reason)) => Err(Box::new(Failure {
             history: History::default(),
-            violation: Violation { number: None, words: "histories can be made", detail: reason.to_string() },
+            violation: Violation {
+                number: None,
+                words: "histories can be generated",
+                detail: reason.to_string(),
+            },
         })),
     }
 }
 
-/// Takes out every step, and every VM of a step, without which a history fails all the same.
+/// Removes every step, and every VM of a step, without which the history still fails.
 pub fn shortened(mut history: History) -> History {
     let words = |history: &History| play(history).err().map(|violation| violation.words);
     let wrong = words(&history);
@@ -93,7 +91,7 @@ pub fn shortened(mut history: History) -> History {
     }
 }
 
-/// The histories with one VM or event less in one of their steps.
+/// The histories with one VM or event less in one step.
 fn smaller(history: &History, index: usize) -> Vec<History> {
     let without = |nth| {
         let mut history = history.clone();
@@ -110,16 +108,15 @@ fn smaller(history: &History, index: usize) -> Vec<History> {
     (0..).map_while(without).collect()
 }
 
-/// What most requests of a history are about.
+/// The subject of most requests in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
-    /// Anything.
     All,
-    /// Hosts with VMs in several scopes, all of which are frozen or rebooted at once.
+    /// Hosts with VMs in several scopes, which are frozen or rebooted together.
     Hosts,
 }
 
-/// All histories.
+/// The strategy for all histories.
 pub fn histories() -> impl Strategy<Value = History> {
     let of = |about| {
         let scopes = if about == About::Hosts { 3..6 } else { 0..6 };
@@ -151,7 +148,7 @@ fn setup() -> impl Strategy<Value = Setup> {
 }
 
 fn spec(about: About) -> impl Strategy<Value = Spec> {
-    // One bit mostly, so that addresses collide now and then and not always.
+    // Mostly one bit, so that addresses collide sometimes.
     let addresses = prop_oneof![6 => Just(0), 6 => (0u8..8).prop_map(|bit| 1 << bit), 1 => any::<u8>()];
     let host = match about {
         About::All => option::weighted(0.5, 0u8..3),
@@ -163,7 +160,7 @@ fn spec(about: About) -> impl Strategy<Value = Spec> {
 }
 
 fn fleet(about: About) -> impl Strategy<Value = What> {
-    // A scope keeps its kind, so each has one that it is mostly asked to be of.
+    // A scope keeps its kind, so most requests use the same one.
     let kind = |scope| prop_oneof![9 => Just([1, 3, 2, 0][usize::from(scope)]), 1 => 0u8..4];
     let placed = (0u8..4).prop_flat_map(move |scope| (Just(scope), kind(scope)));
     (placed, 0u8..6, any::<bool>(), prop::bool::weighted(0.4), vec(spec(about), 0..6)).prop_map(

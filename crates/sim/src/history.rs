@@ -1,29 +1,27 @@
-//! Histories: what is done to the world, step by step, in a form that can be written to a file, one JSON
-//! object a line, and played again.
+//! Histories: scripts of steps for the simulated world, serialized as JSON lines for replay.
 //!
-//! A step names things by small numbers that are taken modulo what exists at that moment, live things first.
-//! So a history stays meaningful when steps are taken out of it, which is what lets a failing one be shrunk
-//! to a handful of lines.
+//! A step refers to things by small numbers, taken modulo the number of existing things, live ones first. So a
+//! history stays valid when steps are removed, which is what lets a failing one shrink to a few lines.
 
 use notbefore_core::DriverKind;
 use serde::{Deserialize, Serialize};
 
-/// What a world is like from the start.
+/// The configuration of a world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// All notices are multiplied by this many thousandths.
+    /// Notice scale in thousandths.
     pub scale_permille: u32,
-    /// Whether events wait for somebody's automation to start and complete them.
+    /// Whether events use the manual driver.
     pub manual: bool,
-    /// Whether, if not that, commands carry them out.
+    /// Otherwise, whether they use the exec driver.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exec: bool,
-    /// How many attempts a command has.
+    /// Attempts per command.
     #[serde(default = "usual_attempts", skip_serializing_if = "is_usual")]
     pub attempts: u32,
-    /// How many user operations a scope may have.
+    /// Limit on user operations per scope.
     pub user_operations_max: usize,
-    /// Whether user operations run at once where nobody listens.
+    /// Whether user operations start at once in scopes that are not enabled.
     pub run_at_once: bool,
 }
 
@@ -49,7 +47,6 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Who carries events out.
     pub fn driver(&self) -> DriverKind {
         match (self.manual, self.exec) {
             (true, _) => DriverKind::Manual,
@@ -59,314 +56,242 @@ impl Setup {
     }
 }
 
-/// A setup and what follows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// The setup.
     pub setup: Setup,
-    /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// One thing that is done to the world.
+/// One step of a history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Step {
-    /// The first line of a written history.
+    /// The first line of a serialized history.
     Setup(Setup),
-    /// Somebody asks for something.
+    /// A request.
     Ask {
-        /// What.
         what: What,
-        /// Whether with an idempotency key.
+        /// Whether it has an idempotency key.
         #[serde(default)]
         key: bool,
-        /// Whether with the scope's revision, and then whether with the right one.
+        /// Whether it has the scope's revision, and if so, whether the right one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<bool>,
     },
-    /// Somebody repeats what was asked with a key, with fresh ids, as a client does.
+    /// A client repeats a request with a key, with new ids.
     Retry {
-        /// Which.
         which: u8,
-        /// Whether it is in truth another request under the same key.
+        /// Whether it is actually another request under the same key.
         #[serde(default)]
         other: bool,
     },
-    /// A guest of a scope asks for its document.
-    Heard {
-        /// The scope.
-        scope: u8,
-    },
-    /// Time passes. A negative time sets the wall clock back, as histories of old do.
-    Advance {
-        /// By so much.
-        ms: i64,
-    },
+    /// A guest of a scope polls.
+    Heard { scope: u8 },
+    /// Time passes. A negative time sets the wall clock back, as in older histories.
+    Advance { ms: i64 },
     /// The wall clock is set, forward or back.
-    SetClock {
-        /// By so much.
-        ms: i64,
-    },
-    /// Time passes to where the next thing is due.
+    SetClock { ms: i64 },
+    /// Time passes until the next thing is due.
     ToDue {
-        /// And so much further.
+        /// And this much further.
         plus_ms: i64,
     },
-    /// The store carries a commit out, and the engine does not hear of it yet.
+    /// The store applies a commit; the engine does not get the outcome yet.
     Apply {
-        /// Which of those under way.
+        /// Which of those in flight.
         which: u8,
     },
-    /// The engine hears what became of a commit.
+    /// The engine gets the outcome of a commit.
     Deliver {
-        /// Which of those under way.
+        /// Which of those in flight.
         which: u8,
-        /// What it hears.
+        /// The reported outcome.
         how: How,
     },
-    /// The engine hears of commits by its watch.
-    Watch {
-        /// How many.
-        count: u8,
-    },
-    /// Another node writes a record once more as it is, so that it has a new revision.
-    Foreign {
-        /// Which record.
-        which: u8,
-    },
+    /// The watch delivers commits.
+    Watch { count: u8 },
+    /// Another node rewrites a record unchanged, so that it has a new revision.
+    Foreign { which: u8 },
     /// A command ends.
     Ran {
-        /// Which of those that run.
+        /// Which of the running ones.
         which: u8,
-        /// How.
         how: Ends,
     },
-    /// A report of a command comes that was spawned at any time, by whichever process: a second one, or one that
-    /// nobody waits for any more.
+    /// A report of any command that was ever spawned, by any process: a duplicate or a stale one.
     Late {
-        /// Which.
         which: u8,
-        /// How it says that it ended.
+        /// The reported end.
         how: Ends,
     },
-    /// The process dies and starts again.
+    /// The process crashes and restarts.
     Crash {
-        /// Which of the commits under way land, a bit each.
+        /// Which of the commits in flight become durable, a bit each.
         lands: u16,
-        /// For how long it is down.
+        /// Downtime.
         down_ms: i64,
     },
-    /// All commits under way succeed, and those that follow from them; the watch catches up.
+    /// All commits in flight succeed, and those that follow; the watch catches up.
     Calm,
-    /// The faults stop for a while, and what must be so then is checked.
+    /// The faults stop for a while, and the liveness conditions are checked.
     Drain,
 }
 
-/// What the engine hears of a commit.
+/// The reported outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The truth.
+    /// The actual one.
     Truth,
-    /// The store could not write; nothing was written, unless it was before.
+    /// The store could not write; nothing was written, unless applied before.
     Unavailable,
-    /// Nobody knows, and it was written if that could be.
+    /// Unknown, and written if possible.
     UnknownLanded,
-    /// Nobody knows, and it was not written, unless it was before.
+    /// Unknown, and not written, unless applied before.
     UnknownLost,
 }
 
-/// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {
-    /// Well.
     Well,
-    /// Well, and its VM is on another host.
+    /// Successfully, with a new host of its VM.
     Elsewhere,
-    /// In failure, by itself or since it took too long.
+    /// With a failure or a timeout.
     Badly,
-    /// Well, by its own account, with a host that cannot be.
+    /// Successfully, but with an invalid host.
     Absurdly,
-    /// Before it begins: an earlier attempt cannot be ended.
+    /// Before it starts: an earlier attempt cannot be stopped.
     Blocked,
 }
 
-/// A VM as a request describes it.
+/// A VM in a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its name, by number.
+    /// By number.
     pub name: u8,
-    /// Its update domain.
     #[serde(default)]
     pub update_domain: u8,
-    /// Whether it is a spot VM.
     #[serde(default)]
     pub spot: bool,
-    /// Its addresses, a bit each.
+    /// A bit each.
     #[serde(default)]
     pub addresses: u8,
-    /// Its host, by number; none leaves it open.
+    /// By number; none leaves it open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u8>,
 }
 
-/// When an operation is to be.
+/// The NotBefore of a requested operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// As usual.
+    /// The usual notice.
     Usual,
-    /// The cause's notice from now, and so much later or, too near, earlier.
-    NoticePlus {
-        /// How much later.
-        ms: i64,
-    },
+    /// The cause's notice from now, plus an offset; a negative one is too near.
+    NoticePlus { ms: i64 },
 }
 
-/// What somebody asks for.
+/// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// A scope as described.
     PutScope {
-        /// Which.
         scope: u8,
-        /// Its kind.
         kind: u8,
-        /// Its policy, out of a few.
+        /// One of a few policies.
         #[serde(default)]
         policy: u8,
-        /// Whether a fleet file asks.
+        /// Whether it comes from a fleet file.
         #[serde(default)]
         fleet: bool,
-        /// Whether what is not named goes.
+        /// Whether unlisted VMs are removed.
         #[serde(default)]
         prune: bool,
-        /// Its VMs.
         #[serde(default)]
         vms: Vec<Spec>,
     },
-    /// One more VM.
+    /// Add a VM.
     AddVm {
-        /// Its scope.
         scope: u8,
         /// The kind of a new scope.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<u8>,
-        /// The VM.
         vm: Spec,
     },
-    /// A VM less.
-    RemoveVm {
-        /// Which.
-        vm: u8,
-    },
-    /// A scope less.
+    /// Remove a VM.
+    RemoveVm { vm: u8 },
+    /// Remove a scope.
     RemoveScope {
-        /// Which.
         scope: u8,
-        /// Whether only the VMs go that a fleet file added.
+        /// Whether only VMs that a fleet file added are removed.
         #[serde(default)]
         fleet: bool,
     },
-    /// What one of the two above would come to.
+    /// A dry run of a scope change.
     PlanScope(Box<What>),
-    /// An evicted VM runs again.
-    StartVm {
-        /// Which.
-        vm: u8,
-    },
-    /// The VM that stands in for a fleet.
+    /// A deallocated VM runs again.
+    StartVm { vm: u8 },
+    /// Create the first-run VM.
     FirstRun,
-    /// An operation.
+    /// Schedule an operation on VMs.
     Schedule {
-        /// Its cause, by number.
+        /// By number.
         cause: u8,
-        /// Its VMs.
         vms: Vec<u8>,
-        /// When.
         when: When,
-        /// Another duration than the cause's.
+        /// Overrides the cause's duration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_s: Option<i32>,
-        /// Whether an eviction may reach VMs that are not Spot.
+        /// Whether an eviction may affect VMs that are not Spot.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         force: bool,
     },
-    /// An operation on a host.
+    /// Schedule an operation on a host.
     Host {
-        /// The host, by number.
+        /// By number.
         host: u8,
-        /// Its cause, by number.
+        /// By number.
         cause: u8,
-        /// When.
         when: When,
-        /// Whether somebody only wants to know what it would come to.
+        /// Whether it is a dry run.
         #[serde(default)]
         preview: bool,
     },
-    /// A guest approves, whatever ids it names.
-    GuestApprove {
-        /// The guest.
-        vm: u8,
-        /// The events.
-        events: Vec<u8>,
-    },
-    /// An operator approves.
-    Approve {
-        /// The event.
-        event: u8,
-    },
+    /// A guest approves any ids.
+    GuestApprove { vm: u8, events: Vec<u8> },
+    /// An operator approves an event.
+    Approve { event: u8 },
     /// An operator cancels an event.
-    Cancel {
-        /// The event.
-        event: u8,
-    },
+    Cancel { event: u8 },
     /// An operator starts an event.
-    Start {
-        /// The event.
-        event: u8,
-    },
+    Start { event: u8 },
     /// An operator completes an event.
     Complete {
-        /// The event.
         event: u8,
-        /// Whether its VMs are on another host now.
+        /// Whether its VMs have a new host.
         #[serde(default)]
         moved: bool,
     },
-    /// An operator lets the commands of an event be tried anew.
-    RetryEvent {
-        /// The event.
-        event: u8,
-    },
+    /// An operator retries the commands of an event.
+    RetryEvent { event: u8 },
     /// An operator cancels a whole operation.
-    CancelOperation {
-        /// The operation.
-        operation: u8,
-    },
+    CancelOperation { operation: u8 },
     /// An operator starts a whole operation.
-    StartOperation {
-        /// The operation.
-        operation: u8,
-    },
+    StartOperation { operation: u8 },
     /// An operator completes a whole operation.
-    CompleteOperation {
-        /// The operation.
-        operation: u8,
-    },
+    CompleteOperation { operation: u8 },
 }
 
 impl History {
-    /// The history as text, a JSON object a line.
+    /// Serializes as one JSON object per line.
     pub fn to_lines(&self) -> String {
         let line = |step: &Step| serde_json::to_string(step).unwrap_or_default() + "\n";
         line(&Step::Setup(self.setup.clone())) + &self.steps.iter().map(line).collect::<String>()
     }
 
-    /// Reads what [`History::to_lines`] wrote; empty lines and lines that begin with `#` are passed over.
+    /// Parses the output of [`History::to_lines`]; skips empty lines and lines that start with `#`.
     pub fn from_lines(text: &str) -> Result<Self, String> {
         let mut history = Self::default();
         for (number, line) in text.lines().enumerate() {

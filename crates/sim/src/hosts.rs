@@ -1,9 +1,10 @@
-//! Host operations once more, as naively as they can be said: everything is worked out from the records each time.
+//! The model of host operations, without indexes: everything is computed from the records each time.
 //!
-//! A host operation names a host, freezes or reboots it, and had more than one part. It is *due* when every part
-//! that is still scheduled was approved, or the latest of their NotBefores has passed. It is *blocked* while
-//! another operation is busy in another update domain of one of its scopes, or about to be, or while an earlier
-//! host operation that is due has a part there.
+//! A host operation names a host, freezes or reboots it, and had more than one part. It is *due* when every scheduled
+//! part is approved, or the latest of their NotBefores has passed. In one of its scopes it is *blocked* while
+//!
+//! - another operation has started, or is about to start, in another update domain, or
+//! - an earlier host operation that is due has a part.
 
 use std::collections::BTreeMap;
 
@@ -16,32 +17,30 @@ use notbefore_core::{
 use crate::rules;
 use crate::view::Reads;
 
-/// Who goes first: NotBefore, the time of the request, the operation's id.
+/// The start order: NotBefore, the time of the request, the operation's id.
 pub type Place = (Timestamp, Timestamp, OperationId);
 
-/// A scheduled part of a host operation, as others in its scope must know it.
+/// A scheduled part of a host operation, as it blocks others in its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// The operation.
     pub operation: OperationId,
-    /// The part's update domain.
     pub update_domain: u32,
-    /// None once it is released; else since when it is due, and its place.
+    /// None once it is released; otherwise its due time and order.
     pub waits: Option<(Timestamp, Place)>,
 }
 
-/// The events that wait while the clock is not trusted, if it is not.
+/// The events that wait while the clock is not trusted; none if it is.
 pub type Hold<'a> = Option<&'a ClockHold>;
 
-/// The gates of every scope that has some.
+/// Gates by scope.
 pub type Gates = BTreeMap<ScopeId, Vec<Gate>>;
 
-/// Whether an operation that is made now is a host operation.
+/// Whether a new operation is a host operation.
 pub fn is_whole(host: Option<&str>, cause: Cause, parts: usize) -> bool {
     host.is_some() && matches!(cause, Cause::HostFreeze | Cause::HostReboot) && parts > 1
 }
 
-/// The scheduled parts of an operation, each with its scope, update domain and event.
+/// The scheduled parts of an operation: scope, update domain and event.
 pub fn scheduled<'a>(reads: &'a dyn Reads, operation: &'a Operation) -> Vec<(&'a ScopeId, u32, &'a Event)> {
     let parts = operation.targets.iter().filter_map(|target| {
         let (_, scope) = reads.scope(&target.scope)?;
@@ -56,8 +55,8 @@ fn place(reads: &dyn Reads, operation: &Operation) -> Option<Place> {
     Some((latest, operation.requested_at, operation.id))
 }
 
-/// When a host operation that is still to be decided is due, and what makes it so: at once where all of it was
-/// approved, else at the latest NotBefore, which never comes while the clock is not trusted.
+/// Due time and reason of a host operation that is not decided: at once if all of it is approved, otherwise at the
+/// latest NotBefore, which never comes while the clock is not trusted.
 pub fn due(reads: &dyn Reads, hold: Hold<'_>, operation: &Operation) -> Option<(Timestamp, StartReason)> {
     if operation.joint_start != Some(JointStart::Waiting)
         || operation.state == OperationState::Opening
@@ -77,7 +76,6 @@ pub fn due(reads: &dyn Reads, hold: Hold<'_>, operation: &Operation) -> Option<(
     }
 }
 
-/// Every scope's gates.
 pub fn gates(reads: &dyn Reads, hold: Hold<'_>) -> Gates {
     let mut gates = Gates::new();
     for operation in reads.operations().into_iter().filter(|one| one.joint_start.is_some()) {
@@ -97,13 +95,13 @@ pub fn gates(reads: &dyn Reads, hold: Hold<'_>) -> Gates {
     gates
 }
 
-/// Whether a gate keeps another operation's start in some update domain waiting.
+/// Whether a gate blocks another operation's start in an update domain.
 pub fn holds(gate: &Gate, place: Place, update_domain: u32, now: Timestamp) -> bool {
     let first = gate.waits.is_none_or(|(due_at, earlier)| due_at <= now && earlier < place);
     gate.operation != place.2 && gate.update_domain != update_domain && first
 }
 
-/// Whether an operation's scope has a platform event of another operation under way in another update domain.
+/// Whether a scope has a started platform event of another operation and update domain.
 pub fn is_busy(scope: &Scope, operation: OperationId, update_domain: u32) -> bool {
     scope.events.iter().any(|other| {
         other.operation != operation
@@ -123,7 +121,7 @@ pub fn is_blocked(reads: &dyn Reads, hold: Hold<'_>, operation: &Operation, now:
     })
 }
 
-/// The host operations that are due and free, and what makes them due.
+/// The due and unblocked host operations, with their reasons.
 pub fn free(reads: &dyn Reads, hold: Hold<'_>, now: Timestamp) -> Vec<(OperationId, StartReason)> {
     let due = |operation: &&Operation| {
         let (at, why) = due(reads, hold, operation)?;
@@ -132,7 +130,7 @@ pub fn free(reads: &dyn Reads, hold: Hold<'_>, now: Timestamp) -> Vec<(Operation
     reads.operations().iter().filter_map(due).collect()
 }
 
-/// When the next host operation will be due by itself.
+/// When the next host operation is due.
 pub fn next_due(reads: &dyn Reads, hold: Hold<'_>, now: Timestamp) -> Option<Timestamp> {
     let later = reads.operations().into_iter().filter_map(|one| due(reads, hold, one)).map(|(at, _)| at);
     later.filter(|at| *at > now && *at < Timestamp::MAX).min()

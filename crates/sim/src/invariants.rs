@@ -1,7 +1,6 @@
-//! The thirteen invariants of the design, each a function that looks at what happened and says whether it may.
+//! The invariants of the design, each a function that checks what happened.
 //!
-//! They are checked besides the model and need none of it: should model and engine share a mistake, these
-//! still speak.
+//! They do not depend on the model: they also find a mistake that model and engine share.
 //!
 //! | | invariant | checked by |
 //! |---|---|---|
@@ -20,17 +19,17 @@
 //! | 13 | the order of Resources is fixed and the same for every reader | [`order_of_resources_is_fixed`] |
 //! | | what the design says of commands | [`spawned_as_committed`], [`commands_go_on`], [`ends_when_done`] |
 
-mod of_commands;
-mod of_scopes;
-mod of_the_service;
+mod commands;
+mod scopes;
+mod service;
 
-pub use of_commands::*;
-pub use of_scopes::*;
-pub use of_the_service::*;
+pub use commands::*;
+pub use scopes::*;
+pub use service::*;
 
-use crate::judge::Violation;
+use crate::conformance::Violation;
 
-/// What a check says.
+/// The result of a check.
 pub type Check = Result<(), Violation>;
 
 fn ensure(holds: bool, number: u8, words: &'static str, detail: impl FnOnce() -> String) -> Check {
@@ -40,7 +39,7 @@ fn ensure(holds: bool, number: u8, words: &'static str, detail: impl FnOnce() ->
     }
 }
 
-/// The same for what has no number.
+/// Like `ensure`, for a condition without a number.
 fn ensure_also(holds: bool, words: &'static str, detail: impl FnOnce() -> String) -> Check {
     match holds {
         true => Ok(()),

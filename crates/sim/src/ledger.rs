@@ -1,5 +1,5 @@
-//! What the judge remembers of a history: every event and how far it came, which key took effect how, what
-//! readers were shown.
+//! The checker's memory of a history: every event and its phases, the effect of each idempotency key, and the
+//! published versions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,46 +9,43 @@ use notbefore_store::{Key, Revision};
 
 use crate::store::SimStore;
 
-/// An event as it first was.
+/// An event when it was first seen.
 #[derive(Clone, Debug)]
 pub struct FirstSeen {
-    /// In which scope.
     pub scope: ScopeId,
-    /// In which order it names its VMs.
+    /// In its order of VMs.
     pub resources: Vec<Resource>,
-    /// The commit that made it.
+    /// The commit that created it.
     pub revision: Revision,
 }
 
-/// What the judge remembers.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Every event there was, in the order in which they came.
+    /// All events, in order of creation.
     pub events: Vec<EventId>,
-    /// How each of them first was.
     pub first: BTreeMap<EventId, FirstSeen>,
-    /// Those that are over.
+    /// Ended events.
     pub ended: BTreeSet<EventId>,
-    /// Every operation there was.
+    /// All operations.
     pub operations: Vec<OperationId>,
-    /// Every VM there was.
+    /// All VMs.
     pub vms: Vec<VmId>,
-    /// The operations and VMs that each key made.
+    /// The operations and VMs that each key created.
     pub made: BTreeMap<String, BTreeSet<uuid::Uuid>>,
     /// The commits that may have carried out a request.
     pub effects: BTreeMap<u64, Vec<Revision>>,
-    /// The requests that were carried out for sure.
+    /// The requests that were certainly carried out.
     pub carried_out: BTreeSet<u64>,
-    /// Every attempt of a command that a committed record said is running, and under whose name.
+    /// Every attempt that a committed record showed as running, with its owner.
     pub attempts: BTreeSet<(String, CommandId)>,
-    /// Those that were spawned.
+    /// The spawned attempts.
     pub spawned: BTreeSet<CommandId>,
-    /// What readers see: which of its versions each record is at.
+    /// Published versions: the index of each record's version.
     pub shown: HashMap<Key, usize>,
 }
 
 impl Ledger {
-    /// The revision that readers see of a record.
+    /// The published revision of a record.
     pub fn shown_revision(&self, store: &SimStore, key: &str) -> Revision {
         let index = self.shown.get(key).copied();
         index.and_then(|index| store.versions(key).get(index)).map_or(Revision(0), |version| version.revision)

@@ -1,42 +1,45 @@
-//! A deterministic simulator: it runs the production engine through thousands of histories, with every fault
-//! that can happen between it and its store, and judges all that comes out.
+//! Deterministic simulation testing: runs the production engine through thousands of histories, with every fault that
+//! can happen between it and its store, and checks all results against a model.
 //!
-//! A [history](history::History) is a list of small steps, made up by [`generate`] from a seed or read from a
-//! file. The [world](world::World) plays it over a [store] of its own. Every commit is held against the
-//! [model], a second and naive telling of the rules, and against the fourteen [invariants] of the design. What
-//! fails is shrunk to a few steps and printed as lines that can be played again.
+//! A [history](history::History) is a list of small steps, generated from a seed by [`generate`] or read from a file.
+//! The [world](world::World) plays it over its own [store]. Every commit is compared with the [model], a second and
+//! naive implementation of the rules, and with the fourteen [invariants] of the design. A failing history is shrunk
+//! to a few steps and printed as lines for replay.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | [`history`] | the steps, and how they are written down |
+//! | [`history`] | the steps and their serialization |
 //! | [`generate`] | histories from a seed |
 //! | [`ask`] | from a step to a real request |
 //! | [`world`] | the engine, the store, time, and the faults between them |
-//! | [`store`], [`view`] | what was committed, as bytes and in readable form |
-//! | [`rules`], [`model`], [`hosts`], [`foretell`] | the rules once more: tables, one scope, whole hosts, whole requests |
-//! | [`judge`] | which request, if any, a commit carries out |
-//! | [`invariants`], [`liveness`] | what must always be so, and what once the faults stop |
-//! | [`trial`] | where commits and answers meet the judge |
-//! | [`ledger`] | what the judge remembers |
+//! | [`store`], [`view`] | committed records, as bytes and decoded |
+//! | [`rules`], [`model`], [`hosts`], [`predict`] | the model: tables, one scope, hosts, requests |
+//! | [`conformance`] | which request, if any, a commit carries out |
+//! | [`invariants`], [`liveness`] | safety conditions, and liveness conditions once faults stop |
+//! | [`trial`] | checks of commits and answers |
+//! | [`ledger`] | the checker's memory |
 //!
-//! No crate that is shipped depends on this one.
+//! No shipped crate depends on this one.
+
+// Names that need no explanation have no comment.
+#![allow(missing_docs)]
 
 pub mod ask;
-pub mod foretell;
+pub mod conformance;
 pub mod generate;
 pub mod history;
 pub mod hosts;
 pub mod invariants;
-pub mod judge;
 pub mod ledger;
 pub mod liveness;
 pub mod model;
+pub mod predict;
 pub mod rules;
 pub mod store;
 pub mod trial;
 pub mod view;
 pub mod world;
 
+pub use conformance::Violation;
 pub use history::{History, Setup, Step};
-pub use judge::Violation;
 pub use world::{Stats, World, play};

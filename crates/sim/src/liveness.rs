@@ -1,10 +1,9 @@
-//! **Invariant 12: once faults stop, everything due happens within a bound**, and what then must be so.
+//! Liveness. **Invariant 12: once faults stop, everything due happens within a bound.**
 //!
-//! When the faults stop every commit succeeds and the watch catches up. Within a few seconds, which is what the
-//! engine allows itself between tries, no work may be left, every request must be answered, nothing overdue
-//! may be found in any scope, and every operation must say what its events say. At the end of a history time
-//! runs on from one due time to the next until nothing more will happen, and then every event must be over that
-//! does not wait for somebody.
+//! When the faults stop, every commit succeeds and the watch catches up. Within a few seconds, the engine's retry
+//! interval, there must be no job left, no unanswered request, nothing overdue in any scope, and every operation must
+//! agree with its events. At the end of a history, time advances from one due time to the next until nothing is due.
+//! Then every event must have ended, except those that wait for an operator.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +14,19 @@ use notbefore_core::{
 use notbefore_engine::state::caller_key;
 use notbefore_engine::{Address, EventCommand, Input, Request};
 
+use crate::conformance::{Violation, is_approved};
 use crate::history::Ends;
 use crate::hosts;
 use crate::invariants::{Check, exec_run, running};
-use crate::judge::{Violation, is_approved};
 use crate::model;
 use crate::view::Reads;
 use crate::world::World;
 
-/// Within how many seconds everything due has happened once faults stop: the engine tries again after one, and
-/// what it tries may need a second look.
+/// The bound in seconds: the engine retries after one, and a retry may need a second pass.
 const BOUND_S: u32 = 5;
-/// For how long a clock that does not jump any more is not trusted.
+/// How long the clock is held after its last jump.
 const HOLD: SignedDuration = SignedDuration::from_mins(5);
-/// How many due times may follow one another at the end of a history.
+/// Limit on successive due times at the end of a history.
 const DUES_MAX: usize = 2_000;
 
 fn late(detail: String) -> Violation {
@@ -36,7 +34,7 @@ fn late(detail: String) -> Violation {
 }
 
 impl World {
-    /// Lets the faults stop, waits for as long as the bound allows, and looks.
+    /// Stops the faults, waits for the bound, and checks.
     pub fn drain(&mut self) -> Check {
         self.feed(Input::Tick)?;
         for _ in 0..BOUND_S {
@@ -47,16 +45,15 @@ impl World {
         self.at_rest()
     }
 
-    /// Lets time run until nothing more happens by itself. Commands succeed by now; those that have failed before
-    /// are retried by somebody.
+    /// Advances time until nothing more is due. Commands now succeed; failed ones are retried.
     pub(crate) fn run_out(&mut self) -> Check {
-        // The clock does not jump any more, so it is trusted before long.
+        // The clock does not jump any more, so the hold ends.
         if self.engine.is_clock_held() {
             self.advance(HOLD)?;
             self.calm()?;
         }
         if self.engine.is_clock_held() {
-            return Err(late("the clock does not jump any more, and is not trusted".to_owned()));
+            return Err(late("the clock does not jump any more, but is still held".to_owned()));
         }
         for _ in 0..DUES_MAX {
             let due = self.next_due();
@@ -74,10 +71,10 @@ impl World {
             self.calm()?;
             self.at_rest()?;
         }
-        Err(late(format!("{DUES_MAX} things were due one after the other and there is no end")))
+        Err(late(format!("{DUES_MAX} successive due times and no end")))
     }
 
-    /// An event that waits for somebody to retry it.
+    /// An event that waits for a retry.
     fn given_up(&self) -> Option<EventId> {
         let failed = |event: &&Event| {
             exec_run(event).is_some_and(|run| {
@@ -88,7 +85,7 @@ impl World {
         events.find(failed).map(|event| event.id)
     }
 
-    /// What the records say is running runs, under this process's name, and nothing else does.
+    /// Exactly the commands that the records show as running are running, with this process as owner.
     fn commands_run(&self) -> Check {
         let node = self.node();
         let events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
@@ -125,14 +122,16 @@ impl World {
             self.operation_is_true(operation)?;
         }
         if let Some((operation, _)) = hosts::free(&self.view, hold, self.now).first() {
-            return Err(late(format!("host operation {operation} is due and free, and has not started")));
+            return Err(late(format!(
+                "host operation {operation} is due and not blocked, but has not started"
+            )));
         }
         self.commands_run()?;
         self.engine_knows_all()
     }
 
-    /// Opening is over, Closed means that every event is over, called off means that none is to come, and
-    /// what was approved in all its parts is released.
+    /// Not Opening any more; Closed if every event has ended; if cancelled, no event is to come; released if all parts
+    /// were approved.
     fn operation_is_true(&self, operation: &Operation) -> Check {
         let live: Vec<_> =
             operation.targets.iter().filter_map(|target| self.view.live(target.event)).collect();
@@ -144,7 +143,7 @@ impl World {
         for event in live {
             let Phase::Scheduled { released, .. } = &event.phase else { continue };
             if operation.cancelled_by.is_some() {
-                return Err(late(format!("{} was called off with its operation and is live", event.id)));
+                return Err(late(format!("{} was cancelled with its operation and is live", event.id)));
             }
             if matches!(operation.joint_start, Some(JointStart::Released { .. })) {
                 return Err(Violation {
@@ -156,14 +155,14 @@ impl World {
             let counted = operation.release == Release::Together && operation.joint_start.is_none();
             if counted && all_approved && !released {
                 return Err(late(format!(
-                    "all of its operation were approved, yet {event:?} is not released"
+                    "all parts of its operation were approved, but {event:?} is not released"
                 )));
             }
         }
         Ok(())
     }
 
-    /// What the engine goes by is what the store has.
+    /// The engine's state is equal to the store's.
     fn engine_knows_all(&self) -> Check {
         let state = self.engine.state();
         let mut same = state.scope_ids() == self.view.scope_ids();
@@ -199,11 +198,11 @@ impl World {
         Ok(())
     }
 
-    /// Nothing more will happen by itself: every event is over, but those that wait for somebody.
+    /// Nothing more is due: every event has ended, except those that wait for an operator.
     fn all_over(&self) -> Check {
         for (id, (_, scope)) in &self.view.scopes {
             if let Some(event) = scope.events.iter().find(|event| event.driver != DriverKind::Manual) {
-                return Err(late(format!("nothing is due any more in {id}, and yet there is {event:?}")));
+                return Err(late(format!("nothing more is due in {id}, but there is {event:?}")));
             }
         }
         Ok(())

@@ -1,9 +1,8 @@
-//! The model of one scope: the rules once more, as naively as they can be said.
+//! The model of one scope: a second, naive implementation of the rules.
 //!
-//! It takes a scope's plain data and a list of wishes and says what the scope is afterwards, or by which codes
-//! the wishes are refused. It shares data types with the domain and none of its functions; where the domain
-//! is clever, this is not. Trails of facts are left out of it: [`bare`] takes them off, and scopes are compared
-//! without them.
+//! It takes a scope's plain data and a list of requests. It returns the next value, or the codes by which the requests
+//! are refused. It shares data types with the domain, but none of its functions. It ignores trails of facts: [`bare`]
+//! removes them before scopes are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,34 +20,31 @@ use crate::history::Setup;
 use crate::hosts::{self, Gate, Gates, Hold};
 use crate::rules;
 
-/// Codes of refusals.
 pub type Codes = BTreeSet<&'static str>;
 
-/// The circumstances under which something was decided.
+/// The circumstances of a decision.
 #[derive(Clone, Debug)]
 pub struct At {
-    /// When.
     pub now: Timestamp,
-    /// The scopes in which a guest had asked within a day.
+    /// The enabled scopes.
     pub enabled: BTreeSet<ScopeId>,
-    /// The world's setup.
     pub setup: Setup,
     /// The process that decided.
     pub node: Rc<str>,
-    /// All that it had been told of how commands ended that it had spawned.
+    /// All reports it had received of commands that it spawned.
     pub reports: Rc<Vec<Ran>>,
-    /// What each scope had to know of host operations, by what that process knew.
+    /// The gates of each scope, as that process knew them.
     pub gates: Rc<Gates>,
-    /// The host operations that were due and free, and what made them due.
+    /// The due and unblocked host operations, with their reasons.
     pub free: Rc<Vec<(OperationId, StartReason)>>,
     /// The events that waited because the clock was not trusted.
     pub clock_hold: Option<Rc<ClockHold>>,
-    /// The committed events that were there when the clock jumped, until it is trusted again.
+    /// The committed events from before the clock jump, until the clock is trusted again.
     pub before_jump: Rc<BTreeSet<EventId>>,
 }
 
 impl At {
-    /// The events that waited because the clock was not trusted, if it was not.
+    /// The events that waited because the clock was not trusted; none if it was.
     pub fn hold(&self) -> Hold<'_> {
         self.clock_hold.as_deref()
     }
@@ -57,67 +53,53 @@ impl At {
         self.hold().is_some_and(|hold| hold.holds(event.id))
     }
 
-    /// The gates of a scope.
     pub fn gates_of(&self, scope: &Scope) -> &[Gate] {
         self.gates.get(&scope.id()).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// Something wished of a scope.
+/// A request to a scope.
 #[derive(Clone, Debug)]
-pub enum Wish {
-    /// That it does what is due.
+pub enum ScopeRequest {
+    /// Settle only.
     Pulse,
-    /// New events.
     Open(Vec<Opening>),
-    /// That events may begin.
     Approve(Vec<EventId>, Actor),
-    /// That an operation's events may begin once approved.
+    /// The operation's other parts are approved or gone.
     Release(OperationId),
-    /// That the parts of a host operation begin.
+    /// The parts of a host operation start.
     StartParts(OperationId, StartReason),
-    /// That the parts of a host operation wait to be started.
+    /// The parts of a host operation wait to be started.
     ReadyParts(OperationId, StartReason),
-    /// That an event is called off.
     Cancel(EventId),
-    /// That an event begins.
     Start(EventId),
-    /// That an event is over, and where its VMs are now.
+    /// The event was carried out; with the new hosts of its VMs.
     Complete(EventId, Vec<(VmId, String)>),
-    /// That reports of commands are taken up.
+    /// Reports of commands.
     Ran(Rc<Vec<Ran>>),
-    /// That commands are tried anew.
+    /// Retry commands.
     Retry(EventId),
-    /// Another policy.
     Policy(Policy),
     /// Members as described.
     Enrol(Vec<Member>),
-    /// Members gone.
     Remove(Vec<VmId>),
-    /// A member that runs again.
+    /// A deallocated member runs again.
     Revive(VmId),
 }
 
-/// An event to be.
+/// An event to announce.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// Its id.
     pub id: EventId,
-    /// Its operation.
     pub operation: OperationId,
-    /// Why.
     pub cause: Cause,
-    /// Where.
     pub update_domain: u32,
-    /// The VMs.
     pub resources: Vec<Resource>,
-    /// Not before when, none for "at once".
+    /// None means at once.
     pub not_before: Option<Timestamp>,
-    /// For how long.
     pub duration_s: i32,
-    /// In which words.
     pub description: String,
-    /// Whether a person gave the time.
+    /// Whether the request gave the time.
     pub time_given: bool,
     /// Whether it is part of a host operation.
     pub joint_start: bool,
@@ -125,7 +107,7 @@ pub struct Opening {
     pub released: bool,
 }
 
-/// A scope without the trails of its events, and without the words in which commands have failed.
+/// A scope without the trails of its events and the reasons of failed commands.
 pub fn bare(scope: &Scope) -> Scope {
     let mut scope = scope.clone();
     for event in &mut scope.events {
@@ -150,7 +132,7 @@ fn is_over(command: &CommandState) -> bool {
     matches!(command, CommandState::Done { .. } | CommandState::Gone)
 }
 
-/// One event as a guest of the newest version is shown it.
+/// One event as a guest of the newest api-version sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown<'a> {
     id: EventId,
@@ -162,7 +144,7 @@ pub struct Shown<'a> {
     description: &'a str,
 }
 
-/// What a guest of the newest version is shown of a scope's events.
+/// The scope's events as a guest of the newest api-version sees them.
 pub fn document(scope: &Scope) -> Vec<Shown<'_>> {
     let shown = |event: &'_ Event| match &event.phase {
         Phase::Scheduled { not_before, .. } => (false, Some(*not_before)),
@@ -183,13 +165,12 @@ pub fn document(scope: &Scope) -> Vec<Shown<'_>> {
     events.collect()
 }
 
-/// Whether an event is under way.
 pub fn started(event: &Event) -> bool {
     matches!(event.phase, Phase::Started { .. })
 }
 
-/// Whether an event that starts by itself must wait for another update domain of its scope: something is under way
-/// there, or a host operation goes first. `announced` has the times at which events were announced, which trails say.
+/// Whether an event that starts by itself must wait for another update domain of its scope: an event is started there,
+/// or a host operation goes first. `announced` has announcement times, which are in the trails.
 pub fn must_wait(
     event: &Event,
     scope: &Scope,
@@ -206,15 +187,15 @@ pub fn must_wait(
     rules::of(event.cause).waits && (busy || gates.iter().any(goes_first))
 }
 
-/// When events were announced; scopes are compared without the trails that say so.
+/// Announcement times; scopes are compared without the trails that contain them.
 pub type Announced = BTreeMap<EventId, Timestamp>;
 
-/// When the events of a scope were announced.
+/// The announcement times of a scope's events.
 pub fn announced(scope: &Scope) -> Announced {
     scope.events.iter().filter_map(|event| Some((event.id, event.trail.first()?.at))).collect()
 }
 
-/// Whether commands carry an event out and are all done, but for those whose VM has left.
+/// Whether an exec event's commands are all done, except those of removed VMs.
 fn all_done(event: &Event) -> bool {
     match &event.phase {
         Phase::Started { run: Run::Exec(run), .. } => {
@@ -225,7 +206,7 @@ fn all_done(event: &Event) -> bool {
     }
 }
 
-/// When something in a scope, with its trails, happens by itself next.
+/// The next due time in a scope with its trails.
 pub fn next_due(scope: &Scope, gates: &[Gate], hold: Hold<'_>, now: Timestamp) -> Option<Timestamp> {
     let announced = announced(scope);
     let held = |event: &Event| hold.is_some_and(|hold| hold.holds(event.id));
@@ -253,11 +234,11 @@ pub fn next_due(scope: &Scope, gates: &[Gate], hold: Hold<'_>, now: Timestamp) -
     scope.events.iter().filter_map(due).min()
 }
 
-/// What a scope is after some wishes, each of which is followed by all that is due.
-pub fn after(before: &Scope, wishes: &[Wish], at: &At) -> Result<Scope, Codes> {
+/// The scope after some requests, each followed by everything due.
+pub fn after(before: &Scope, scope_requests: &[ScopeRequest], at: &At) -> Result<Scope, Codes> {
     let mut naive = Naive { scope: bare(before), at, has_ended: false, announced: announced(before) };
-    for wish in wishes {
-        let codes = naive.grant(wish);
+    for scope_request in scope_requests {
+        let codes = naive.grant(scope_request);
         if !codes.is_empty() {
             return Err(codes);
         }
@@ -279,13 +260,15 @@ struct Naive<'a> {
 }
 
 impl Naive<'_> {
-    fn grant(&mut self, wish: &Wish) -> Codes {
+    fn grant(&mut self, scope_request: &ScopeRequest) -> Codes {
         let mut codes = Codes::new();
-        match wish {
-            Wish::Pulse => {}
-            // All of them before anything that is due.
-            Wish::Open(openings) => codes = openings.iter().flat_map(|opening| self.open(opening)).collect(),
-            Wish::Approve(events, by) => {
+        match scope_request {
+            ScopeRequest::Pulse => {}
+            // All of them before anything due.
+            ScopeRequest::Open(openings) => {
+                codes = openings.iter().flat_map(|opening| self.open(opening)).collect()
+            }
+            ScopeRequest::Approve(events, by) => {
                 let known = |id: &EventId| {
                     self.find(*id).is_some()
                         || self.scope.ended.iter().any(|one| one.event == *id && self.is_fresh(one))
@@ -302,33 +285,33 @@ impl Naive<'_> {
                     }
                 }
             }
-            Wish::Release(operation) => {
+            ScopeRequest::Release(operation) => {
                 for event in self.scope.events.iter_mut().filter(|event| event.operation == *operation) {
                     if let Phase::Scheduled { released, .. } = &mut event.phase {
                         *released = true;
                     }
                 }
             }
-            Wish::StartParts(operation, why) => {
+            ScopeRequest::StartParts(operation, why) => {
                 while let Some(index) = self.part_of(*operation, true) {
                     self.begin(index, *why);
                 }
             }
-            Wish::ReadyParts(operation, why) => {
+            ScopeRequest::ReadyParts(operation, why) => {
                 while let Some(index) = self.part_of(*operation, false) {
                     if let Phase::Scheduled { ready, .. } = &mut self.scope.events[index].phase {
                         *ready = Some(Ready { at: self.at.now, why: *why });
                     }
                 }
             }
-            Wish::Cancel(id) => match self.live(*id) {
+            ScopeRequest::Cancel(id) => match self.live(*id) {
                 Ok(index) if started(&self.scope.events[index]) || self.is_released(index) => {
                     codes = Codes::from(["event_started"]);
                 }
                 Ok(index) => self.end(index, Outcome::Cancelled),
                 Err(code) => codes = Codes::from([code]),
             },
-            Wish::Start(id) => match self.live(*id) {
+            ScopeRequest::Start(id) => match self.live(*id) {
                 Ok(index) => {
                     let event = &self.scope.events[index];
                     let why = match &event.phase {
@@ -347,7 +330,7 @@ impl Naive<'_> {
                 }
                 Err(code) => codes = Codes::from([code]),
             },
-            Wish::Complete(id, hosts) => match self.live(*id) {
+            ScopeRequest::Complete(id, hosts) => match self.live(*id) {
                 Ok(index) => {
                     let event = &self.scope.events[index];
                     if !started(event) {
@@ -365,25 +348,25 @@ impl Naive<'_> {
                 }
                 Err(code) => codes = Codes::from([code]),
             },
-            Wish::Ran(reports) => reports.iter().for_each(|report| self.ran(report)),
-            Wish::Retry(id) => match self.live(*id) {
+            ScopeRequest::Ran(reports) => reports.iter().for_each(|report| self.ran(report)),
+            ScopeRequest::Retry(id) => match self.live(*id) {
                 Ok(index) => codes = self.retry(index),
                 Err(code) => codes = Codes::from([code]),
             },
-            Wish::Policy(policy) => {
+            ScopeRequest::Policy(policy) => {
                 if policy.terminate_notice_s.is_some_and(|seconds| !(300..=900).contains(&seconds)) {
                     return Codes::from(["terminate_notice_out_of_range"]);
                 }
                 self.scope.policy = policy.clone();
             }
-            Wish::Enrol(members) => return self.enrol(members),
-            Wish::Remove(vms) => {
+            ScopeRequest::Enrol(members) => return self.enrol(members),
+            ScopeRequest::Remove(vms) => {
                 if vms.iter().any(|vm| self.scope.members.iter().all(|one| one.vm != *vm)) {
                     return Codes::from(["unknown_vm"]);
                 }
                 self.scope.members.retain(|one| !vms.contains(&one.vm));
             }
-            Wish::Revive(vm) => match self.scope.members.iter_mut().find(|one| one.vm == *vm) {
+            ScopeRequest::Revive(vm) => match self.scope.members.iter_mut().find(|one| one.vm == *vm) {
                 Some(member) => member.state = MemberState::Running,
                 None => codes = Codes::from(["unknown_vm"]),
             },
@@ -395,7 +378,7 @@ impl Naive<'_> {
         must_wait(event, &self.scope, self.at.gates_of(&self.scope), &self.announced, self.at.now)
     }
 
-    /// A scheduled part of a host operation; one that is ready already only if that is asked for.
+    /// A scheduled part of a host operation; with `also_ready`, also one that is ready.
     fn part_of(&self, operation: OperationId, also_ready: bool) -> Option<usize> {
         self.scope.events.iter().position(|event| {
             let waits = match &event.phase {
@@ -461,8 +444,8 @@ impl Naive<'_> {
         codes
     }
 
-    /// The first thing that is due for a command: that another process's is taken over, that it is given up since
-    /// its VM has left, that it is run.
+    /// Applies the first due change of a command: take it over from another process, drop it because its VM was
+    /// removed, or run it.
     fn one_due_command(&mut self) -> bool {
         let members: Vec<VmId> = self.scope.members.iter().map(|one| one.vm).collect();
         for event in &mut self.scope.events {
@@ -519,7 +502,7 @@ impl Naive<'_> {
                 Some(member) if member.state == MemberState::Deallocated => {
                     codes.insert("vm_deallocated");
                 }
-                // Where it is now is written down with the event.
+                // Its current host is recorded with the event.
                 Some(member) => resource.host = member.host.clone(),
             };
         }
@@ -595,8 +578,7 @@ impl Naive<'_> {
         Codes::new()
     }
 
-    /// Does the first thing that is due, if any is: ends come before starts, and what has lost all its VMs
-    /// goes in between.
+    /// Applies the first due change: ends come before starts, and events without VMs in between.
     fn one_due_thing(&mut self) -> bool {
         let now = self.at.now;
         let mut over: Vec<(Timestamp, usize)> = Vec::new();
@@ -609,7 +591,7 @@ impl Naive<'_> {
                     over.push((*ends_at, index));
                 }
                 Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => {}
-                // A host's events start together, and not by the scope's own decision.
+                // Events of a host start together, not by the scope's own decision.
                 Phase::Scheduled { .. } if event.joint_start => {}
                 Phase::Scheduled { not_before, approval, released, ready: None } => {
                     let together = rules::of(event.cause).together;
@@ -625,7 +607,7 @@ impl Naive<'_> {
             }
         }
         let member = |resource: &Resource| self.scope.members.iter().find(|one| one.vm == resource.vm);
-        // What is planned is for VMs that run.
+        // Planned events need running VMs.
         let is_reached = |event: &Event, resource: &Resource| match member(resource) {
             None => false,
             Some(one) if one.state == MemberState::Running => true,
@@ -678,7 +660,7 @@ impl Naive<'_> {
         };
         event.phase = Phase::Started { at: self.at.now, why, run };
         if event.cause == Cause::UserRedeploy {
-            // Who is moved away no longer minds that the old host will fail.
+            // A VM that moves away is no longer affected by the predicted failure of its old host.
             let moved: Vec<VmId> = event.resources.iter().map(|one| one.vm).collect();
             while let Some(spared) = self.scope.events.iter().position(|one| {
                 one.cause == Cause::PredictedFailure
@@ -728,7 +710,7 @@ impl Naive<'_> {
     }
 
     fn is_fresh(&self, ended: &Ended) -> bool {
-        // Nothing grows old by a clock that is not trusted.
+        // Nothing expires while the clock is not trusted.
         self.at.clock_hold.is_some() || self.at.now.duration_since(ended.at) < rules::DAY
     }
 

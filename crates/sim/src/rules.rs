@@ -1,38 +1,35 @@
-//! The rules that come as tables, written down a second time from the design and not from the code, so that a
-//! slip in either shows: what each cause means, and the arithmetic of notice.
+//! The model's tables: the properties of each cause and the arithmetic of notice. They are written from the design, not
+//! from the code, so that a mistake in either shows.
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Cause, Policy};
 
 use crate::history::Setup;
 
-/// How much notice a cause gives.
+/// The notice of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// At least so many seconds.
+    /// At least this many seconds.
     Seconds(i64),
-    /// What the scope's owner has set for deletions.
+    /// The scope's policy for deletions.
     TheOwners,
-    /// None at all.
     Nothing,
 }
 
-/// What a cause means.
+/// The properties of a cause.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The cause.
     pub cause: Cause,
-    /// Whether the owner set it going; else the platform did.
+    /// Whether the source is User; otherwise Platform.
     pub users: bool,
-    /// Its notice.
     pub notice: Notice,
-    /// Whether it waits while the platform is busy in another update domain.
+    /// Whether it waits for other update domains.
     pub waits: bool,
     /// Whether an early start needs every part approved.
     pub together: bool,
-    /// Whether each VM has an event of its own.
+    /// Whether each VM has its own event.
     pub per_vm: bool,
-    /// Its duration in seconds, −1 where unknown.
+    /// In seconds; −1 if unknown.
     pub duration_s: i32,
 }
 
@@ -48,7 +45,7 @@ const fn per_vm(rule: Rule) -> Rule {
     Rule { per_vm: true, ..rule }
 }
 
-/// Every cause, in the order of [`notbefore_core::cause::CAUSES`].
+/// In the order of [`notbefore_core::cause::CAUSES`].
 pub const RULES: [Rule; 10] = [
     together(rule(Cause::HostFreeze, false, Notice::Seconds(900), true, 9)),
     together(rule(Cause::HostReboot, false, Notice::Seconds(900), true, -1)),
@@ -62,22 +59,21 @@ pub const RULES: [Rule; 10] = [
     per_vm(rule(Cause::UserRedeploy, true, Notice::Seconds(600), false, -1)),
 ];
 
-/// How far ahead the failure of a host is predicted, unless said.
+/// Default notice of a predicted failure.
 const PREDICTED_AHEAD_S: i64 = 7 * 24 * 3600;
 /// How long an event of unknown duration stays Started.
 const UNKNOWN_DURATION_S: i64 = 60;
-/// What an operation of several parts adds, so that the part that hears last has the whole notice too.
+/// Extra notice of an operation with several parts, so that the last one opened gives the whole notice.
 const SEVERAL_PARTS_S: i64 = 5;
-/// For how long an ended event is remembered.
+/// How long an ended event is remembered.
 pub const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// For how long a scope that was heard of counts as listening: a day and a minute.
+/// How long a poll keeps a scope enabled: a day and a minute.
 pub const LISTENING: SignedDuration = SignedDuration::from_secs(86_460);
-/// How much longer where that time was read from the store.
+/// Extra time if the poll time comes from the store.
 pub const STORED_EARLIER: SignedDuration = SignedDuration::from_hours(1);
-/// How many ended events are remembered.
+/// Limit on remembered ended events.
 pub const REMEMBERED_MAX: usize = 64;
 
-/// The rule of a cause.
 pub fn of(cause: Cause) -> Rule {
     RULES.into_iter().find(|rule| rule.cause == cause).unwrap_or(RULES[0])
 }
@@ -89,7 +85,6 @@ pub fn whole_second(at: Timestamp) -> Timestamp {
     i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok()).unwrap_or(Timestamp::MAX)
 }
 
-/// A later instant.
 pub fn plus(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
@@ -99,7 +94,7 @@ fn scaled(seconds: i64, setup: &Setup) -> SignedDuration {
     SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }
 
-/// The least notice of a cause under an owner's policy; none where there is none.
+/// The least notice of a cause under a policy; none without notice.
 pub fn least_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<SignedDuration> {
     let seconds = match of(cause).notice {
         Notice::Seconds(seconds) => seconds,
@@ -109,7 +104,7 @@ pub fn least_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<Sign
     Some(scaled(seconds, setup))
 }
 
-/// How far ahead NotBefore is where nobody says.
+/// The default notice.
 pub fn usual_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<SignedDuration> {
     let least = least_notice(cause, policy, setup)?;
     match cause == Cause::PredictedFailure {
@@ -118,7 +113,7 @@ pub fn usual_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<Sign
     }
 }
 
-/// What notice is counted from: later than now where several parts have to be reached.
+/// The start of the notice: later than now if several parts have to be opened.
 pub fn counted_from(now: Timestamp, parts: usize, setup: &Setup) -> Timestamp {
     match parts {
         0 | 1 => now,
@@ -126,20 +121,20 @@ pub fn counted_from(now: Timestamp, parts: usize, setup: &Setup) -> Timestamp {
     }
 }
 
-/// When an event that starts now ends by itself.
+/// When a simulated event that starts now ends.
 pub fn ends_at(now: Timestamp, duration_s: i32) -> Timestamp {
     let seconds = if duration_s < 0 { UNKNOWN_DURATION_S } else { i64::from(duration_s) };
     plus(now, SignedDuration::from_secs(seconds))
 }
 
-/// When a command that has failed so many times in a row is tried again.
+/// When a command is retried after this many consecutive failures.
 pub fn tried_again_at(now: Timestamp, failures: u32) -> Timestamp {
     const WAITS_S: [i64; 7] = [5, 10, 20, 40, 80, 160, 300];
     let nth = usize::try_from(failures).unwrap_or(usize::MAX).saturating_sub(1).min(WAITS_S.len() - 1);
     whole_second(plus(now, SignedDuration::from_secs(WAITS_S[nth])))
 }
 
-/// Whether the owner has said that such events need no approval.
+/// Whether the policy approves such events automatically.
 pub fn needs_no_approval(cause: Cause, policy: &Policy) -> bool {
     (cause == Cause::UserRestart && policy.automatically_approve_reboot)
         || (cause == Cause::UserRedeploy && policy.automatically_approve_redeploy)

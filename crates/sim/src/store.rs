@@ -1,9 +1,7 @@
-//! The store that the simulated world writes to: a map with revisions, compare-and-swap, and the whole of its
-//! past.
+//! The simulated store: a map with revisions, compare-and-swap, and its complete history.
 //!
-//! It is written apart from the production stores and is as plain as can be, since it is half of the judge:
-//! what it says was committed is the truth that everything else is held against. It forgets nothing, so that a
-//! published value can be looked up among all that the record has ever been.
+//! It is independent of the production stores and as simple as possible, since everything else is checked against
+//! it. It forgets nothing, so that a published value can be looked up among all versions of its record.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,16 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use notbefore_store::{Batch, Change, Found, Key, Outcome, Revision, Txn, Versioned};
 
-/// One value that a record has had: since when, and what; none where it was removed.
+/// One version of a record; without a value if it was removed.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The commit that made it so.
     pub revision: Revision,
-    /// The value.
     pub value: Option<Bytes>,
 }
 
-/// Records, and all they have been.
+/// Records with all their versions.
 #[derive(Debug, Default)]
 pub struct SimStore {
     records: BTreeMap<Key, Versioned>,
@@ -30,32 +26,30 @@ pub struct SimStore {
 }
 
 impl SimStore {
-    /// The newest revision.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// All records as they are.
     pub fn records(&self) -> &BTreeMap<Key, Versioned> {
         &self.records
     }
 
-    /// Every commit that wrote, oldest first: what a watch shows.
+    /// Every commit that wrote, oldest first, for the watch.
     pub fn log(&self) -> &[Batch] {
         &self.log
     }
 
-    /// All that a record has been.
+    /// All versions of a record.
     pub fn versions(&self, key: &str) -> &[Version] {
         self.versions.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Which of its versions each record is at, the removed ones too.
+    /// The index of each record's newest version, including removed records.
     pub fn newest(&self) -> HashMap<Key, usize> {
         self.versions.iter().map(|(key, versions)| (key.clone(), versions.len() - 1)).collect()
     }
 
-    /// What a commit of this transaction comes to, without making it.
+    /// The outcome of a commit, without applying it.
     pub fn compare(&self, txn: &Txn) -> Option<Outcome> {
         if let Err(refusal) = txn.check() {
             return Some(Outcome::Refused(refusal));
@@ -70,7 +64,6 @@ impl SimStore {
         (!found.is_empty()).then_some(Outcome::Conflict(found))
     }
 
-    /// Makes a commit, or says why not.
     pub fn commit(&mut self, txn: &Txn) -> Outcome {
         if let Some(no) = self.compare(txn) {
             return no;

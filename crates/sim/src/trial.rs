@@ -1,5 +1,4 @@
-//! Where the world meets the judge: every commit is tried as the store carries it out, every answer as it is
-//! given.
+//! Checks every commit when the store applies it, and every answer when it is given.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -9,11 +8,11 @@ use notbefore_engine::records::{self, prefix};
 use notbefore_engine::{Answer, Command, Failure, OperationCommand, TargetSelector};
 use notbefore_store::{Outcome, Revision, Txn};
 
-use crate::foretell;
+use crate::conformance::{self, Asked, Flight, Violation};
 use crate::invariants::{self, Check, Transition};
-use crate::judge::{self, Asked, Flight, Violation};
 use crate::ledger::FirstSeen;
 use crate::model::At;
+use crate::predict;
 use crate::view::Record;
 use crate::world::{NOTHING_TO_DO, World, broken};
 
@@ -25,7 +24,7 @@ impl World {
             }
             return Ok(no);
         }
-        let written = judge::written(&flight.txn)?;
+        let written = conformance::written(&flight.txn)?;
         for (id, after) in &written.scopes {
             let change = Transition {
                 id,
@@ -48,7 +47,7 @@ impl World {
             let was_released = self.view.operations.get(&after.id).is_some_and(|before| is_released(before));
             self.stats.host_starts += u64::from(is_released(after) && !was_released);
         }
-        let carries = judge::explain(&self.view, flight, &written)?;
+        let carries = conformance::explain(&self.view, flight, &written)?;
         invariants::at_most_once(&carries.requests, &written, &mut self.ledger)?;
         let before = self.store.revision();
         let outcome = self.store.commit(&flight.txn);
@@ -64,8 +63,13 @@ impl World {
         Ok(outcome)
     }
 
-    /// Writes down what a commit brings, and that what leaves a scope goes into history.
-    fn note(&mut self, written: &judge::Written, revision: Revision, carries: &judge::Carries) -> Check {
+    /// Records a commit in the ledger, and checks that events that leave a scope go into the history.
+    fn note(
+        &mut self,
+        written: &conformance::Written,
+        revision: Revision,
+        carries: &conformance::Carries,
+    ) -> Check {
         for asked in &carries.requests {
             self.ledger.effects.entry(asked.id).or_default().push(revision);
             if carries.sure {
@@ -79,7 +83,7 @@ impl World {
         for record in &written.records {
             let Record::Past(id, Some(past)) = record else { continue };
             ended.insert(*id);
-            // One that begins and ends in the same commit is seen here only.
+            // An event that starts and ends in the same commit is seen only here.
             self.ledger.first.entry(*id).or_insert_with(|| {
                 self.stats.events += 1;
                 self.ledger.events.push(*id);
@@ -115,21 +119,20 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn planned(&self, txn: &Txn, asked: &[Rc<Asked>], at: &At) -> BTreeMap<u64, foretell::Writes> {
+    pub(crate) fn planned(&self, txn: &Txn, asked: &[Rc<Asked>], at: &At) -> BTreeMap<u64, predict::Writes> {
         let touches = |prefix| txn.put.iter().any(|(key, _)| key.starts_with(prefix));
-        // What only compares scopes goes ahead of an operation's start.
+        // A commit that only compares scopes precedes an operation's start.
         let goes_ahead = !txn.writes() && txn.expect.iter().any(|one| one.key.starts_with(prefix::SCOPE));
         if !touches(prefix::OPERATION) && !goes_ahead {
             return BTreeMap::new();
         }
         let in_one_scope = touches(prefix::SCOPE);
-        // Who is on a host is not compared either, wherever that is: a VM that comes while the operation is on
-        // its way comes after it.
+        // The VMs on a host are not compared: a VM that arrives while the operation is in flight is not part of it.
         let by_what_was_known = |one: &&Rc<Asked>| match &one.request.command {
             Command::Operation(OperationCommand::Schedule(new)) => {
                 !goes_ahead && (!in_one_scope || matches!(new.selector, TargetSelector::Host(_)))
             }
-            // Whether they may be depends on scopes that are not written with them.
+            // Their result depends on scopes that they do not write.
             Command::Operation(OperationCommand::Start(_) | OperationCommand::Complete(_)) => true,
             Command::Operation(OperationCommand::Cancel(_))
             | Command::Guest(_)
@@ -138,11 +141,11 @@ impl World {
             | Command::Token(_)
             | Command::Clock(_) => false,
         };
-        let foretold = asked.iter().filter(by_what_was_known).filter_map(|one| {
-            let writes = foretell::request(self.engine.state(), &one.request, at).ok()?;
+        let predicted = asked.iter().filter(by_what_was_known).filter_map(|one| {
+            let writes = predict::request(self.engine.state(), &one.request, at).ok()?;
             Some((one.id, writes)).filter(|(_, writes)| writes.scopes.is_empty() != in_one_scope)
         });
-        foretold.collect()
+        predicted.collect()
     }
 
     pub(crate) fn answered(&mut self, id: u64, result: &Result<Answer, Failure>, at: &At) -> Check {
@@ -151,12 +154,12 @@ impl World {
             words: "every request is answered exactly once",
             detail: format!("request {id} was answered once more, with {result:?}"),
         })?;
-        let foretold = foretell::request(self.engine.state(), &asked.request, at);
-        let noted = self.foretold.remove(&id).unwrap_or_default();
-        let record = judge::command_key(&asked.request).and_then(|key| self.command_record(&key));
+        let predicted = predict::request(self.engine.state(), &asked.request, at);
+        let noted = self.predicted.remove(&id).unwrap_or_default();
+        let record = conformance::command_key(&asked.request).and_then(|key| self.command_record(&key));
         let hash = asked.request.idempotency.as_ref().map(|one| one.hash.clone());
         let wrong = |why: &'static str| {
-            let detail = format!("{:?} at {}: {result:?}, foretold {foretold:?}", asked.request, at.now);
+            let detail = format!("{:?} at {}: {result:?}, predicted {predicted:?}", asked.request, at.now);
             Err(broken(why, detail))
         };
         invariants::foreign_is_unknown(&asked, result, &self.ledger)?;
@@ -167,8 +170,8 @@ impl World {
                 let replayed = record
                     .as_ref()
                     .is_some_and(|record| Some(&record.hash) == hash.as_ref() && record.answer == *answer);
-                // A caller that cancels or completes what is cancelled or completed already waits for it to be done,
-                // and finds it closed.
+                // A caller that cancels or completes an operation a second time waits until that is done, and finds it
+                // closed.
                 let operation = |id| self.view.operations.get(id);
                 let asked_before = match &asked.request.command {
                     Command::Operation(OperationCommand::Cancel(id)) => {
@@ -186,7 +189,7 @@ impl World {
                 };
                 let nothing_to_do = asked_before
                     || noted.contains(NOTHING_TO_DO)
-                    || foretold.as_ref().is_ok_and(foretell::Writes::is_empty);
+                    || predicted.as_ref().is_ok_and(predict::Writes::is_empty);
                 if !effects && !replayed && !nothing_to_do {
                     return wrong("invariant 1 (acknowledged is durable): nothing was committed for it");
                 }
@@ -202,7 +205,7 @@ impl World {
             }
             Err(Failure::Refused(refusal)) => {
                 self.stats.refused += 1;
-                let now = foretold.as_ref().err().is_some_and(|codes| codes.contains(refusal.code()));
+                let now = predicted.as_ref().err().is_some_and(|codes| codes.contains(refusal.code()));
                 if !now && !noted.contains(refusal.code()) {
                     return wrong("a command is refused only where the model refuses it");
                 }
@@ -220,7 +223,7 @@ impl World {
                     return wrong("nothing is unavailable without a fault");
                 }
                 if self.ledger.carried_out.contains(&id) {
-                    return wrong("what was not available changes nothing");
+                    return wrong("an unavailable command changes nothing");
                 }
             }
             Err(Failure::OutcomeUnknown(_)) => {

@@ -1,5 +1,5 @@
-//! The committed records in readable form, and the one way in which the judge reads records, whether they are
-//! the store's or those that the engine goes by.
+//! The committed records, decoded, and the interface by which the model reads records, from the store or from the
+//! engine.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,22 +11,20 @@ use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{Address, RecordKey, State, Vm};
 use notbefore_store::Revision;
 
-/// What the model may look at to foretell a command.
+/// The records that the model may read.
 pub trait Reads {
-    /// A scope and its revision.
+    /// With its revision.
     fn scope(&self, id: &ScopeId) -> Option<(Revision, &Scope)>;
-    /// The scopes there are.
     fn scope_ids(&self) -> Vec<ScopeId>;
-    /// A VM.
     fn vm(&self, id: VmId) -> Option<Vm>;
-    /// Who has an address.
+    /// The owner of an address.
     fn claim(&self, address: &Address) -> Option<VmId>;
-    /// An operation that is not closed.
+    /// Only if it is not closed.
     fn operation(&self, id: OperationId) -> Option<&Operation>;
-    /// All operations that are not closed, in the order of their ids.
+    /// All operations that are not closed, sorted by id.
     fn operations(&self) -> Vec<&Operation>;
 
-    /// The scope in which an event is live or lately ended: found by looking everywhere.
+    /// The scope in which an event is live or recently ended, by linear search.
     fn home(&self, event: EventId) -> Option<ScopeId> {
         self.scope_ids().into_iter().find(|id| {
             self.scope(id).is_some_and(|(_, scope)| {
@@ -73,13 +71,11 @@ impl Reads for State {
 /// The committed records, decoded.
 #[derive(Debug, Default)]
 pub struct View {
-    /// Scopes.
     pub scopes: BTreeMap<ScopeId, (Revision, Rc<Scope>)>,
-    /// VMs.
     pub vms: BTreeMap<VmId, Rc<Vm>>,
-    /// Who has which address.
+    /// Owners of addresses.
     pub claims: BTreeMap<CallerKey, VmId>,
-    /// Operations, the closed ones too.
+    /// Including closed ones.
     pub operations: BTreeMap<OperationId, Rc<Operation>>,
     /// Ended events.
     pub past: BTreeMap<EventId, Rc<Past>>,
@@ -111,25 +107,21 @@ impl Reads for View {
     }
 }
 
-/// A record, decoded.
+/// A decoded record.
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// A scope.
     Scope(ScopeId, Option<Rc<Scope>>),
-    /// A VM.
     Vm(VmId, Option<Rc<Vm>>),
-    /// An address.
     Claim(CallerKey, Option<VmId>),
-    /// An operation.
     Operation(OperationId, Option<Rc<Operation>>),
     /// An ended event.
     Past(EventId, Option<Rc<Past>>),
-    /// A record that the judge takes as it is.
+    /// A record that is not checked.
     Other,
 }
 
 impl Record {
-    /// Reads one record; the words say what is wrong with it.
+    /// Decodes one record; the error says what is wrong with it.
     pub fn read(key: &str, value: Option<&Bytes>) -> Result<Self, String> {
         fn decoded<T: serde::de::DeserializeOwned>(
             key: &str,
@@ -172,7 +164,7 @@ fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
 }
 
 impl View {
-    /// Takes over one record of a commit.
+    /// Applies one record of a commit.
     pub fn take(&mut self, revision: Revision, record: Record) {
         match record {
             Record::Scope(id, scope) => set(&mut self.scopes, id, scope.map(|scope| (revision, scope))),
@@ -184,7 +176,7 @@ impl View {
         }
     }
 
-    /// A live event, wherever it is.
+    /// A live event in any scope.
     pub fn live(&self, event: EventId) -> Option<&notbefore_core::Event> {
         self.scopes.values().find_map(|(_, scope)| scope.events.iter().find(|one| one.id == event))
     }

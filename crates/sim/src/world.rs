@@ -1,10 +1,8 @@
-//! The world: the production engine over a simulated store, with time as a variable that only the history
-//! moves.
+//! The simulated world: the production engine over a simulated store, with virtual time and fault injection.
 //!
-//! The world plays what the runtime and the store play in production, and plays them badly. Commits stay under
-//! way until the history says what becomes of them; outcomes come late, in any order, as conflicts, as
-//! refusals, or not to be known; the watch lags; the process dies with commits under way and starts again from
-//! what the store has. Whatever is committed, published or answered goes to the judge at that moment.
+//! The world replaces the runtime and the store. Commits stay in flight until the history decides their outcome.
+//! Outcomes come late, in any order, as conflicts, refusals or unknown. The watch lags. The process crashes with
+//! commits in flight and restarts from the store. Every commit, publication and answer is checked at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -23,42 +21,36 @@ use notbefore_engine::{
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
 use crate::ask::{self, Asks, Fresh, Naming, Question};
-use crate::foretell;
+use crate::conformance::{self, Asked, Flight, Violation};
 use crate::history::{Ends, History, How, Setup, Step, What};
 use crate::hosts;
 use crate::invariants::{self, Check};
-use crate::judge::{self, Asked, Flight, Violation};
 use crate::ledger::Ledger;
 use crate::model::{self, At, Codes};
+use crate::predict;
 use crate::rules;
 use crate::store::SimStore;
 use crate::view::{Reads, View};
 
-/// Where time begins: not at a whole second, so that rounding shows.
+/// The start time: not a whole second, so that rounding shows.
 const BEGIN: i64 = 1_767_225_600_250;
 
-/// How much a history did, to see that histories do something.
+/// Statistics, to verify that histories are eventful.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
-    /// Commits that wrote.
     pub commits: u64,
-    /// Events made.
     pub events: u64,
-    /// Requests answered Ok.
     pub granted: u64,
-    /// Requests refused.
     pub refused: u64,
-    /// Faults injected.
     pub faults: u64,
-    /// Commands spawned.
     pub commands: u64,
     /// Host operations that started.
     pub host_starts: u64,
-    /// Times at which a host operation was due and had to wait.
+    /// Times at which a host operation was due and blocked.
     pub host_waits: u64,
-    /// Times at which the clock was found to have jumped.
+    /// Detected clock jumps.
     pub clock_jumps: u64,
-    /// Times at which something was due by a clock that was not trusted.
+    /// Times at which something was due by an untrusted clock.
     pub clock_holds: u64,
 }
 
@@ -81,13 +73,12 @@ impl std::ops::Add for Stats {
     }
 }
 
-/// What was known when a commit went out: which host operations were due and free, and what requests come to.
-type Known = (Rc<Vec<(OperationId, StartReason)>>, BTreeMap<u64, foretell::Writes>);
+/// The knowledge when a commit was sent: due and unblocked host operations, and predicted writes of requests.
+type Known = (Rc<Vec<(OperationId, StartReason)>>, BTreeMap<u64, predict::Writes>);
 
-/// Noted among the codes of a refusal where there was nothing to do.
+/// A code among the refusals for a request with nothing to do.
 pub(crate) const NOTHING_TO_DO: &str = "nothing to do";
 
-/// The world.
 pub struct World {
     pub(crate) setup: Setup,
     pub(crate) engine: Engine,
@@ -97,24 +88,24 @@ pub struct World {
     pub(crate) now: Timestamp,
     pub(crate) flights: Vec<Flight>,
     pub(crate) open: BTreeMap<u64, Rc<Asked>>,
-    pub(crate) foretold: BTreeMap<u64, Codes>,
+    pub(crate) predicted: BTreeMap<u64, Codes>,
     keyed: Vec<Rc<Asked>>,
-    /// What was known when commits went out that only compare.
+    /// The knowledge when commits that only compare were sent.
     comparing: BTreeMap<JobId, Known>,
-    /// The commands that run: the children of this process.
+    /// The running commands, children of this process.
     pub(crate) running: BTreeSet<CommandId>,
-    /// All that this process has spawned.
+    /// All commands that this process has spawned.
     spawned_here: BTreeSet<CommandId>,
-    /// What this process was told of them.
+    /// All reports of them that it received.
     reports: Rc<Vec<Ran>>,
-    /// When guests of a scope last asked, and whether the process read that from the store.
+    /// The last poll of each scope, and whether the process read it from the store.
     heard: BTreeMap<ScopeId, (Timestamp, bool)>,
-    /// The clock that nobody can set.
+    /// The boot-time clock, which cannot be set.
     since_boot: Duration,
     watch: ClockWatch,
-    /// By how much the wall clock has jumped since it was last trusted.
+    /// The wall clock's total jump since it was last trusted.
     jumped_by: SignedDuration,
-    /// The committed events that were there when it did.
+    /// The committed events from before the jump.
     before_jump: Rc<BTreeSet<EventId>>,
     watched: usize,
     starts: u32,
@@ -143,7 +134,7 @@ pub(crate) fn broken(words: &'static str, detail: impl Into<String>) -> Violatio
     Violation { number: None, words, detail: detail.into() }
 }
 
-/// Plays a history to its end and lets everything come to rest.
+/// Plays a history to its end and lets everything settle.
 pub fn play(history: &History) -> Result<Stats, Violation> {
     let mut world = World::new(history.setup.clone())?;
     for step in &history.steps {
@@ -169,7 +160,7 @@ impl World {
             now,
             flights: Vec::new(),
             open: BTreeMap::new(),
-            foretold: BTreeMap::new(),
+            predicted: BTreeMap::new(),
             keyed: Vec::new(),
             comparing: BTreeMap::new(),
             running: BTreeSet::new(),
@@ -189,12 +180,11 @@ impl World {
         })
     }
 
-    /// Does one step.
     pub fn step(&mut self, step: &Step) -> Check {
         match step {
             Step::Setup(_) => Ok(()),
             Step::Ask { what: What::FirstRun, .. } => {
-                // The service makes it before it lets anybody in, so nothing else is under way meanwhile.
+                // The service creates it before it accepts requests, so nothing else is in flight.
                 self.calm()?;
                 self.ask(&What::FirstRun, false, None)?;
                 self.calm()
@@ -248,8 +238,8 @@ impl World {
 
     fn ask(&mut self, what: &What, key: bool, revision: Option<bool>) -> Check {
         let naming = Naming { view: &self.view, ledger: &self.ledger, now: self.now, setup: &self.setup };
-        let (by, asks) = naming.wish(what, &mut self.fresh);
-        // A guest's approval carries neither key nor revision.
+        let (by, asks) = naming.request(what, &mut self.fresh);
+        // A guest's approval has neither key nor revision.
         let guests = matches!(what, What::GuestApprove { .. });
         let idempotency = (key && !guests).then(|| Idempotency {
             principal: "operator".to_owned(),
@@ -259,7 +249,7 @@ impl World {
         let if_revision = revision.filter(|_| !guests).map(|right| {
             let newest = self.view.scopes.values().map(|(revision, _)| *revision).max();
             match right {
-                // Nothing exists: so the caller says.
+                // The caller expects that it does not exist.
                 true => newest.unwrap_or(Revision(0)),
                 false => Revision(1),
             }
@@ -272,7 +262,7 @@ impl World {
         }
     }
 
-    /// Asks what something would come to, and compares that with the model at once.
+    /// Runs a dry run and compares it with the model at once.
     fn question(&mut self, by: &Actor, question: &Question, if_revision: Option<Revision>) -> Check {
         self.feed(Input::Tick)?;
         let found = match question {
@@ -281,8 +271,8 @@ impl World {
                 self.engine.plan_scope(by, change, if_revision, self.now).map(drop)
             }
         };
-        let foretold = foretell::question(self.engine.state(), by, question, if_revision, &self.at());
-        let fits = match (&found, &foretold) {
+        let predicted = predict::question(self.engine.state(), by, question, if_revision, &self.at());
+        let fits = match (&found, &predicted) {
             (Ok(()), Ok(())) => true,
             (Err(Failure::Refused(refusal)), Err(codes)) => codes.contains(refusal.code()),
             (_, _) => false,
@@ -290,14 +280,14 @@ impl World {
         match fits {
             true => Ok(()),
             false => {
-                let detail = format!("{question:?} at {}: {found:?}, foretold {foretold:?}", self.now);
+                let detail = format!("{question:?} at {}: {found:?}, predicted {predicted:?}", self.now);
                 Err(broken("a question is answered as the model answers it", detail))
             }
         }
     }
 
     fn retry(&mut self, which: u8, other: bool) -> Check {
-        // The newest first: a client repeats what it has just asked.
+        // The newest first: a client repeats its latest request.
         let Some(index) = usize::from(which).checked_rem(self.keyed.len()) else { return Ok(()) };
         let mut request = self.keyed[self.keyed.len() - 1 - index].request.clone();
         request.command = ask::again(&request.command, &mut self.fresh);
@@ -318,7 +308,7 @@ impl World {
         self.feed(Input::Request(RequestId(id), Box::new(request)))
     }
 
-    /// A command ends, or something else says that it has.
+    /// A command ends, or a report says so.
     pub(crate) fn ran(&mut self, command: Option<CommandId>, how: Ends) -> Check {
         let Some(id) = command else { return Ok(()) };
         let ending = match how {
@@ -336,19 +326,19 @@ impl World {
         self.feed(Input::Ran(DriverReport { id, ending }))
     }
 
-    /// The name of the process that runs.
+    /// The id of the current process.
     pub(crate) fn node(&self) -> String {
         node(self.starts)
     }
 
-    /// Lets time pass, for both clocks.
+    /// Advances both clocks.
     pub(crate) fn advance(&mut self, by: SignedDuration) -> Check {
         self.now = rules::plus(self.now, by);
         self.since_boot += Duration::try_from(by).unwrap_or_default();
         self.feed(Input::Tick)
     }
 
-    /// Lets time pass until then, if it has not come.
+    /// Advances to `then`, if it is in the future.
     pub(crate) fn wait_until(&mut self, then: Timestamp) -> Check {
         self.advance(then.duration_since(self.now).max(SignedDuration::ZERO))
     }
@@ -357,7 +347,7 @@ impl World {
         ClockReading { wall: self.now, since_boot: self.since_boot }
     }
 
-    /// When something happens next by itself, by the committed records.
+    /// The next automatic change by the committed records.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let hold = self.engine.state().clock_hold();
         let gates = hosts::gates(&self.view, hold);
@@ -371,7 +361,7 @@ impl World {
     fn at(&self) -> At {
         let fresh = |(at, was_stored): (Timestamp, bool)| {
             let longer = if was_stored { rules::STORED_EARLIER } else { SignedDuration::ZERO };
-            // A jump of the clock makes nobody deaf while it is not trusted.
+            // During a hold, a clock jump disables no scope.
             let nows = [self.now, rules::plus(self.now, -self.jumped_by)];
             nows.iter().any(|now| now.duration_since(at) < rules::LISTENING + longer)
         };
@@ -391,7 +381,7 @@ impl World {
         }
     }
 
-    /// Gives the engine an input and does what it says. It hears first if its clock has jumped.
+    /// Gives the engine an input and carries out the effects. A clock jump is reported first.
     pub(crate) fn feed(&mut self, input: Input) -> Check {
         if let Some(news) = self.watch.read(self.reading(), self.engine.is_clock_held()) {
             self.note_clock(news);
@@ -437,11 +427,11 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Commit(id, txn) => {
-                    self.nobody_else_compares(&txn)?;
+                    self.check_exclusive_compare(&txn)?;
                     let asked: Vec<_> = self.open.values().cloned().collect();
                     let (mut planned, mut at) = (self.planned(&txn, &asked, &at), at.clone());
-                    // The start of a host operation compares its scopes in commits of their own, ahead of the one
-                    // that says so; it is decided when the first of them goes out.
+                    // The start of a host operation compares its scopes in separate commits before the one that records
+                    // it; it is decided when the first of them is sent.
                     if let Some((free, earlier)) = self.comparing.remove(&id) {
                         Rc::make_mut(&mut at.free).extend(free.iter());
                         planned.extend(earlier);
@@ -463,24 +453,24 @@ impl World {
                     self.spawned_here.insert(run.id);
                 }
                 Effect::Stop(id) => {
-                    // One that has not reported is running, and then it no longer is.
+                    // A command without a report is running until it is stopped.
                     if !self.running.remove(&id) {
-                        return Err(broken("only what runs is stopped", format!("{id:?}")));
+                        return Err(broken("only running commands are stopped", format!("{id:?}")));
                     }
                 }
                 Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
             }
         }
-        // Before a request with a key is told that it is refused, or that there is nothing to do, the store
-        // confirms it, so what it may be told is noted when it can have been decided.
+        // Before a request with a key is refused, or answered without a change, the store confirms it. So the
+        // possible answers are recorded when they can have been decided.
         for (id, asked) in &self.open {
-            let Some(key) = judge::command_key(&asked.request) else { continue };
+            let Some(key) = conformance::command_key(&asked.request) else { continue };
             let writes = |flight: &Flight| flight.txn.put.iter().any(|(put, _)| **put == *key);
             if self.flights.iter().any(writes) {
                 continue;
             }
-            let noted = self.foretold.entry(*id).or_default();
-            match foretell::request(self.engine.state(), &asked.request, &at) {
+            let noted = self.predicted.entry(*id).or_default();
+            match predict::request(self.engine.state(), &asked.request, &at) {
                 Err(codes) => noted.extend(codes),
                 Ok(writes) if writes.is_empty() => drop(noted.insert(NOTHING_TO_DO)),
                 Ok(_) => {}
@@ -489,19 +479,19 @@ impl World {
         Ok(())
     }
 
-    /// A record is compared by one commit at a time: a process does not get in its own way.
-    fn nobody_else_compares(&self, txn: &Txn) -> Check {
+    /// At most one commit in flight compares a record: a process does not conflict with itself.
+    fn check_exclusive_compare(&self, txn: &Txn) -> Check {
         for flight in &self.flights {
             let same = txn.expect.iter().find(|one| flight.txn.expect.iter().any(|two| one.key == two.key));
             if let Some(expect) = same {
-                let detail = format!("{} is compared by two commits under way", expect.key);
+                let detail = format!("{} is compared by two commits in flight", expect.key);
                 return Err(broken("the records that a commit compares are locked", detail));
             }
         }
         Ok(())
     }
 
-    /// Lets the store carry out a commit under way.
+    /// The store applies a commit in flight.
     pub(crate) fn apply(&mut self, index: usize) -> Check {
         if self.flights[index].outcome.is_some() {
             return Ok(());
@@ -540,7 +530,7 @@ impl World {
         }
     }
 
-    /// Another node writes a record as it is.
+    /// Another node rewrites a record unchanged.
     fn foreign(&mut self, which: u8) -> Check {
         let kinds = [prefix::SCOPE, prefix::OPERATION, prefix::VM];
         let records: Vec<(Key, bytes::Bytes)> = self
@@ -553,7 +543,7 @@ impl World {
         let Some(index) = usize::from(which).checked_rem(records.len()) else { return Ok(()) };
         let txn = Txn { put: vec![records[index].clone()], ..Txn::default() };
         self.store.commit(&txn);
-        for record in judge::written(&txn)?.records {
+        for record in conformance::written(&txn)?.records {
             self.view.take(self.store.revision(), record);
         }
         self.stats.faults += 1;
@@ -572,7 +562,7 @@ impl World {
         self.spawned_here.clear();
         self.reports = Rc::default();
         self.open.clear();
-        self.foretold.clear();
+        self.predicted.clear();
         self.faults += 1;
         self.stats.faults += 1;
         self.starts += 1;
@@ -584,14 +574,14 @@ impl World {
         self.remember_heard();
         let (engine, effects) = start(&self.setup, &self.store, self.starts, self.now)?;
         self.engine = engine;
-        self.judge_clock()?;
-        // The new process' readers begin with what the store has, and nothing older.
+        self.check_clock()?;
+        // Readers of the new process start with the store's newest versions.
         self.ledger.shown = self.store.newest();
         self.watched = self.store.log().len();
         self.carry_out(effects)
     }
 
-    /// Whether something would happen by the clock if it were trusted.
+    /// Whether something would be due if the clock were trusted.
     fn is_due_without_hold(&self) -> bool {
         let gates = hosts::gates(&self.view, None);
         let is_due = |(id, (_, scope)): (&ScopeId, &(Revision, Rc<Scope>))| {
@@ -603,9 +593,9 @@ impl World {
         self.view.scopes.iter().any(is_due) || self.view.operations.values().any(|one| host_is_due(one))
     }
 
-    /// A new process trusts its clock unless that is behind what is stored, or far ahead of it and something would
-    /// happen by it.
-    fn judge_clock(&mut self) -> Check {
+    /// A new process trusts its clock, unless it is behind the stored time, or far ahead of it and something would be
+    /// due by it.
+    fn check_clock(&mut self) -> Check {
         let alive = self.store.records().get(records::ALIVE);
         let alive = alive.and_then(|record| records::decode::<LastAt>(records::ALIVE, &record.value).ok());
         let ahead = alive.map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive.at));
@@ -616,11 +606,11 @@ impl World {
         }
         match self.engine.is_clock_held() == distrusts {
             true => Ok(()),
-            false => Err(broken("a clock that does not fit the store is held", format!("{ahead}, {is_due}"))),
+            false => Err(broken("a clock that contradicts the store is held", format!("{ahead}, {is_due}"))),
         }
     }
 
-    /// What a new process knows of who asked: what is stored, and our own downtime does not count.
+    /// Poll times known to a new process: the stored ones; its own downtime does not count.
     fn remember_heard(&mut self) {
         let last = |key: &str| {
             let record = self.store.records().get(key)?;
@@ -634,7 +624,7 @@ impl World {
             .collect();
     }
 
-    /// Lets all that is under way succeed, and the watch catch up.
+    /// Lets everything in flight succeed, and the watch catch up.
     pub(crate) fn calm(&mut self) -> Check {
         let mut patience = 10_000;
         while !self.flights.is_empty() {
@@ -647,7 +637,7 @@ impl World {
         while self.watched < self.store.log().len() {
             self.watch_one()?;
         }
-        // What the watch brings may set work going.
+        // Commits from the watch may start work.
         match self.flights.is_empty() {
             true => Ok(()),
             false => self.calm(),
@@ -655,7 +645,7 @@ impl World {
     }
 }
 
-/// The name of a process; another one at every start.
+/// The id of a process, new at every start.
 fn node(starts: u32) -> String {
     format!("n{starts}")
 }

@@ -1,19 +1,19 @@
-//! Thousands of histories from a fixed seed; see the crate's page.
+//! Plays thousands of histories from a fixed seed; see the crate docs.
 //!
-//! `NOTBEFORE_HISTORIES` says how many, `NOTBEFORE_SEED` which. They are split into a fixed number of parts, so
-//! that the same ones are played whatever the number of processors.
+//! `NOTBEFORE_HISTORIES` is their number, `NOTBEFORE_SEED` the seed. They are split into a fixed number of parts, so
+//! that the same histories are played on any number of processors.
 
 use notbefore_sim::Stats;
 use notbefore_sim::generate::search;
 
-/// Enough to meet every pair of faults many times over, and few enough for every change to run them.
+/// Enough to combine every pair of faults many times, and few enough to run for every change.
 const HISTORIES: u32 = 12_000;
 const SEED: u64 = 20_160_919;
 const PARTS: u64 = 4;
 
 fn setting<T: std::str::FromStr>(name: &str, usual: T) -> T {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
         Err(_) => usual,
     }
 }
@@ -35,13 +35,13 @@ fn every_history_keeps_every_invariant() {
     }
     assert!(failures.is_empty(), "seed {seed}: {}", failures.join("\n\nand in another part: "));
     println!("{} histories: {sum:?}", each * PARTS as u32);
-    // Histories in which nothing happens would keep every invariant too.
+    // Uneventful histories would keep every invariant too.
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
     assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
     assert!(sum.commands > u64::from(histories) / 2, "too few commands: {sum:?}");
     assert!(sum.host_starts > u64::from(histories) / 20, "too few host operations: {sum:?}");
     assert!(sum.host_waits > u64::from(histories) / 20, "too few host operations wait: {sum:?}");
     assert!(sum.clock_jumps > u64::from(histories) / 2, "too few clocks jump: {sum:?}");
-    assert!(sum.clock_holds > u64::from(histories) / 10, "too few events are kept from starting: {sum:?}");
+    assert!(sum.clock_holds > u64::from(histories) / 10, "too few events are held: {sum:?}");
     assert!(sum.granted > u64::from(histories) && sum.refused > 0 && sum.faults > u64::from(histories));
 }

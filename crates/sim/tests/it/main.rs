@@ -1,4 +1,4 @@
-//! Histories against the model, and the ones that once failed.
+//! Histories against the model, and regressions.
 
 mod histories;
 mod replay;

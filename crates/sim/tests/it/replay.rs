@@ -1,5 +1,4 @@
-//! Plays written histories: those that once failed, kept in `regressions/`, and the one that
-//! `NOTBEFORE_REPLAY` names.
+//! Replays serialized histories: the regressions in `regressions/`, and the file in `NOTBEFORE_REPLAY`.
 
 use std::path::Path;
 
@@ -20,7 +19,7 @@ fn replay_regressions() {
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     paths.sort();
-    assert!(!paths.is_empty(), "{} holds the histories that once failed", folder.display());
+    assert!(!paths.is_empty(), "no histories in {}", folder.display());
     paths.iter().for_each(|path| replay(path));
 }
 
@@ -28,7 +27,7 @@ fn replay_regressions() {
 fn replay_the_named_history() {
     match std::env::var_os("NOTBEFORE_REPLAY") {
         Some(path) => replay(Path::new(&path)),
-        None => println!("NOTBEFORE_REPLAY names no history, so only the kept ones were played"),
+        None => println!("NOTBEFORE_REPLAY is not set; only the regressions were replayed"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The invariants that regard one scope: its record before and after one commit.
+//! Invariants of one scope's record before and after one commit.
 
 use std::rc::Rc;
 
@@ -6,8 +6,8 @@ use notbefore_core::{Actor, Event, JointStart, Operation, Phase, Release, Run, S
 use notbefore_engine::{Command, EventCommand, GuestApproval, OperationCommand};
 
 use super::{Check, commands_go_on, ensure};
+use crate::conformance::{Asked, Flight, is_approved};
 use crate::hosts;
-use crate::judge::{Asked, Flight, is_approved};
 use crate::ledger::Ledger;
 use crate::model::{announced, document, must_wait, next_due, started};
 use crate::rules;
@@ -15,13 +15,11 @@ use crate::view::{Reads, View};
 
 /// A scope's record before and after one commit.
 pub struct Transition<'a> {
-    /// The scope.
     pub id: &'a ScopeId,
-    /// Before; none where there was none.
+    /// None if it was created.
     pub before: Option<&'a Scope>,
-    /// After; none where it is gone.
+    /// None if it was removed.
     pub after: Option<&'a Scope>,
-    /// The commit.
     pub flight: &'a Flight,
     /// All committed records before it.
     pub view: &'a View,
@@ -40,14 +38,14 @@ impl Transition<'_> {
         self.live_before().iter().find(|one| one.id == event.id)
     }
 
-    /// The events that are Started after the commit and were not before.
+    /// The events that this commit started.
     fn newly_started(&self) -> impl Iterator<Item = (&Event, Option<&Event>)> {
         let events = self.live_after().iter().map(|event| (event, self.was(event)));
         events.filter(|(event, was)| started(event) && !was.is_some_and(started))
     }
 }
 
-/// All that is to be checked of one scope's change.
+/// Checks one scope's change.
 pub fn of_transition(change: &Transition<'_>, ledger: &Ledger) -> Check {
     phases_never_go_back(change, ledger)?;
     incarnation_counts_documents(change)?;
@@ -60,8 +58,8 @@ pub fn of_transition(change: &Transition<'_>, ledger: &Ledger) -> Check {
     order_of_resources_is_fixed(change, ledger)
 }
 
-/// **3: phases never go back.** Scheduled, approved, released, ready, Started, ended: an event moves down this
-/// list only, its NotBefore is never moved, and what has ended never comes back.
+/// **3: phases never go back.** Scheduled, approved, released, ready, Started, ended: an event only moves down this
+/// list, its NotBefore never changes, and an ended event never returns.
 pub fn phases_never_go_back(change: &Transition<'_>, ledger: &Ledger) -> Check {
     const WORDS: &str = "phases never go back";
     for event in change.live_after() {
@@ -99,8 +97,8 @@ pub fn phases_never_go_back(change: &Transition<'_>, ledger: &Ledger) -> Check {
     Ok(())
 }
 
-/// **4: the incarnation rises by one exactly when the newest version's document changes**, starts at 1 and
-/// never falls.
+/// **4: the incarnation rises by one exactly when the newest version's document changes**, starts at 1 and never
+/// falls.
 pub fn incarnation_counts_documents(change: &Transition<'_>) -> Check {
     const WORDS: &str = "incarnation + 1 exactly when the newest version's document changes";
     let Some(after) = change.after else { return Ok(()) };
@@ -112,8 +110,8 @@ pub fn incarnation_counts_documents(change: &Transition<'_>) -> Check {
     ensure(seen == expected, 4, WORDS, || format!("{} is at {seen}, not {expected}", change.id))
 }
 
-/// **5: nothing starts before NotBefore without an approval or a named cause**, by a clock that can be trusted; and an
-/// approved part of a Together operation only once every part was approved or is gone.
+/// **5: nothing starts before NotBefore without an approval or a named cause**, by a trusted clock. An approved part of
+/// a Together operation starts only once every part is approved or gone.
 pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
     const WORDS: &str = "no start before NotBefore without approval or a named cause";
     let now = change.flight.at.now;
@@ -126,7 +124,7 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
         };
         let was_ready = was.is_some_and(|was| matches!(was.phase, Phase::Scheduled { ready: Some(_), .. }));
         if was_ready {
-            // What made it ready was looked at then.
+            // Its reason was checked when it became ready.
             continue;
         }
         let policy = change.after.map(|scope| scope.policy.clone()).unwrap_or_default();
@@ -171,13 +169,13 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
     Ok(())
 }
 
-/// Whether the record of an event's host operation says that its parts start, or are ready, for this reason.
+/// Whether the event's host operation is decided, or ready, for this reason.
 fn decided(change: &Transition<'_>, event: &Event, why: StartReason) -> bool {
     let operation = change.view.operations.get(&event.operation);
     operation.is_some_and(|operation| match (&operation.joint_start, started(event)) {
         (Some(JointStart::Released { why: decided, .. }), true) => *decided == why,
         (Some(JointStart::Ready { why: decided }), false) => *decided == why,
-        // It was ready when the whole was started.
+        // It was ready when the whole operation was started.
         (Some(JointStart::Released { .. }), false) => true,
         (Some(JointStart::Waiting | JointStart::Ready { .. }) | None, _) => false,
     })
@@ -225,9 +223,9 @@ fn all_released(change: &Transition<'_>, event: &Event) -> bool {
     })
 }
 
-/// **6: no planned event enters Started while a platform event of another update domain of its scope is
-/// Started.** Those that begin in the same commit go by NotBefore, then EventId, so one that never waits may
-/// begin after a planned one, not before it; what an operator starts goes first.
+/// **6: no planned event enters Started while a platform event of another update domain of its scope is Started.**
+/// Events that start in the same commit are ordered by NotBefore, then EventId. So an event that never waits may start
+/// after a planned one, not before it; an operator's start goes first.
 pub fn update_domains_take_turns(change: &Transition<'_>) -> Check {
     const WORDS: &str = "no planned event starts while another update domain is under way";
     let by_itself = |event: &Event| rules::of(event.cause).waits && !event.joint_start;
@@ -264,8 +262,8 @@ fn is_forced(event: &Event) -> bool {
     matches!(event.phase, Phase::Started { why: StartReason::Forced, .. })
 }
 
-/// **7: a VM sees and touches only its scope.** Whatever a guest approved is in the scope that it is a member
-/// of; a foreign id is refused in the words in which an unknown one is, see [`super::foreign_is_unknown`].
+/// **7: a VM sees and touches only its scope.** Events that a guest approved are in its own scope; a foreign id is
+/// refused like an unknown one, see [`super::foreign_is_unknown`].
 pub fn only_members_approve(change: &Transition<'_>) -> Check {
     const WORDS: &str = "a VM touches only its scope";
     for event in change.live_after() {
@@ -283,7 +281,7 @@ pub fn only_members_approve(change: &Transition<'_>) -> Check {
     Ok(())
 }
 
-/// **10: `next_due` is later than now after apply**: nothing that is due and free to happen is left undone.
+/// **10: `next_due` is later than now after apply**: nothing that is due and not blocked is left undone.
 pub fn nothing_due_is_left(change: &Transition<'_>) -> Check {
     const WORDS: &str = "next_due > now after apply";
     let Some(after) = change.after else { return Ok(()) };
@@ -299,7 +297,9 @@ pub fn nothing_due_is_left(change: &Transition<'_>) -> Check {
         let free = (*released || event.release == Release::Each)
             && !event.joint_start
             && !must_wait(event, after, gates, &announced, now);
-        ensure(!free, 10, WORDS, || format!("approved and free, yet not begun at {now}: {event:?}"))?;
+        ensure(!free, 10, WORDS, || {
+            format!("approved and not blocked, but not started at {now}: {event:?}")
+        })?;
     }
     Ok(())
 }
@@ -319,8 +319,8 @@ pub fn notice_is_given(change: &Transition<'_>) -> Check {
     Ok(())
 }
 
-/// **13: the order of Resources is fixed when the event is made, and the same for every reader**: it is the
-/// order in which the operation names them, without those that had gone by then, in every version of the record.
+/// **13: the order of Resources is fixed on announcement, and the same for every reader**: the operation's order,
+/// without VMs that had left by then, in every version of the record.
 pub fn order_of_resources_is_fixed(change: &Transition<'_>, ledger: &Ledger) -> Check {
     const WORDS: &str = "the order of Resources is fixed";
     for event in change.live_after() {

@@ -1,6 +1,5 @@
-//! What must be so of the exec driver's commands. They have no number of their own in the design: they are what
-//! "attempt and owner are committed before the spawn" and "the fencing number makes a second owner harmless" come
-//! to.
+//! Invariants of the exec driver's commands. They have no numbers in the design: they follow from "attempt and owner
+//! are committed before the spawn" and "the fence makes a second owner harmless".
 
 use std::collections::BTreeSet;
 
@@ -8,14 +7,14 @@ use notbefore_core::{CommandState, Ending, Event, EventFact, ExecRun, Outcome, P
 use notbefore_engine::{Command, CommandId, DriverRun, EventCommand};
 
 use super::{Check, Transition, ensure_also};
-use crate::judge::Flight;
+use crate::conformance::Flight;
 use crate::ledger::Ledger;
 use crate::view::View;
 
-/// Why a command is blocked.
+/// The reason of a blocked command.
 pub const BLOCKED: &str = "an earlier attempt still runs";
 
-/// The run of an event that commands carry out.
+/// The run of an event with the exec driver.
 pub fn exec_run(event: &Event) -> Option<&ExecRun> {
     match &event.phase {
         Phase::Started { run: Run::Exec(run), .. } => Some(run),
@@ -23,7 +22,7 @@ pub fn exec_run(event: &Event) -> Option<&ExecRun> {
     }
 }
 
-/// The commands that an event's record says are running, and under whose name.
+/// The running commands in an event's record, with their owner.
 pub fn running(event: &Event) -> Vec<(String, CommandId)> {
     let Some(run) = exec_run(event) else { return Vec::new() };
     let commands = event.resources.iter().zip(&run.commands);
@@ -40,9 +39,8 @@ pub fn running(event: &Event) -> Vec<(String, CommandId)> {
     running.collect()
 }
 
-/// A command is spawned by the process that a committed record names as its owner, for the attempt and under the
-/// fencing number that stand there; each attempt once; and never while the process has another one running for
-/// the same event and VM.
+/// A command is spawned by the process that a committed record names as its owner, with the recorded attempt and
+/// fence. Each attempt is spawned once, and never while the process runs another one for the same event and VM.
 pub fn spawned_as_committed(
     run: &DriverRun,
     node: &str,
@@ -62,12 +60,16 @@ pub fn spawned_as_committed(
         first.resources.iter().any(|resource| resource.vm == id.vm && resource.name == run.name)
             && first.scope == run.scope.id()
     });
-    ensure_also(named, "a command is told which VM it is for", || format!("{run:?}"))
+    ensure_also(named, "a command gets the VM that it is for", || format!("{run:?}"))
 }
 
-/// From one commit to the next a run keeps its owner and fence, or gets a new owner and the next fence; what is done
-/// or gone stays so; attempts rise one by one and are given anew only to whoever asks for a retry; one that is blocked
-/// fails at once; and what has failed is said in the event's trail.
+/// From one commit to the next:
+///
+/// - a run keeps its owner and fence, or gets a new owner and the next fence;
+/// - Done and Gone are final;
+/// - attempts rise one by one, and only a retry grants new ones;
+/// - a blocked command fails at once;
+/// - the event's trail contains each failure.
 pub fn commands_go_on(change: &Transition<'_>) -> Check {
     const WORDS: &str = "commands go on as they should";
     let node = &*change.flight.at.node;
@@ -77,7 +79,7 @@ pub fn commands_go_on(change: &Transition<'_>) -> Check {
         ensure_also(run.commands.len() == event.resources.len(), WORDS, wrong)?;
         let said = event.trail.iter().any(|fact| matches!(fact.fact, EventFact::DriverFailed { .. }));
         let failed = run.commands.iter().any(|one| matches!(one, CommandState::Failed { .. }));
-        ensure_also(said || !failed, "the fact DriverFailed says what has failed", wrong)?;
+        ensure_also(said || !failed, "the fact DriverFailed names each failed command", wrong)?;
         let Some(was) = change.was(event).and_then(exec_run) else {
             ensure_also(run.fence == 1 && run.owner == node, WORDS, wrong)?;
             continue;
@@ -106,7 +108,7 @@ pub fn commands_go_on(change: &Transition<'_>) -> Check {
     Ok(())
 }
 
-/// Attempt and attempts left; a command that has failed has none.
+/// Attempt and attempts left; a failed command has none left.
 fn counted(command: &CommandState) -> Option<(u32, u32)> {
     match command {
         CommandState::Waiting { attempt, left, .. } | CommandState::Running { attempt, left } => {
@@ -119,7 +121,7 @@ fn counted(command: &CommandState) -> Option<(u32, u32)> {
 
 fn goes_on(was: &CommandState, is: &CommandState, taken_over: bool, retried: bool) -> bool {
     match (counted(was), counted(is)) {
-        // Done and Gone are for ever.
+        // Done and Gone are final.
         (None, _) => was == is,
         (Some(_), None) => true,
         (Some((attempt, left)), Some((attempt_now, left_now))) => {
@@ -132,20 +134,22 @@ fn goes_on(was: &CommandState, is: &CommandState, taken_over: bool, retried: boo
     }
 }
 
-/// What commands carry out ends when each has succeeded, but for those whose VM has left; or when an operator says so, of it or of its whole operation,
-/// or when none of its VMs is left. `after` is the scope after the commit.
+/// An exec event ends when each command has succeeded, except those of removed VMs; when an operator completes it or
+/// its operation; or when none of its VMs is left. `after` is the scope after the commit.
 pub fn ends_when_done(past: &Past, flight: &Flight, view: &View, after: Option<&Scope>) -> Check {
     let Some(run) = exec_run(&past.event).filter(|_| past.outcome == Outcome::Completed) else {
         return Ok(());
     };
     let over = |one: &CommandState| matches!(one, CommandState::Done { .. } | CommandState::Gone);
-    let told = flight.asked.iter().any(
+    let completed = flight.asked.iter().any(
         |asked| matches!(&asked.request.command, Command::Event(EventCommand::Complete { event, .. }) if *event == past.event.id),
     );
     let operation = view.operations.get(&past.event.operation);
-    let told = told || operation.is_some_and(|operation| operation.completed_by.is_some());
+    let completed = completed || operation.is_some_and(|operation| operation.completed_by.is_some());
     let members = after.map(|scope| scope.members.as_slice()).unwrap_or_default();
     let alone = !members.iter().any(|member| past.event.resources.iter().any(|one| one.vm == member.vm));
     let ended = run.commands.iter().all(over);
-    ensure_also(ended || told || alone, "an event ends when its commands are done", || format!("{past:?}"))
+    ensure_also(ended || completed || alone, "an event ends when its commands are done", || {
+        format!("{past:?}")
+    })
 }

@@ -1,4 +1,4 @@
-//! The invariants that regard the service as others meet it: its answers, its addresses, what readers are shown.
+//! Invariants of the service as callers see it: answers, addresses, published data.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,16 +13,16 @@ use notbefore_engine::{
 use notbefore_store::{Key, Revision};
 
 use super::{Check, ensure};
-use crate::foretell::still_reached;
-use crate::judge::{Asked, Written, command_key, is_approved};
+use crate::conformance::{Asked, Written, command_key, is_approved};
 use crate::ledger::Ledger;
 use crate::model::started;
+use crate::predict::still_reached;
 use crate::rules;
 use crate::store::SimStore;
 use crate::view::{Reads, Record, View};
 
-/// **1: acknowledged is durable.** When a request is answered Ok its effect is in the store, or was there
-/// already; and readers have been shown it: persist, publish, answer.
+/// **1: acknowledged is durable.** When a request is answered Ok, its effect is in the store and published: persist,
+/// publish, answer.
 pub fn acknowledged_is_durable(
     asked: &Asked,
     answer: &Answer,
@@ -129,14 +129,14 @@ fn evicted(view: &View, target: &notbefore_core::Target) -> bool {
     })
 }
 
-/// **2: a command takes effect at most once.** What is carried out for a request with a key leaves the key's
-/// record in the same transaction, and all tries of one key together make one operation or VM.
+/// **2: a command takes effect at most once.** The effect of a request with a key includes the idempotency record in
+/// the same transaction, and all attempts with one key create one operation or VM.
 pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledger) -> Check {
     const WORDS: &str = "a command takes effect at most once";
     for asked in carries {
         let Some(key) = command_key(&asked.request) else { continue };
         let recorded = written.command.as_ref().is_some_and(|(known, _)| *known == key);
-        ensure(recorded, 2, WORDS, || format!("{key} took effect without leaving a record"))?;
+        ensure(recorded, 2, WORDS, || format!("{key} took effect without an idempotency record"))?;
         let made = match &asked.request.command {
             Command::Operation(OperationCommand::Schedule(new)) => new.id.0,
             Command::Inventory(InventoryCommand::AddVm(add)) => add.vm.vm.0,
@@ -158,7 +158,7 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
     Ok(())
 }
 
-/// The other half of **7**: what a guest may not touch is answered as what does not exist.
+/// The other half of **7**: resources that a guest may not touch are answered as unknown.
 pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledger: &Ledger) -> Check {
     let Command::Guest(GuestApproval { scope, events, .. }) = &asked.request.command else { return Ok(()) };
     let is_theirs = |id| ledger.first.get(id).is_some_and(|first| first.scope == *scope);
@@ -175,8 +175,8 @@ pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledge
     })
 }
 
-/// **8: an address maps to at most one VM.** Claims, VMs and members say the same: each address of a VM is
-/// claimed for it and no other claim is left, each VM is a member of exactly the scope that its record names.
+/// **8: an address maps to at most one VM.** Claims, VMs and members agree: each address of a VM has a claim for it,
+/// there are no other claims, and each VM is a member of exactly the scope that its record names.
 pub fn addresses_are_unambiguous(view: &View) -> Check {
     const WORDS: &str = "an address maps to at most one VM, and every record of it agrees";
     let mut expected: BTreeMap<CallerKey, VmId> = BTreeMap::new();
@@ -200,8 +200,8 @@ pub fn addresses_are_unambiguous(view: &View) -> Check {
     ensure(sorted == records, 8, WORDS, || format!("members {sorted:?}, records {records:?}"))
 }
 
-/// **9: published ≤ committed.** What readers are shown of a record is a version that was committed, and never
-/// one older than they have seen.
+/// **9: published ≤ committed.** A published version of a record was committed, and is never older than one published
+/// before.
 pub fn published_is_committed(published: &PublishedChange, store: &SimStore, ledger: &mut Ledger) -> Check {
     const WORDS: &str = "published is committed, and never goes back";
     let (key, revision, value) = match published {
@@ -210,7 +210,7 @@ pub fn published_is_committed(published: &PublishedChange, store: &SimStore, led
             (records::scope(id), held.as_ref().map(|held| held.revision), value)
         }
         PublishedChange::Vm(id, revision) => {
-            // What the record says is in the inventory, and compared with all the others at the end.
+            // The record's content is in the inventory, which is compared at the end.
             let key = records::vm(*id);
             let written = store.versions(&key).iter().find(|version| Some(version.revision) == *revision);
             let value = written.and_then(|version| version.value.clone());
@@ -230,7 +230,7 @@ pub fn published_is_committed(published: &PublishedChange, store: &SimStore, led
     };
     let versions = store.versions(&key);
     if versions.is_empty() && value.is_none() {
-        // There never was such a record, and that is what is shown.
+        // No such record ever existed, and none is published.
         return Ok(());
     }
     let from = ledger.shown.get(&key).copied().unwrap_or(0);

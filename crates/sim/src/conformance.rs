@@ -1,10 +1,9 @@
-//! Holds each commit against the model.
+//! Conformance check of each commit against the model.
 //!
-//! A commit does not say which command it carries out, and the judge does not ask the engine. It knows which
-//! requests were open when the commit was sent, and what the service does by itself: pulses, the opening,
-//! releasing and calling off of an operation's parts, the bringing up to date of an operation's record. Each of
-//! these foretells records; one of them must foretell exactly those that were written. A commit that carries
-//! the record of an idempotency key must be that very request.
+//! A commit does not say which command it carries out, and the checker does not ask the engine. It knows the requests
+//! that were open when the commit was sent, and the service's own work: pulses; opening, releasing and cancelling
+//! the parts of an operation; updating an operation's record. Each of these predicts records, and one of them must
+//! predict exactly the written records. A commit with an idempotency record must be that very request.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,19 +16,17 @@ use notbefore_engine::records::{self, CommandRecord, prefix};
 use notbefore_engine::{JobId, Request};
 use notbefore_store::{Outcome, Txn};
 
-use crate::foretell::{self, Writes};
-use crate::model::{At, Codes, Wish, bare};
+use crate::model::{At, Codes, ScopeRequest, bare};
+use crate::predict::{self, Writes};
 use crate::rules;
 use crate::view::{Reads, Record, View};
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant's number in the design; none for what the model says.
+    /// The invariant's number in the design; none for a difference from the model.
     pub number: Option<u8>,
-    /// The invariant in words.
     pub words: &'static str,
-    /// What was seen.
     pub detail: String,
 }
 
@@ -42,59 +39,53 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// A request as the world made it.
+/// A request that the world sent.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Its number.
     pub id: u64,
-    /// What is asked.
     pub request: Request,
-    /// How many faults there had been by then.
+    /// Number of faults before it.
     pub faults: u32,
 }
 
-/// A commit under way.
+/// A commit in flight.
 #[derive(Clone, Debug)]
 pub struct Flight {
-    /// The engine's number for it.
     pub id: JobId,
-    /// What it writes.
     pub txn: Txn,
-    /// The circumstances in which it was planned.
+    /// The circumstances of its plan.
     pub at: At,
     /// The requests that were open then.
     pub asked: Vec<Rc<Asked>>,
-    /// What requests that compare no scope were foretold to write, from what the engine knew when it sent
-    /// the commit: an operation of several parts is made before its scopes are touched, and they may have
-    /// changed by the time the store has it. So may who is on a host.
+    /// Predicted writes of requests that compare no scope, from the engine's state when it sent the commit. An
+    /// operation of several parts is created before its scopes are touched; they, and the VMs on a host, may have
+    /// changed when the store applies it.
     pub planned: BTreeMap<u64, Writes>,
-    /// What the store made of it, once it has.
+    /// Set once the store has applied it.
     pub outcome: Option<Outcome>,
 }
 
 impl Flight {
-    fn foretold(&self, view: &View, asked: &Asked) -> Result<Writes, Codes> {
+    fn predicted(&self, view: &View, asked: &Asked) -> Result<Writes, Codes> {
         match self.planned.get(&asked.id) {
             Some(writes) => Ok(writes.clone()),
-            None => foretell::request(view, &asked.request, &self.at),
+            None => predict::request(view, &asked.request, &self.at),
         }
     }
 }
 
-/// A commit, decoded.
+/// A decoded commit.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// Scopes.
     pub scopes: BTreeMap<ScopeId, Option<Rc<Scope>>>,
-    /// Operations.
     pub operations: BTreeMap<OperationId, Rc<Operation>>,
-    /// All of it, in order.
+    /// All records, in order.
     pub records: Vec<Record>,
-    /// The command record in it: its key and its content.
+    /// The idempotency record: key and content.
     pub command: Option<(String, CommandRecord)>,
 }
 
-/// Reads what a transaction writes.
+/// Decodes a transaction.
 pub fn written(txn: &Txn) -> Result<Written, Violation> {
     let mut written = Written::default();
     let puts = txn.put.iter().map(|(key, value)| (key, Some(value)));
@@ -123,7 +114,7 @@ fn unreadable(why: &str) -> Violation {
     Violation { number: None, words: "every record can be read", detail: why.to_owned() }
 }
 
-/// The key under which a request's answer is kept.
+/// The key of a request's idempotency record.
 pub fn command_key(request: &Request) -> Option<String> {
     request.idempotency.as_ref().map(|one| records::command(&one.principal, &one.key).to_string())
 }
@@ -131,16 +122,16 @@ pub fn command_key(request: &Request) -> Option<String> {
 /// The requests that a commit may carry out.
 #[derive(Debug, Default)]
 pub struct Carries {
-    /// Those whose effect it is; several may have the same.
+    /// Requests with this effect; several may have the same.
     pub requests: Vec<Rc<Asked>>,
-    /// Whether it can only be that one.
+    /// Whether there is no other explanation.
     pub sure: bool,
 }
 
-/// Finds which of the open requests a commit carries out; none of them where it is the service's own work.
+/// Finds the open requests that a commit carries out; none if it is the service's own work.
 pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carries, Violation> {
     if written.scopes.is_empty() && written.operations.is_empty() && written.records.iter().all(is_other) {
-        // Times and the like.
+        // Poll times and the heartbeat.
         return Ok(Carries::default());
     }
     let of_key: Vec<Rc<Asked>> = match &written.command {
@@ -155,7 +146,7 @@ pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carrie
     };
     let matching: Vec<Rc<Asked>> = of_key
         .iter()
-        .filter(|asked| match flight.foretold(view, asked) {
+        .filter(|asked| match flight.predicted(view, asked) {
             Ok(writes) => same(view, &writes, written),
             Err(_) => false,
         })
@@ -173,18 +164,18 @@ pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carrie
             format!("{id}\n  before {:?}\n  after  {:?}", before(id), after.as_ref().map(|s| bare(s)))
         })
         .collect();
-    let foretold: Vec<String> =
-        of_key.iter().map(|asked| format!("{:?}", flight.foretold(view, asked))).collect();
+    let predicted: Vec<String> =
+        of_key.iter().map(|asked| format!("{:?}", flight.predicted(view, asked))).collect();
     Err(Violation {
         number: None,
         words: "every commit is what the model expects of some command",
         detail: format!(
-            "at {} with scopes {}\n operations {:?}\n requests {:?}\n foretold {}\n free {:?}",
+            "at {} with scopes {}\n operations {:?}\n requests {:?}\n predicted {}\n free {:?}",
             flight.at.now,
             scopes.join("; "),
             written.operations.values().collect::<Vec<_>>(),
             of_key.iter().map(|asked| &asked.request).collect::<Vec<_>>(),
-            foretold.join("; "),
+            predicted.join("; "),
             flight.at.free,
         ),
     })
@@ -194,9 +185,9 @@ fn is_other(record: &Record) -> bool {
     matches!(record, Record::Other)
 }
 
-/// Whether a commit writes what was foretold. A scope that is neither there before nor after is no difference,
-/// nor is one that is written as it was.
-fn same(view: &View, foretold: &Writes, written: &Written) -> bool {
+/// Whether a commit writes the predicted records. A scope that exists neither before nor after is no difference, nor is
+/// an unchanged one.
+fn same(view: &View, predicted: &Writes, written: &Written) -> bool {
     let before = |id: &ScopeId| view.scopes.get(id).map(|(_, scope)| bare(scope));
     let changed = |scopes: BTreeMap<ScopeId, Option<Scope>>| {
         scopes.into_iter().filter(|(id, after)| *after != before(id)).collect::<BTreeMap<_, _>>()
@@ -212,19 +203,19 @@ fn same(view: &View, foretold: &Writes, written: &Written) -> bool {
         | Record::Past(..)
         | Record::Other => None,
     };
-    changed(foretold.scopes.clone()) == changed(scopes.collect())
-        && foretold.operation == operation
+    changed(predicted.scopes.clone()) == changed(scopes.collect())
+        && predicted.operation == operation
         && written.operations.len() <= 1
-        && foretold.addresses == written.records.iter().filter_map(addresses).collect()
+        && predicted.addresses == written.records.iter().filter_map(addresses).collect()
 }
 
-/// Whether a commit is something that the service does without being asked.
+/// Whether a commit is the service's own work.
 fn own_work(view: &View, flight: &Flight, written: &Written) -> bool {
     match (written.scopes.len(), written.operations.len()) {
         (1, 0) => written.scopes.keys().all(|id| {
-            own_wishes(view, id, &flight.at).into_iter().any(|wish| {
-                let foretold = foretell::on_scope(view, id, &[wish], &flight.at);
-                foretold.is_ok_and(|writes| same(view, &writes, written))
+            own_requests(view, id, &flight.at).into_iter().any(|scope_request| {
+                let predicted = predict::on_scope(view, id, &[scope_request], &flight.at);
+                predicted.is_ok_and(|writes| same(view, &writes, written))
             })
         }),
         (0, 1) => written.operations.values().all(|after| {
@@ -236,42 +227,44 @@ fn own_work(view: &View, flight: &Flight, written: &Written) -> bool {
     }
 }
 
-fn own_wishes(view: &View, id: &ScopeId, at: &At) -> Vec<Wish> {
-    let mut wishes = vec![Wish::Pulse];
+fn own_requests(view: &View, id: &ScopeId, at: &At) -> Vec<ScopeRequest> {
+    let mut scope_requests = vec![ScopeRequest::Pulse];
     if !at.reports.is_empty() {
-        wishes.push(Wish::Ran(Rc::clone(&at.reports)));
+        scope_requests.push(ScopeRequest::Ran(Rc::clone(&at.reports)));
     }
-    let Some((_, scope)) = view.scope(id) else { return wishes };
+    let Some((_, scope)) = view.scope(id) else { return scope_requests };
     for operation in view.operations.values() {
         let parts = operation.targets.iter().filter(|target| target.scope == *id);
         for target in parts {
             if operation.state == OperationState::Opening && !view.past.contains_key(&target.event) {
-                let opening = foretell::late_opening(operation, target, scope, at);
-                wishes.extend(opening.map(|opening| Wish::Open(vec![opening])));
+                let opening = predict::late_opening(operation, target, scope, at);
+                scope_requests.extend(opening.map(|opening| ScopeRequest::Open(vec![opening])));
             }
             if operation.cancelled_by.is_some() {
-                wishes.push(Wish::Cancel(target.event));
+                scope_requests.push(ScopeRequest::Cancel(target.event));
             }
         }
         if operation.completed_by.is_some() {
             let parts = operation.targets.iter().filter(|target| target.scope == *id);
-            wishes.extend(parts.map(|target| Wish::Complete(target.event, Vec::new())));
+            scope_requests.extend(parts.map(|target| ScopeRequest::Complete(target.event, Vec::new())));
         }
         match operation.joint_start {
             Some(JointStart::Released { why, .. }) => {
-                wishes.push(Wish::StartParts(operation.id, why));
-                // That it was ready may still be on its way to its scopes.
-                wishes.push(Wish::ReadyParts(operation.id, why));
+                scope_requests.push(ScopeRequest::StartParts(operation.id, why));
+                // The ready state may not have reached its scopes yet.
+                scope_requests.push(ScopeRequest::ReadyParts(operation.id, why));
             }
-            Some(JointStart::Ready { why }) => wishes.push(Wish::ReadyParts(operation.id, why)),
+            Some(JointStart::Ready { why }) => {
+                scope_requests.push(ScopeRequest::ReadyParts(operation.id, why))
+            }
             Some(JointStart::Waiting) => {}
-            None => wishes.extend(operation.released.then_some(Wish::Release(operation.id))),
+            None => scope_requests.extend(operation.released.then_some(ScopeRequest::Release(operation.id))),
         }
     }
-    wishes
+    scope_requests
 }
 
-/// How far a part of an operation is, by the committed records.
+/// The state of a part by the committed records.
 fn truth(view: &View, target: &Target) -> TargetState {
     match view.live(target.event) {
         None => TargetState::Ended,
@@ -282,7 +275,7 @@ fn truth(view: &View, target: &Target) -> TargetState {
     }
 }
 
-/// Whether an event was approved, or begun, which comes to the same for its operation.
+/// Whether an event was approved or started, which is the same for its operation.
 pub fn is_approved(event: &Event) -> bool {
     match &event.phase {
         Phase::Started { .. } => true,
@@ -290,7 +283,7 @@ pub fn is_approved(event: &Event) -> bool {
     }
 }
 
-/// Whether a commit is the decision of a host operation that was due and free.
+/// Whether a commit is the decision of a host operation that was due and not blocked.
 fn is_decided(before: &Operation, after: &Operation, at: &At) -> bool {
     at.free.iter().filter(|(id, _)| *id == before.id).any(|(_, why)| {
         let why = *why;
@@ -302,14 +295,14 @@ fn is_decided(before: &Operation, after: &Operation, at: &At) -> bool {
     })
 }
 
-/// Whether an operation's record may become so: it says nothing that is not true of its parts, and draws the
-/// conclusions that the design draws.
+/// Whether an operation's record may change like this: it must be true of its parts, with the conclusions of the
+/// design.
 fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
     let mut expected = before.clone();
     for (expected, after) in expected.targets.iter_mut().zip(&after.targets) {
         // What was true when it was planned is still true, since nothing goes back.
         let claimed = after.state;
-        // Of a host operation the scopes alone say who has approved.
+        // For a host operation only the scopes hold the approvals.
         if before.joint_start.is_some() && claimed == TargetState::Approved {
             return false;
         }
@@ -317,7 +310,7 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
             return false;
         }
         let never_was = claimed == TargetState::Ended && !view.past.contains_key(&after.event);
-        // What was never opened, though nobody has called it off, was refused, and the record says so.
+        // A part that was never opened, without a cancellation, was refused, and the record must say so.
         let newly_ended = claimed == TargetState::Ended && expected.state != TargetState::Ended;
         if newly_ended && never_was && before.cancelled_by.is_none() {
             if after.refused.is_none() || !may_be_refused(view, before, after) {
@@ -325,7 +318,7 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
             }
             expected.refused = after.refused.clone();
         }
-        // How a part ended is said by history; a scope that has forgotten it since leaves it open.
+        // The history has a part's outcome; a scope that has forgotten it leaves it open.
         if newly_ended {
             let past = view.past.get(&after.event).map(|past| past.outcome);
             if after.outcome.is_some() && after.outcome != past {
@@ -346,11 +339,11 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
     expected == *after
 }
 
-/// Whether there can have been a reason not to open a part: none of its VMs was left, each having gone, been
-/// evicted or moved, or the scope had too many of its kind.
+/// Whether there may have been a reason to refuse a part: all of its VMs were removed, evicted or moved, or the
+/// scope had too many of its kind.
 fn may_be_refused(view: &View, operation: &Operation, target: &Target) -> bool {
     let Some((_, scope)) = view.scope(&target.scope) else { return true };
-    let gone = |one: &notbefore_core::Resource| !foretell::still_reached(operation, one.vm, scope);
+    let gone = |one: &notbefore_core::Resource| !predict::still_reached(operation, one.vm, scope);
     let evicted = |one: &notbefore_core::Resource| {
         view.past.values().any(|past| {
             past.event.cause == notbefore_core::Cause::Eviction

@@ -1,5 +1,5 @@
-//! What a request should come to, foretold from the records by the model: the codes by which it may be
-//! refused, or the records it should write; nothing to write means that all is as wished already.
+//! The model of requests: predicts, from the records, the codes by which a request may be refused or the records it
+//! must write. No records means that there is nothing to change.
 
 use std::collections::BTreeMap;
 
@@ -17,29 +17,28 @@ use notbefore_store::Revision;
 
 use crate::ask::Question;
 use crate::hosts;
-use crate::model::{At, Codes, Opening, Wish, after, bare};
+use crate::model::{At, Codes, Opening, ScopeRequest, after, bare};
 use crate::rules;
 use crate::view::Reads;
 
-/// The records that a request should write.
+/// The records that a request must write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Writes {
-    /// Scopes, without trails; none where the record goes.
+    /// Without trails; none if the record is removed.
     pub scopes: BTreeMap<ScopeId, Option<Scope>>,
-    /// An operation.
     pub operation: Option<Operation>,
-    /// The addresses of VMs whose record changes; a VM that leaves its scope loses its record.
+    /// Addresses of VMs whose record changes; a VM that leaves its scope loses its record.
     pub addresses: BTreeMap<VmId, Vec<Address>>,
 }
 
 impl Writes {
-    /// Whether all is as wished already.
+    /// Whether there is nothing to change.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a request should come to.
+/// Predicts the result of a request.
 pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Codes> {
     let mut codes = Codes::new();
     if let (Some(seen), Some(id)) = (request.if_revision, compared(reads, &request.command))
@@ -54,8 +53,8 @@ pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, 
     }
 }
 
-/// What a question should come to: the codes by which it may be refused. It is refused where the change would be,
-/// except for addresses of other scopes.
+/// Predicts the refusal codes of a dry run. It is refused like the change itself, except for addresses of other
+/// scopes.
 pub fn question(
     reads: &dyn Reads,
     by: &Actor,
@@ -124,19 +123,21 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             match (calls, events.is_empty()) {
                 (false, _) => Err(Codes::from(["unknown_caller"])),
                 (true, true) => Ok(Writes::default()),
-                (true, false) => on_scope(reads, scope, &[Wish::Approve(events.clone(), by.clone())], at),
+                (true, false) => {
+                    on_scope(reads, scope, &[ScopeRequest::Approve(events.clone(), by.clone())], at)
+                }
             }
         }
         Command::Event(command) => {
-            let wish = match command {
-                EventCommand::Approve(event) => Wish::Approve(vec![*event], by.clone()),
-                EventCommand::Cancel(event) => Wish::Cancel(*event),
-                EventCommand::Start(event) => Wish::Start(*event),
-                EventCommand::Complete { event, hosts } => Wish::Complete(*event, hosts.clone()),
-                EventCommand::Retry(event) => Wish::Retry(*event),
+            let scope_request = match command {
+                EventCommand::Approve(event) => ScopeRequest::Approve(vec![*event], by.clone()),
+                EventCommand::Cancel(event) => ScopeRequest::Cancel(*event),
+                EventCommand::Start(event) => ScopeRequest::Start(*event),
+                EventCommand::Complete { event, hosts } => ScopeRequest::Complete(*event, hosts.clone()),
+                EventCommand::Retry(event) => ScopeRequest::Retry(*event),
             };
             let scope = reads.home(command.event()).ok_or(Codes::from(["unknown_event"]))?;
-            on_scope(reads, &scope, &[wish], at)
+            on_scope(reads, &scope, &[scope_request], at)
         }
         Command::Operation(OperationCommand::Schedule(new)) => schedule(reads, new, request, at),
         Command::Operation(OperationCommand::Cancel(id)) => match reads.operation(*id) {
@@ -165,15 +166,15 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 Ok(Writes { operation: Some(completed), ..Writes::default() })
             }
         },
-        // Histories are about scopes; tokens are nobody's business there.
+        // Histories do not contain tokens or clock commands.
         Command::Token(_) | Command::Clock(_) => Ok(Writes::default()),
         Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))) => {
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
-            on_scope(reads, &scope, &[Wish::Revive(*vm)], at)
+            on_scope(reads, &scope, &[ScopeRequest::Revive(*vm)], at)
         }
         Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm))) => {
             let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
-            on_scope(reads, &scope, &[Wish::Remove(vec![*vm])], at)
+            on_scope(reads, &scope, &[ScopeRequest::Remove(vec![*vm])], at)
         }
         Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only })) => {
             remove_scope(reads, scope, *fleet_only, at)
@@ -208,7 +209,7 @@ fn is_released(operation: &Operation) -> bool {
     matches!(operation.joint_start, Some(JointStart::Released { .. }))
 }
 
-/// What an operator's start of an operation comes to: a host's starts as a whole, any other in its one scope.
+/// Predicts an operator's start of an operation: a host operation starts jointly, any other in its only scope.
 fn start(reads: &dyn Reads, operation: &Operation, by: &Actor, at: &At) -> Result<Writes, Codes> {
     let parts = hosts::scheduled(reads, operation);
     let why = match &operation.joint_start {
@@ -227,8 +228,9 @@ fn start(reads: &dyn Reads, operation: &Operation, by: &Actor, at: &At) -> Resul
     }
     let Some((scope, ..)) = parts.first() else { return Err(Codes::from(["nothing_to_start"])) };
     if operation.joint_start.is_none() {
-        let wishes: Vec<Wish> = parts.iter().map(|(_, _, event)| Wish::Start(event.id)).collect();
-        return on_scope(reads, scope, &wishes, at);
+        let scope_requests: Vec<ScopeRequest> =
+            parts.iter().map(|(_, _, event)| ScopeRequest::Start(event.id)).collect();
+        return on_scope(reads, scope, &scope_requests, at);
     }
     if operation.state == OperationState::Opening || operation.cancelled_by.is_some() {
         return Err(Codes::from(["nothing_to_start"]));
@@ -240,11 +242,16 @@ fn start(reads: &dyn Reads, operation: &Operation, by: &Actor, at: &At) -> Resul
     Ok(Writes { operation: Some(Operation { joint_start, ..operation.clone() }), ..Writes::default() })
 }
 
-/// What wishes of one scope come to; a standalone scope without its VM goes with it.
-pub fn on_scope(reads: &dyn Reads, id: &ScopeId, wishes: &[Wish], at: &At) -> Result<Writes, Codes> {
+/// Predicts changes of one scope; a standalone scope is removed with its VM.
+pub fn on_scope(
+    reads: &dyn Reads,
+    id: &ScopeId,
+    scope_requests: &[ScopeRequest],
+    at: &At,
+) -> Result<Writes, Codes> {
     let mut writes = Writes::default();
     if let Some((_, before)) = reads.scope(id) {
-        let next = after(before, wishes, at)?;
+        let next = after(before, scope_requests, at)?;
         if next != bare(before) {
             writes.scopes.insert(id.clone(), kept(next));
         }
@@ -263,8 +270,8 @@ fn home(reads: &dyn Reads, vm: VmId) -> Option<(ScopeId, &Member)> {
     scope.members.iter().find(|one| one.vm == vm).map(|member| (id, member))
 }
 
-/// The event that a part of an operation makes: its NotBefore is the operation's, or later where that has
-/// come too near, or none where the scope gives no notice.
+/// The event of a part. Its NotBefore is the operation's, later if that has become too near, or none if the scope
+/// gives no notice.
 pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -> Opening {
     let earliest = rules::least_notice(operation.cause, &scope.policy, &at.setup)
         .map(|least| rules::whole_second(rules::plus(at.now, least)));
@@ -283,7 +290,7 @@ pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -
     }
 }
 
-/// The VMs that run on a host, found by looking everywhere.
+/// The running VMs of a host, by linear search.
 fn on_host(reads: &dyn Reads, host: &str) -> Result<Vec<VmId>, Codes> {
     let ids = reads.scope_ids();
     let scopes = ids.iter().filter_map(|id| reads.scope(id));
@@ -298,23 +305,22 @@ fn on_host(reads: &dyn Reads, host: &str) -> Result<Vec<VmId>, Codes> {
     }
 }
 
-/// The event that a part of an operation makes when its scope's turn comes: for the VMs that are still there, and
-/// still on the host that is maintained; none where no VM is left.
+/// The event of a part when its scope is opened: for the VMs that still exist and are still on the host; none if no VM
+/// is left.
 pub fn late_opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -> Option<Opening> {
     let mut opening = opening(operation, target, scope, at);
     opening.resources.retain(|resource| still_reached(operation, resource.vm, scope));
     Some(opening).filter(|opening| !opening.resources.is_empty())
 }
 
-/// Whether a VM is still one that an operation is for.
+/// Whether an operation still affects a VM.
 pub fn still_reached(operation: &Operation, vm: VmId, scope: &Scope) -> bool {
     let Some(member) = scope.members.iter().find(|one| one.vm == vm) else { return false };
     let elsewhere = operation.host.is_some() && operation.host != member.host;
     member.state == MemberState::Running && !elsewhere
 }
 
-/// Where a part of an operation is, and its VMs: the scope, the update domain, and the VM's position where each
-/// has an event of its own.
+/// A part and its VMs: the scope, the update domain, and the VM's index if each VM has its own event.
 type Part = ((ScopeId, u32, usize), Vec<Resource>);
 
 fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -> Result<Writes, Codes> {
@@ -335,7 +341,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             codes.insert("unknown_vm");
             continue;
         };
-        // Only Spot VMs are evicted, unless it is forced; the VM that stands in for a fleet may always be.
+        // Only Spot VMs are evicted, unless forced; the first-run VM always can be.
         let stands_in = reads.scope(&scope).is_some_and(|(_, scope)| scope.first_run);
         if new.cause == Cause::Eviction && !new.force && !member.spot && !stands_in {
             codes.insert("not_spot");
@@ -385,8 +391,8 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         cancelled_by: None,
         completed_by: None,
     };
-    // Nothing is begun that could not be carried through: every scope is tried with all of its parts. The scopes
-    // here are never so full that they would refuse some part of a host's operation.
+    // An operation must be possible as a whole: every scope is tried with all of its parts. Scopes here are never
+    // so full that they refuse a part of a host's operation.
     let mut tried: BTreeMap<ScopeId, Scope> = BTreeMap::new();
     for target in &operation.targets {
         let Some((_, scope)) = reads.scope(&target.scope).filter(|_| !tried.contains_key(&target.scope))
@@ -394,12 +400,12 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             continue;
         };
         let here = operation.targets.iter().filter(|one| one.scope == target.scope);
-        let wish = Wish::Open(here.map(|one| opening(&operation, one, scope, at)).collect());
-        tried.insert(target.scope.clone(), after(scope, &[wish], at)?);
+        let scope_request = ScopeRequest::Open(here.map(|one| opening(&operation, one, scope, at)).collect());
+        tried.insert(target.scope.clone(), after(scope, &[scope_request], at)?);
     }
     let mut writes = Writes::default();
     if tried.len() == 1 {
-        // An operation in one scope is made together with its events.
+        // An operation in one scope is created together with its events.
         operation.state = OperationState::Open;
         writes.scopes = tried.into_iter().map(|(id, scope)| (id, kept(scope))).collect();
     }
@@ -440,7 +446,7 @@ fn common_not_before(
     latest
 }
 
-/// The scope that a description is applied to, and the wish that the stand-in for a fleet goes.
+/// The scope to which a description is applied, with the removal of the first-run scope.
 fn base(reads: &dyn Reads, put: &PutScope, at: &At, writes: &mut Writes) -> Result<Scope, Codes> {
     let id = put.path.id();
     let fresh = Scope::new(put.path.clone(), put.kind, Policy::default(), put.origin);
@@ -448,7 +454,7 @@ fn base(reads: &dyn Reads, put: &PutScope, at: &At, writes: &mut Writes) -> Resu
     for one in reads.scope_ids() {
         let Some((_, scope)) = reads.scope(&one).filter(|(_, scope)| scope.first_run) else { continue };
         let all = scope.members.iter().map(|one| one.vm).collect();
-        let retired = after(scope, &[Wish::Remove(all)], at)?;
+        let retired = after(scope, &[ScopeRequest::Remove(all)], at)?;
         if one == id {
             base = Scope { incarnation: retired.incarnation, ended: retired.ended, ..fresh.clone() };
         } else {
@@ -516,9 +522,9 @@ fn remove_scope(reads: &dyn Reads, id: &ScopeId, fleet_only: bool, at: &At) -> R
     let (_, scope) = reads.scope(id).ok_or(Codes::from(["unknown_scope"]))?;
     let goes = |one: &&Member| !fleet_only || one.origin == Origin::Fleet;
     let leave: Vec<VmId> = scope.members.iter().filter(goes).map(|one| one.vm).collect();
-    let (empties, nobody) = (leave.len() == scope.members.len(), leave.is_empty());
-    let next = after(scope, &[Wish::Remove(leave)], at)?;
-    let scopes = match (empties, nobody && next == bare(scope)) {
+    let (is_emptied, is_unchanged) = (leave.len() == scope.members.len(), leave.is_empty());
+    let next = after(scope, &[ScopeRequest::Remove(leave)], at)?;
+    let scopes = match (is_emptied, is_unchanged && next == bare(scope)) {
         (true, _) => BTreeMap::from([(id.clone(), None)]),
         (false, true) => BTreeMap::new(),
         (false, false) => BTreeMap::from([(id.clone(), kept(next))]),
@@ -542,8 +548,12 @@ fn put_scope(reads: &dyn Reads, put: &PutScope, at: &At) -> Result<Writes, Codes
     let removed = unnamed.map(|one| one.vm).collect();
     let specs = put.vms.iter().zip(&members).map(|(spec, member)| (member.vm, spec));
     changed_addresses(reads, &id, specs, &mut writes);
-    let wishes = [Wish::Policy(put.policy.clone()), Wish::Enrol(members), Wish::Remove(removed)];
-    finish(reads, &id, &base, &wishes, at, writes)
+    let scope_requests = [
+        ScopeRequest::Policy(put.policy.clone()),
+        ScopeRequest::Enrol(members),
+        ScopeRequest::Remove(removed),
+    ];
+    finish(reads, &id, &base, &scope_requests, at, writes)
 }
 
 fn add_vm(reads: &dyn Reads, put: &PutScope, spec: &VmSpec, at: &At) -> Result<Writes, Codes> {
@@ -559,7 +569,7 @@ fn add_vm(reads: &dyn Reads, put: &PutScope, spec: &VmSpec, at: &At) -> Result<W
     }
     let member = member(spec, None, Origin::Call);
     changed_addresses(reads, &id, [(member.vm, spec)].into_iter(), &mut writes);
-    finish(reads, &id, &base, &[Wish::Enrol(vec![member])], at, writes)
+    finish(reads, &id, &base, &[ScopeRequest::Enrol(vec![member])], at, writes)
 }
 
 fn changed_addresses<'a>(
@@ -582,11 +592,11 @@ fn finish(
     reads: &dyn Reads,
     id: &ScopeId,
     base: &Scope,
-    wishes: &[Wish],
+    scope_requests: &[ScopeRequest],
     at: &At,
     mut writes: Writes,
 ) -> Result<Writes, Codes> {
-    let next = after(base, wishes, at)?;
+    let next = after(base, scope_requests, at)?;
     if reads.scope(id).is_none_or(|(_, before)| bare(before) != next) {
         writes.scopes.insert(id.clone(), kept(next));
     }
