@@ -364,7 +364,7 @@ impl Change<'_> {
 
     /// Whether the event's host operation is released; then the event cannot be cancelled any more.
     fn is_released(&self, event: &Event) -> bool {
-        let released = |part: &&HostPart| part.standing == HostStartState::Released;
+        let released = |part: &&HostPart| part.start == HostStartState::Released;
         event.joint_start
             && self.context.host_parts.iter().filter(released).any(|part| part.operation == event.operation)
     }
@@ -612,7 +612,7 @@ mod tests {
                 "EventScheduled(+300) 1",
             ),
             ("guests listen", web([]), given(), open(Cause::UserRestart), "EventScheduled(+900) 1"),
-            ("nobody listens", web([]), unheard(), open(Cause::UserRestart), restart),
+            ("not enabled", web([]), unheard(), open(Cause::UserRestart), restart),
             (
                 "not enabled, configured to give notice",
                 web([]),
@@ -755,12 +755,12 @@ mod tests {
         };
         let part = || Event { joint_start: true, ..reboot() };
         let (operation, update_domain) = (operation_id(1), 0);
-        let released = HostPart { operation, update_domain, standing: HostStartState::Released };
+        let released = HostPart { operation, update_domain, start: HostStartState::Released };
         let order = StartOrder { not_before: at(0), requested_at: at(0), operation: operation_id(2) };
         let first = HostPart {
             operation: operation_id(2),
             update_domain: 1,
-            standing: HostStartState::Waiting { due_at: at(0), order },
+            start: HostStartState::Waiting { due_at: at(0), order },
         };
         let on = |part| ContextFixture { host_parts: vec![part], ..ContextFixture::default() };
         let ended = Ended { event: id, at: now(), outcome: crate::event::Outcome::Cancelled };

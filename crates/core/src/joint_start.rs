@@ -54,7 +54,7 @@ impl StartOrder {
 pub struct HostPart {
     pub operation: OperationId,
     pub update_domain: u32,
-    pub standing: HostStartState,
+    pub start: HostStartState,
 }
 
 /// The start state of a host operation that has not started in this scope.
@@ -72,7 +72,7 @@ impl HostPart {
     pub fn blocks(&self, order: StartOrder, update_domain: u32, now: Timestamp) -> bool {
         self.operation != order.operation
             && self.update_domain != update_domain
-            && match self.standing {
+            && match self.start {
                 HostStartState::Released => true,
                 HostStartState::Waiting { due_at, order: mine } => due_at <= now && mine < order,
             }

@@ -367,8 +367,8 @@ mod tests {
             scope
         };
         let part = Event { joint_start: true, ..one(REBOOT) };
-        let standing = crate::joint_start::HostStartState::Released;
-        let host_parts = vec![HostPart { operation: operation_id(9), update_domain: 1, standing }];
+        let start = crate::joint_start::HostStartState::Released;
+        let host_parts = vec![HostPart { operation: operation_id(9), update_domain: 1, start }];
         let spare = [event(2, Cause::PredictedFailure, &[vm(1)]), approved(one(Cause::UserRedeploy))];
         let rows: Vec<(&str, Scope, ContextFixture, &str)> = vec![
             ("before NotBefore", web(&[one(REBOOT)]), then(899), ""),

@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn failure_message_omits_store_error() {
         let store = || FailureCause::Store(StoreError("/var/lib/notbefore: no space left".to_owned()));
-        for (failure, told, cause) in [
+        for (failure, text, cause) in [
             (
                 Failure::Unavailable(store()),
                 "nothing was changed: the store cannot write (/readyz and the log say why); repeat the request",
@@ -464,9 +464,9 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(failure.to_string(), told);
+            assert_eq!(failure.to_string(), text);
             let source = std::error::Error::source(&failure).map(ToString::to_string);
-            assert_eq!(source.as_deref(), cause, "{told}");
+            assert_eq!(source.as_deref(), cause, "{text}");
         }
     }
 

@@ -142,7 +142,7 @@ impl HostOperations {
             one.due = one.compute_due(self.clock_hold.as_deref());
         }
         let scopes: Vec<ScopeId> = self.by_scope.keys().cloned().collect();
-        scopes.iter().for_each(|scope| self.tell(scope));
+        scopes.iter().for_each(|scope| self.refresh_parts(scope));
     }
 
     /// Updates an operation; none if it has closed.
@@ -165,15 +165,15 @@ impl HostOperations {
             scopes.insert(part.scope.clone());
         }
         let hold = self.clock_hold.as_deref();
-        if let Some(standing) = operation.and_then(|operation| OperationEntry::new(operation, hold, scope)) {
-            for part in &standing.parts {
+        if let Some(entry) = operation.and_then(|operation| OperationEntry::new(operation, hold, scope)) {
+            for part in &entry.parts {
                 self.by_scope.entry(part.scope.clone()).or_default().operations.insert(id);
                 scopes.insert(part.scope.clone());
             }
-            self.operations.insert(id, standing);
+            self.operations.insert(id, entry);
         }
         for scope in scopes {
-            self.tell(&scope);
+            self.refresh_parts(&scope);
         }
     }
 
@@ -188,12 +188,12 @@ impl HostOperations {
             }
         }
         for scope in affected {
-            self.tell(&scope);
+            self.refresh_parts(&scope);
         }
     }
 
     /// Recomputes what a scope receives.
-    fn tell(&mut self, id: &ScopeId) {
+    fn refresh_parts(&mut self, id: &ScopeId) {
         let Some(here) = self.by_scope.get_mut(id) else { return };
         if here.operations.is_empty() {
             self.by_scope.remove(id);
@@ -201,12 +201,12 @@ impl HostOperations {
         }
         here.parts.clear();
         for one in here.operations.iter().filter_map(|operation| self.operations.get(operation)) {
-            let Some(standing) = one.host_standing() else { continue };
+            let Some(start) = one.start_state() else { continue };
             let parts = one.parts_in(id).iter().filter(|part| part.scheduled.is_some());
             here.parts.extend(parts.map(|part| HostPart {
                 operation: one.id,
                 update_domain: part.update_domain,
-                standing,
+                start,
             }));
         }
     }
@@ -233,9 +233,9 @@ impl OperationEntry {
         };
         let parts = operation.targets.iter().map(part).collect();
         let (id, requested_at) = (operation.id, operation.requested_at);
-        let mut standing = Self { id, requested_at, decision, parts, due: None };
-        standing.due = standing.compute_due(hold);
-        Some(standing)
+        let mut entry = Self { id, requested_at, decision, parts, due: None };
+        entry.due = entry.compute_due(hold);
+        Some(entry)
     }
 
     fn parts_in(&self, scope: &ScopeId) -> &[Part] {
@@ -274,7 +274,7 @@ impl OperationEntry {
     }
 
     /// The start state that scopes receive; none if it blocks nothing.
-    fn host_standing(&self) -> Option<HostStartState> {
+    fn start_state(&self) -> Option<HostStartState> {
         match self.decision {
             Decision::Released => Some(HostStartState::Released),
             Decision::Waiting => {

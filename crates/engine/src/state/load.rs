@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(
                 usize::from(member_slot.position),
                 299 - position,
-                "what was published stays as it was"
+                "a published inventory does not change"
             );
         }
     }

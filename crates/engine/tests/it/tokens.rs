@@ -50,12 +50,12 @@ impl Bench {
             self.revision.0 += 1;
             self.feed(Input::Committed(id, Outcome::Committed(self.revision)));
         }
-        let told = |answer: Result<Answer, Failure>| {
+        let text = |answer: Result<Answer, Failure>| {
             answer.map_or_else(|failure| failure.code().to_owned(), |_| "ok".to_owned())
         };
-        let mut told: Vec<String> = self.answers.drain(..).map(told).collect();
-        told.sort();
-        told
+        let mut text: Vec<String> = self.answers.drain(..).map(text).collect();
+        text.sort();
+        text
     }
 }
 

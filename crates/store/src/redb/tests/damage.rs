@@ -185,7 +185,7 @@ async fn corrupt_record_is_never_returned() {
     assert_eq!(read_all(&store).await.1, records);
 }
 
-/// With any bit of the file flipped, reads return what was written, and missing records are reported.
+/// With any bit of the file flipped, reads return the written values, and missing records are reported.
 #[tokio::test]
 async fn flipped_file_bits_never_change_reads() {
     let disk = Disk::new();

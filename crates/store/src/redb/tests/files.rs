@@ -184,7 +184,7 @@ async fn sparse_file_is_reported_as_damaged() {
         }
     }
     let whole = fs::read(&path).unwrap();
-    let mut told = 0;
+    let mut found = 0;
     // At any position after redb's header: a hole as long as a large record.
     for start in (8 * 4096..whole.len()).step_by(15 * 4096) {
         let mut holed = whole.clone();
@@ -198,7 +198,7 @@ async fn sparse_file_is_reported_as_damaged() {
             },
             Err(error) => matches!(error, OpenError::Damaged { .. } | OpenError::NotAStore { .. }),
         };
-        told += usize::from(damaged);
+        found += usize::from(damaged);
     }
-    assert!(told > 5, "only {told} holes were noticed");
+    assert!(found > 5, "only {found} holes were noticed");
 }
