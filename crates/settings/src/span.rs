@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limit: a hundred years. Beyond it, date arithmetic overflows.
+/// Limit: a hundred years. A longer span is no useful offset from a date.
 const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
 /// Parses `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
