@@ -1,4 +1,4 @@
-//! Export and import of a whole store: what comes back is what went, and what is not whole does not come at all.
+//! Export and import of a whole store: an import restores the same store, and an invalid export is refused.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use notbefore_store::{Revision, Store};
 
 use crate::used_data_dir;
 
-/// Runs something to its end, tasks that it has left behind included: they hold the store.
+/// Runs a future and all tasks that it spawned, because they hold the store open.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
-/// A data directory with two scopes, live, ended and cancelled events, and everything that goes with them.
+/// A data directory with two scopes, live, ended and cancelled events, and the records that belong to them.
 async fn used_data_dir(path: &Path) {
     let scope = |scope: &str, count: u128| {
         let spec = |n: u128| VmSpec {
@@ -52,7 +52,7 @@ async fn exported(path: &Path) -> String {
 }
 
 fn body(text: &str) -> Vec<&str> {
-    // The header says when it was made, and the trailer hashes the header.
+    // Without header and trailer: the header has the time, and the trailer hashes the header.
     let lines: Vec<&str> = text.lines().collect();
     lines[1..lines.len() - 1].to_vec()
 }
@@ -83,7 +83,7 @@ fn import_then_export_round_trips() {
     assert_eq!(revision, Revision(imported.header.revision));
     let again = import::import(&new, first.as_bytes(), |_| {}).unwrap_err().to_string();
     assert!(again.contains("store.redb exists already; choose another --data"), "{again}");
-    assert_eq!(body(&block_on(exported(&new))), body(&first), "the store that was there is as it was");
+    assert_eq!(body(&block_on(exported(&new))), body(&first), "the existing store is unchanged");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn incomplete_export_leaves_no_data_directory() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let at =
         |kind: &str| lines.iter().position(|line| line.starts_with(&format!("{{\"key\":\"{kind}"))).unwrap();
-    // With a trailer of its own: only what the records mean speaks against it.
+    // With a valid trailer: only the content of the records is wrong.
     let without = |line: usize| {
         let kept: Vec<&str> =
             lines.iter().enumerate().filter(|(n, _)| *n != line).map(|(_, line)| *line).collect();
@@ -117,13 +117,14 @@ fn incomplete_export_leaves_no_data_directory() {
         (instead(at("past/"), "\"key\":\"past/", "\"key\":\"past/0"), format!("line {}: ", at("past/") + 1)),
     ] {
         let error = import::import(&new, text.as_bytes(), |_| {}).unwrap_err().to_string();
-        // Where a scope is missing, whichever of its VMs and addresses is looked at first is named.
+        // If a scope is missing, the error names any one of its VMs or addresses.
         let fits = error.contains(&expected)
-            || error.contains("and there is none")
+            || error.contains("which does not exist")
+            || error.contains("does not contain it")
             || error.contains("does not have it");
         assert!(fits, "{error}");
         assert!(!new.exists(), "after {error}");
-        // What was there before stays, and nothing is added to it.
+        // An existing directory stays, and nothing is added to it.
         let there = place.path().join("there");
         std::fs::create_dir_all(&there).unwrap();
         std::fs::write(there.join("note"), "").unwrap();
@@ -134,7 +135,7 @@ fn incomplete_export_leaves_no_data_directory() {
     import::import(&new, text.as_bytes(), |_| {}).unwrap();
 }
 
-/// Lines with a trailer that fits them, as somebody could make who means to.
+/// The lines with a matching trailer, as an attacker could make one.
 fn resealed(lines: &str) -> String {
     use sha2::{Digest, Sha256};
     let sha256 = data_encoding::HEXLOWER.encode(&Sha256::digest(lines.as_bytes()));
