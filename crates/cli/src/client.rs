@@ -26,6 +26,8 @@ use crate::trust::{self, Trust};
 
 /// Attempts of a change whose outcome is unknown; all carry the same idempotency key.
 const TRIES: usize = 4;
+/// Pause before another attempt of a change that may have been made.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -172,9 +174,12 @@ impl Client {
     fn change<T: DeserializeOwned>(&self, request: Builder, body: Vec<u8>) -> Result<T> {
         let request = request.header(IDEMPOTENCY_KEY, Uuid::new_v4().to_string());
         let request = self.request(request.header(header::CONTENT_TYPE, "application/json"), body)?;
-        let mut last = None;
+        let (mut last, mut may_be_done) = (None, false);
         let (mut tries, mut waited) = (0, Duration::ZERO);
         while tries < TRIES {
+            if may_be_done {
+                pause(RETRY_INTERVAL, "the service may be restarting");
+            }
             tries += 1;
             match self.http.exchange(request.clone(), TIMEOUT) {
                 Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
@@ -190,13 +195,20 @@ impl Client {
                     }
                     None => return read(response),
                 },
-                Err(failure @ Failure::Unsent(_)) => return Err(self.unreachable(&failure)),
-                Err(failure @ (Failure::Late(_) | Failure::Broken(_))) => {
+                Err(failure @ Failure::Unsent(_)) if !may_be_done => return Err(self.unreachable(&failure)),
+                Err(failure) => {
+                    may_be_done = true;
                     last = Some(self.unreachable(&failure));
                 }
             }
         }
-        Err(last.unwrap_or_else(|| anyhow!("the service did not answer")))
+        let error = last.unwrap_or_else(|| anyhow!("the service did not answer"));
+        match may_be_done {
+            true => Err(error.context(
+                "the change may have been made: check with 'notbefore event list' or 'notbefore audit' before you repeat it",
+            )),
+            false => Err(error),
+        }
     }
 
     /// Reads a stream of server-sent events; `see` gets each message's data and returns whether to continue.

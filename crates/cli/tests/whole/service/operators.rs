@@ -1,6 +1,8 @@
 //! The operator API through the binary: operations, drivers, retries, the stream, a restart.
 
-use std::net::Ipv4Addr;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
 
 use crate::support;
 use crate::support::http::{EventStream, get};
@@ -31,6 +33,25 @@ fn guest(n: u8) -> Ipv4Addr {
 fn status(service: &Service, n: u8) -> String {
     let document = service.poll(guest(n), "2020-07-01").json();
     document["Events"][0]["EventStatus"].as_str().unwrap_or("none").to_owned()
+}
+
+#[test]
+fn change_without_response_may_have_been_made() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // It reads one request and is gone: the second attempt cannot connect.
+    let service = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty()).count()
+    });
+    let mut command = Command::new(support::binary());
+    command.env("NOTBEFORE_TOKEN", "0123456789abcdefghij").args(["--operator-url", &url]);
+    let output = command.args(["event", "schedule", "--type", "reboot", "web-0"]).output().unwrap();
+    assert!(service.join().unwrap() > 1);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("the change may have been made"), "{error}");
+    assert!(error.contains("notbefore audit"), "{error}");
 }
 
 #[test]
