@@ -202,7 +202,7 @@ fn endpoint_outage_does_not_end_event() {
     let event = announce(&service, "freeze", &vm);
     wait_for_status(&service, &event, "Started");
     service.kill();
-    wait_for("the agent to notice", || place.log().contains("what was last read holds").then_some(()));
+    wait_for("the agent to notice", || place.log().contains("the last document stays valid").then_some(()));
     let service = Service::start_in(data.path(), &flags);
     wait_for("the agent to be answered", || place.log().contains("the platform answers again").then_some(()));
     assert_eq!(place.trace().len(), 2, "{}", place.log());

@@ -448,7 +448,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
         assert!(answer.body.contains("path"), "{answer:?}");
     }
     refused(&["token", "revoke", "nobody"], "unknown_token");
-    refused(&["token", "revoke", "root"], "create one first");
+    refused(&["token", "revoke", "root"], "create another such token first");
     let many: Vec<Value> = (0..33).map(|n| json!({"role": "viewer", "path": format!("s{n}")})).collect();
     let answer =
         service.operator_request("POST", "/v1/tokens", "", &json!({"name": "x", "grants": many}).to_string());

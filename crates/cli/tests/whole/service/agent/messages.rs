@@ -127,9 +127,9 @@ fn status_reports_problems() {
     for broken in ["tipes = 1\n[[rule", "[[rule]]\nname = \"all\"\ntypes = 7\n"] {
         std::fs::write(&file, format!("{listen}{broken}")).unwrap();
         agent.signal(rustix::process::Signal::HUP);
-        vm.wait_for_answer("/readyz", 503, "not in force");
+        vm.wait_for_answer("/readyz", 503, "is not applied");
         let output = status(&[]);
-        assert!(printed(&output).contains("and is not in force: 1 mistake"), "{output:?}");
+        assert!(printed(&output).contains("configuration is not applied: 1 mistake"), "{output:?}");
     }
     // An unreadable or missing file does not matter while the agent answers.
     std::fs::remove_file(&file).unwrap();

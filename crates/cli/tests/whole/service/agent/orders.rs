@@ -77,9 +77,9 @@ fn reload_applies_to_new_events_and_ignores_bad_file() {
 
     vm.configure("[[rule]]\nname = \"bad\"\ntipes = [\"Freeze\"]\n");
     agent.signal(Signal::HUP);
-    let refused = vm.wait_for_answer("/readyz", 503, "is not in force");
+    let refused = vm.wait_for_answer("/readyz", 503, "is not applied");
     assert!(
-        refused.body.contains("not in force: 1 mistake") && !refused.body.contains("tipes"),
+        refused.body.contains("is not applied: 1") && !refused.body.contains("tipes"),
         "{refused:?}"
     );
     vm.wait_for_log("unknown key rule.tipes; did you mean rule.types?");

@@ -77,7 +77,7 @@ fn wait_cut_short_by_notice_succeeds() {
     vm.configure(&format!("[[rule]]\nname = \"all\"\n{steps}{}", back("back")));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--type", "preempt"]);
     assert!(output.status.success(), "{}", complaint(&output));
-    assert!(printed(&output).contains("before settle: done: cut short to "), "{}", printed(&output));
+    assert!(printed(&output).contains("before settle: done: cut to "), "{}", printed(&output));
     assert_eq!(vm.place.trace(), ["before drain Preempt", "after back Preempt", "cancelled false"]);
 }
 

@@ -103,7 +103,7 @@ fn missing_endpoint_is_searched_until_found() {
     let event = vm.announce("freeze");
     vm.place.wait_for_trace(1);
     vm.service.kill();
-    vm.wait_for_log("what was last read holds");
+    vm.wait_for_log("the last document stays valid");
     vm.go();
     vm.wait_for_log("could not be approved");
     let Vm { service, name, place, signals } = vm;

@@ -255,7 +255,7 @@ fn configuration_is_checked_again_on_reload() {
     vm.configure(&rules().replace("out", "planted"));
     set_mode(&file, 0o666);
     agent.signal(Signal::HUP);
-    vm.wait_for_answer("/readyz", 503, "is not in force");
+    vm.wait_for_answer("/readyz", 503, "is not applied");
     vm.wait_for_log("chmod go-w");
     vm.wait_for_log("the previous rules stay in effect");
     let event = vm.announce("freeze");
