@@ -78,10 +78,7 @@ fn reload_applies_to_new_events_and_ignores_bad_file() {
     vm.configure("[[rule]]\nname = \"bad\"\ntipes = [\"Freeze\"]\n");
     agent.signal(Signal::HUP);
     let refused = vm.wait_for_answer("/readyz", 503, "is not applied");
-    assert!(
-        refused.body.contains("is not applied: 1") && !refused.body.contains("tipes"),
-        "{refused:?}"
-    );
+    assert!(refused.body.contains("is not applied: 1") && !refused.body.contains("tipes"), "{refused:?}");
     vm.wait_for_log("unknown key rule.tipes; did you mean rule.types?");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
