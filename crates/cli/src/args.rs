@@ -495,9 +495,9 @@ pub enum Event {
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
     },
-    /// Print facts as they happen
+    /// Print changes of events as they happen: scheduled, read, approved, started, ended
     Watch {
-        /// Exit after this many facts
+        /// Exit after this many changes
         #[arg(long, value_name = "N", value_parser = parse_count)]
         count: Option<u64>,
     },

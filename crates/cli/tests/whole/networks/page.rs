@@ -50,8 +50,8 @@ fn invalid_network_setup_error_names_fix() {
             &["--proxy", "10.9.0.2", "--proxy-secret-file", file],
             "is empty: write the secret that the proxies sign with",
         ),
-        (&["--proxy", "10.9.0.2/24"], "a prefix with zeros after its bits"),
-        (&["--proxy", "0.0.0.0/0"], "a prefix with zeros after its bits"),
+        (&["--proxy", "10.9.0.2/24"], "a prefix without host bits"),
+        (&["--proxy", "0.0.0.0/0"], "a prefix without host bits"),
         (&["--guest", "127.0.0.1:0%nowhere"], "create the device first (ip link show nowhere"),
         (&["--guest", "127.0.0.1:0+proxy"], "127.0.0.1:9254+tproxy"),
     ] {
