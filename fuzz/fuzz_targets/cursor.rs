@@ -16,8 +16,8 @@ fn check(bytes: &[u8]) -> bool {
     assert_eq!(cursor::encode(&name), text.to_ascii_lowercase());
     if let Some(position) = CursorPosition::parse(&name) {
         let again = cursor::decode(&position.encode()).and_then(|name| CursorPosition::parse(&name));
-        assert_eq!(again.as_ref(), Some(&place));
-        planted_bug(place.index > 1_000 && place.key.contains('|'));
+        assert_eq!(again.as_ref(), Some(&position));
+        planted_bug(position.index > 1_000 && position.key.contains('|'));
     }
     if let Some((scope, _)) = cursor::in_scope(&name)
         && let Ok(path) = scope.parse::<ScopePath>()
