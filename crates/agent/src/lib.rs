@@ -4,9 +4,6 @@
 //! [`rules`] holds the configured rules; [`machine`] is a pure state machine (no IO, clock or randomness) that
 //! decides what to do next.
 
-// A field whose name is self-explanatory has no comment.
-#![allow(missing_docs)]
-
 mod admission;
 pub mod boot;
 pub mod check;

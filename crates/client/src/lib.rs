@@ -38,6 +38,8 @@
 //!
 //! `docs/guide/rust-client.md` in the repository describes tolerance, polling and discovery in detail.
 
+#![warn(missing_docs)]
+
 pub mod changes;
 pub mod client;
 pub mod clock;

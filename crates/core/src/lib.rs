@@ -23,9 +23,6 @@
 //!
 //! The feature `samples` adds test fixtures; shipped builds do not enable it.
 
-// Names that need no explanation have no comment.
-#![allow(missing_docs)]
-
 #[macro_use]
 mod words;
 

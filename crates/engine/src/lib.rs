@@ -38,9 +38,6 @@
 //! | [`records`] | kinds of records and their encoding |
 //! | [`request`] | commands, answers, failures |
 
-// Names that need no explanation have no comment.
-#![allow(missing_docs)]
-
 pub mod clock_watch;
 pub mod draft;
 pub mod engine;

@@ -31,7 +31,6 @@ pub const RESULTS: &str = "exec";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataDirError {
     /// The directory cannot be created or written.
     #[error("cannot use data directory {path}; check its permissions, or choose another with --data")]

@@ -7,7 +7,6 @@ use notbefore_store::{Page, Snapshot};
 
 /// Why the service does not start from a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum IntegrityError {
     /// A record's checksum does not match.
     #[error(

@@ -10,9 +10,6 @@
 //! [`runtime::EngineHandle`]. It is committed, published to the view, and then answered. [`serve`](serve()) starts all
 //! parts and stops them in order.
 
-// Fields whose names say everything have no comment.
-#![allow(missing_docs)]
-
 pub mod clock;
 pub mod config;
 pub mod data_dir;

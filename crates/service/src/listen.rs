@@ -35,7 +35,6 @@ pub struct ListenAddress {
 
 /// The step of binding that failed, with the system's error.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BindError {
     /// The device cannot be used.
     #[error("cannot use device {device}: {error}")]

@@ -48,7 +48,6 @@ const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(
 
 /// Why the service could not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ServeError {
     /// The data directory cannot be used.
     #[error(transparent)]

@@ -32,7 +32,6 @@ const FIRST_TOKEN_CHARS_MIN: usize = 20;
 
 /// Why the first token could not be created or read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TokenError {
     /// The store cannot be read.
     #[error(transparent)]

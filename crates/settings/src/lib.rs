@@ -8,9 +8,6 @@
 //! Tables that only the file has (the agent's rules) are read from [`Reader::top`], with the same kinds. The crate does
 //! no IO except [`read_text`] and [`Sources::of_process`]; its users decide which file to trust.
 
-// Names that need no explanation have no comment.
-#![allow(missing_docs)]
-
 mod errors;
 mod file;
 pub mod kind;

@@ -21,9 +21,6 @@
 //!
 //! No shipped crate depends on this one.
 
-// Names that need no explanation have no comment.
-#![allow(missing_docs)]
-
 pub mod ask;
 pub mod conformance;
 pub mod generate;

@@ -13,9 +13,6 @@
 //! [`memory`] is a map in memory, for tests and rehearsals; [`redb`] is the embedded default.
 //! `tests/contract.rs` is the suite that each implementation passes.
 
-// Names that need no explanation have no comment.
-#![allow(missing_docs)]
-
 mod apply;
 mod log;
 pub mod memory;

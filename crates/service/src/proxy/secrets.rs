@@ -25,7 +25,6 @@ const SIGNATURE_BYTES: usize = 32;
 
 /// Why a file of secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SecretsError {
     /// The file cannot be read.
     #[error("cannot read the proxies' secret from {path}: {error}; see --proxy-secret-file")]

@@ -48,8 +48,8 @@ impl Windows {
         let mut prompt = windows.wine_with("wine", &["cmd"]);
         prompt.env("WINEDEBUG", "-all,+eventlog").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut prompt = prompt.spawn().unwrap();
-        // Nothing else may run before it answers: whoever is first starts the machine, and the machine keeps its ends
-        // of the starter's pipes. It prints its prompt before the answer.
+        // Nothing else may run before it answers: the first process starts the Wine server, which keeps its ends of
+        // that process's pipes. The shell prints its prompt before the answer.
         writeln!(prompt.stdin.as_mut().unwrap(), "echo booted\r").unwrap();
         let mut answers = BufReader::new(prompt.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(answers.any(|line| line.trim().ends_with("booted")), "Wine does not boot");
