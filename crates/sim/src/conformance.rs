@@ -41,7 +41,7 @@ impl std::fmt::Display for Violation {
 
 /// A request that the world sent.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SentRequest {
     pub id: u64,
     pub request: Request,
     /// Number of faults before it.
@@ -56,7 +56,7 @@ pub struct Flight {
     /// The circumstances of its plan.
     pub at: At,
     /// The requests that were open then.
-    pub asked: Vec<Rc<Asked>>,
+    pub open_requests: Vec<Rc<SentRequest>>,
     /// Predicted writes of requests that compare no scope, from the engine's state when it sent the commit. An
     /// operation of several parts is created before its scopes are touched; they, and the VMs on a host, may have
     /// changed when the store applies it.
@@ -66,10 +66,10 @@ pub struct Flight {
 }
 
 impl Flight {
-    fn predicted(&self, view: &View, asked: &Asked) -> Result<Writes, Codes> {
-        match self.planned.get(&asked.id) {
+    fn predicted(&self, view: &View, sent: &SentRequest) -> Result<Writes, Codes> {
+        match self.planned.get(&sent.id) {
             Some(writes) => Ok(writes.clone()),
-            None => predict::request(view, &asked.request, &self.at),
+            None => predict::request(view, &sent.request, &self.at),
         }
     }
 }
@@ -123,7 +123,7 @@ pub fn command_key(request: &Request) -> Option<String> {
 #[derive(Debug, Default)]
 pub struct Carries {
     /// Requests with this effect; several may have the same.
-    pub requests: Vec<Rc<Asked>>,
+    pub requests: Vec<Rc<SentRequest>>,
     /// Whether there is no other explanation.
     pub sure: bool,
 }
@@ -134,19 +134,21 @@ pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carrie
         // Poll times and the heartbeat.
         return Ok(Carries::default());
     }
-    let of_key: Vec<Rc<Asked>> = match &written.command {
+    let of_key: Vec<Rc<SentRequest>> = match &written.command {
         Some((key, content)) => {
-            let same = |asked: &&Rc<Asked>| {
-                command_key(&asked.request).as_ref() == Some(key)
-                    && asked.request.idempotency.as_ref().is_some_and(|one| one.hash == content.hash)
+            let same = |sent: &&Rc<SentRequest>| {
+                command_key(&sent.request).as_ref() == Some(key)
+                    && sent.request.idempotency.as_ref().is_some_and(|one| one.hash == content.hash)
             };
-            flight.asked.iter().filter(same).cloned().collect()
+            flight.open_requests.iter().filter(same).cloned().collect()
         }
-        None => flight.asked.iter().filter(|asked| asked.request.idempotency.is_none()).cloned().collect(),
+        None => {
+            flight.open_requests.iter().filter(|sent| sent.request.idempotency.is_none()).cloned().collect()
+        }
     };
-    let matching: Vec<Rc<Asked>> = of_key
+    let matching: Vec<Rc<SentRequest>> = of_key
         .iter()
-        .filter(|asked| match flight.predicted(view, asked) {
+        .filter(|sent| match flight.predicted(view, sent) {
             Ok(writes) => same(view, &writes, written),
             Err(_) => false,
         })
@@ -165,7 +167,7 @@ pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carrie
         })
         .collect();
     let predicted: Vec<String> =
-        of_key.iter().map(|asked| format!("{:?}", flight.predicted(view, asked))).collect();
+        of_key.iter().map(|sent| format!("{:?}", flight.predicted(view, sent))).collect();
     Err(Violation {
         number: None,
         words: "every commit is what the model expects of some command",
@@ -174,7 +176,7 @@ pub fn explain(view: &View, flight: &Flight, written: &Written) -> Result<Carrie
             flight.at.now,
             scopes.join("; "),
             written.operations.values().collect::<Vec<_>>(),
-            of_key.iter().map(|asked| &asked.request).collect::<Vec<_>>(),
+            of_key.iter().map(|sent| &sent.request).collect::<Vec<_>>(),
             predicted.join("; "),
             flight.at.free,
         ),
@@ -265,7 +267,7 @@ fn own_requests(view: &View, id: &ScopeId, at: &At) -> Vec<ScopeRequest> {
 }
 
 /// The state of a part by the committed records.
-fn truth(view: &View, target: &Target) -> TargetState {
+fn committed_state(view: &View, target: &Target) -> TargetState {
     match view.live(target.event) {
         None => TargetState::Ended,
         Some(event) => match is_approved(event) {
@@ -306,7 +308,7 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
         if before.joint_start.is_some() && claimed == TargetState::Approved {
             return false;
         }
-        if claimed < expected.state || claimed > truth(view, after) {
+        if claimed < expected.state || claimed > committed_state(view, after) {
             return false;
         }
         let never_was = claimed == TargetState::Ended && !view.past.contains_key(&after.event);
@@ -343,7 +345,7 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
 /// scope had too many of its kind.
 fn may_be_refused(view: &View, operation: &Operation, target: &Target) -> bool {
     let Some((_, scope)) = view.scope(&target.scope) else { return true };
-    let gone = |one: &notbefore_core::Resource| !predict::still_reached(operation, one.vm, scope);
+    let gone = |one: &notbefore_core::Resource| !predict::is_still_target(operation, one.vm, scope);
     let evicted = |one: &notbefore_core::Resource| {
         view.past.values().any(|past| {
             past.event.cause == notbefore_core::Cause::Eviction

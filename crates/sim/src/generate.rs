@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use crate::conformance::Violation;
-use crate::history::{Ends, History, How, Setup, Spec, Step, What, When};
+use crate::history::{CommandEnd, History, ReportedOutcome, RequestKind, Setup, Spec, Step, When};
 use crate::world::{Stats, play};
 
 /// A failing history, shrunk, and its violation.
@@ -95,10 +95,12 @@ pub fn shortened(mut history: History) -> History {
 fn smaller(history: &History, index: usize) -> Vec<History> {
     let without = |nth| {
         let mut history = history.clone();
-        let Step::Ask { what, .. } = &mut history.steps[index] else { return None };
-        let left = if let What::PutScope { vms, .. } = what {
+        let Step::Request { what, .. } = &mut history.steps[index] else { return None };
+        let left = if let RequestKind::PutScope { vms, .. } = what {
             (nth < vms.len()).then(|| _ = vms.remove(nth))
-        } else if let What::Schedule { vms: list, .. } | What::GuestApprove { events: list, .. } = what {
+        } else if let RequestKind::Schedule { vms: list, .. }
+        | RequestKind::GuestApprove { events: list, .. } = what
+        {
             (nth < list.len()).then(|| _ = list.remove(nth))
         } else {
             None
@@ -121,8 +123,8 @@ pub fn histories() -> impl Strategy<Value = History> {
     let of = |about| {
         let scopes = if about == About::Hosts { 3..6 } else { 0..6 };
         let steps = (vec(fleet(about), scopes), vec(step(about), 1..80)).prop_map(|(fleet, rest)| {
-            let put = |what| Step::Ask { what, key: false, revision: None };
-            let first = fleet.into_iter().map(put).chain([Step::Calm]);
+            let put = |what| Step::Request { what, key: false, revision: None };
+            let first = fleet.into_iter().map(put).chain([Step::Settle]);
             first.chain(rest).collect()
         });
         (setup(), steps).prop_map(|(setup, steps)| History { setup, steps })
@@ -159,7 +161,7 @@ fn spec(about: About) -> impl Strategy<Value = Spec> {
     )
 }
 
-fn fleet(about: About) -> impl Strategy<Value = What> {
+fn fleet(about: About) -> impl Strategy<Value = RequestKind> {
     // A scope keeps its kind, so most requests use the same one.
     let kind = |scope| prop_oneof![9 => Just([1, 3, 2, 0][usize::from(scope)]), 1 => 0u8..4];
     let placed = (0u8..4).prop_flat_map(move |scope| (Just(scope), kind(scope)));
@@ -170,7 +172,14 @@ fn fleet(about: About) -> impl Strategy<Value = What> {
             }
             vms.sort_by_key(|spec| spec.name);
             vms.dedup_by_key(|spec| spec.name);
-            What::PutScope { scope, kind, policy: if policy == 5 { 1 } else { policy }, fleet, prune, vms }
+            RequestKind::PutScope {
+                scope,
+                kind,
+                policy: if policy == 5 { 1 } else { policy },
+                fleet,
+                prune,
+                vms,
+            }
         },
     )
 }
@@ -190,13 +199,13 @@ fn when() -> impl Strategy<Value = When> {
     prop_oneof![2 => Just(When::Usual), 1 => near.prop_map(|ms| When::NoticePlus { ms })]
 }
 
-fn what(about: About) -> impl Strategy<Value = What> {
+fn what(about: About) -> impl Strategy<Value = RequestKind> {
     let (of_vms, of_hosts, causes) = match about {
         About::All => (16, 6, 0u8..6),
         About::Hosts => (8, 24, 0u8..3),
     };
     let as_it_comes = (0u8..4, 0u8..4, 0u8..6, any::<bool>(), any::<bool>(), vec(spec(about), 0..4))
-        .prop_map(|(scope, kind, policy, fleet, prune, vms)| What::PutScope {
+        .prop_map(|(scope, kind, policy, fleet, prune, vms)| RequestKind::PutScope {
             scope,
             kind,
             policy,
@@ -207,36 +216,36 @@ fn what(about: About) -> impl Strategy<Value = What> {
     prop_oneof![
         2 => fleet(about),
         1 => as_it_comes,
-        2 => (0u8..4, option::of(0u8..4), spec(about)).prop_map(|(scope, kind, vm)| What::AddVm { scope, kind, vm }),
-        2 => any::<u8>().prop_map(|vm| What::RemoveVm { vm }),
-        1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| What::RemoveScope { scope, fleet }),
+        2 => (0u8..4, option::of(0u8..4), spec(about)).prop_map(|(scope, kind, vm)| RequestKind::AddVm { scope, kind, vm }),
+        2 => any::<u8>().prop_map(|vm| RequestKind::RemoveVm { vm }),
+        1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| RequestKind::RemoveScope { scope, fleet }),
         1 => prop_oneof![
             2 => fleet(about),
-            1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| What::RemoveScope { scope, fleet }),
+            1 => (0u8..4, any::<bool>()).prop_map(|(scope, fleet)| RequestKind::RemoveScope { scope, fleet }),
         ]
-        .prop_map(|what| What::PlanScope(Box::new(what))),
-        1 => any::<u8>().prop_map(|vm| What::StartVm { vm }),
-        1 => Just(What::FirstRun),
+        .prop_map(|what| RequestKind::PlanScope(Box::new(what))),
+        1 => any::<u8>().prop_map(|vm| RequestKind::StartVm { vm }),
+        1 => Just(RequestKind::FirstRun),
         of_vms => schedule(),
         of_hosts => (0u8..4, causes, when(), prop::bool::weighted(0.1))
-            .prop_map(|(host, cause, when, preview)| What::Host { host, cause, when, preview }),
+            .prop_map(|(host, cause, when, preview)| RequestKind::Host { host, cause, when, preview }),
         6 => (any::<u8>(), vec(any::<u8>(), 0..4))
-            .prop_map(|(vm, events)| What::GuestApprove { vm, events }),
-        5 => any::<u8>().prop_map(|event| What::Approve { event }),
-        2 => any::<u8>().prop_map(|event| What::Cancel { event }),
-        3 => any::<u8>().prop_map(|event| What::Start { event }),
-        2 => (any::<u8>(), any::<bool>()).prop_map(|(event, moved)| What::Complete { event, moved }),
-        2 => any::<u8>().prop_map(|event| What::RetryEvent { event }),
-        2 => any::<u8>().prop_map(|operation| What::CancelOperation { operation }),
-        2 => any::<u8>().prop_map(|operation| What::StartOperation { operation }),
-        1 => any::<u8>().prop_map(|operation| What::CompleteOperation { operation }),
+            .prop_map(|(vm, events)| RequestKind::GuestApprove { vm, events }),
+        5 => any::<u8>().prop_map(|event| RequestKind::Approve { event }),
+        2 => any::<u8>().prop_map(|event| RequestKind::Cancel { event }),
+        3 => any::<u8>().prop_map(|event| RequestKind::Start { event }),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(event, moved)| RequestKind::Complete { event, moved }),
+        2 => any::<u8>().prop_map(|event| RequestKind::RetryEvent { event }),
+        2 => any::<u8>().prop_map(|operation| RequestKind::CancelOperation { operation }),
+        2 => any::<u8>().prop_map(|operation| RequestKind::StartOperation { operation }),
+        1 => any::<u8>().prop_map(|operation| RequestKind::CompleteOperation { operation }),
     ]
 }
 
-fn schedule() -> impl Strategy<Value = What> {
+fn schedule() -> impl Strategy<Value = RequestKind> {
     let duration = prop_oneof![6 => Just(None), 1 => Just(Some(0)), 1 => Just(Some(600))];
     (0u8..10, vec(0u8..=210, 1..5), when(), duration, any::<bool>()).prop_map(
-        |(cause, vms, when, duration_s, force)| What::Schedule { cause, vms, when, duration_s, force },
+        |(cause, vms, when, duration_s, force)| RequestKind::Schedule { cause, vms, when, duration_s, force },
     )
 }
 
@@ -259,28 +268,28 @@ fn clock_set_by() -> impl Strategy<Value = i64> {
     ]
 }
 
-fn ends() -> impl Strategy<Value = Ends> {
+fn ends() -> impl Strategy<Value = CommandEnd> {
     prop_oneof![
-        4 => Just(Ends::Well),
-        1 => Just(Ends::Elsewhere),
-        6 => Just(Ends::Badly),
-        1 => Just(Ends::Absurdly),
-        1 => Just(Ends::Blocked),
+        4 => Just(CommandEnd::Well),
+        1 => Just(CommandEnd::Elsewhere),
+        6 => Just(CommandEnd::Badly),
+        1 => Just(CommandEnd::Absurdly),
+        1 => Just(CommandEnd::Blocked),
     ]
 }
 
 fn step(about: About) -> impl Strategy<Value = Step> {
     let how = prop_oneof![
-        6 => Just(How::Truth),
-        1 => Just(How::Unavailable),
-        2 => Just(How::UnknownLanded),
-        1 => Just(How::UnknownLost),
+        6 => Just(ReportedOutcome::Actual),
+        1 => Just(ReportedOutcome::Unavailable),
+        2 => Just(ReportedOutcome::UnknownLanded),
+        1 => Just(ReportedOutcome::UnknownLost),
     ];
     prop_oneof![
         14 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()))
-            .prop_map(|(what, key, revision)| Step::Ask { what, key, revision }),
+            .prop_map(|(what, key, revision)| Step::Request { what, key, revision }),
         2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
-        1 => (0u8..4).prop_map(|scope| Step::Heard { scope }),
+        1 => (0u8..4).prop_map(|scope| Step::Polled { scope }),
         3 => time().prop_map(|ms| Step::Advance { ms }),
         1 => clock_set_by().prop_map(|ms| Step::SetClock { ms }),
         5 => prop_oneof![3 => Just(0i64), 1 => 1i64..70_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),
@@ -292,7 +301,7 @@ fn step(about: About) -> impl Strategy<Value = Step> {
             .prop_map(|(lands, down_ms)| Step::Crash { lands, down_ms }),
         5 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Ran { which, how }),
         1 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Late { which, how }),
-        6 => Just(Step::Calm),
+        6 => Just(Step::Settle),
         1 => Just(Step::Drain),
     ]
 }

@@ -69,8 +69,8 @@ pub enum Step {
     /// The first line of a serialized history.
     Setup(Setup),
     /// A request.
-    Ask {
-        what: What,
+    Request {
+        what: RequestKind,
         /// Whether it has an idempotency key.
         #[serde(default)]
         key: bool,
@@ -86,7 +86,7 @@ pub enum Step {
         other: bool,
     },
     /// A guest of a scope polls.
-    Heard { scope: u8 },
+    Polled { scope: u8 },
     /// Time passes. A negative time sets the wall clock back, as in older histories.
     Advance { ms: i64 },
     /// The wall clock is set, forward or back.
@@ -106,7 +106,7 @@ pub enum Step {
         /// Which of those in flight.
         which: u8,
         /// The reported outcome.
-        how: How,
+        how: ReportedOutcome,
     },
     /// The watch delivers commits.
     Watch { count: u8 },
@@ -116,13 +116,13 @@ pub enum Step {
     Ran {
         /// Which of the running ones.
         which: u8,
-        how: Ends,
+        how: CommandEnd,
     },
     /// A report of any command that was ever spawned, by any process: a duplicate or a stale one.
     Late {
         which: u8,
         /// The reported end.
-        how: Ends,
+        how: CommandEnd,
     },
     /// The process crashes and restarts.
     Crash {
@@ -132,7 +132,7 @@ pub enum Step {
         down_ms: i64,
     },
     /// All commits in flight succeed, and those that follow; the watch catches up.
-    Calm,
+    Settle,
     /// The faults stop for a while, and the liveness conditions are checked.
     Drain,
 }
@@ -140,9 +140,9 @@ pub enum Step {
 /// The reported outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum ReportedOutcome {
     /// The actual one.
-    Truth,
+    Actual,
     /// The store could not write; nothing was written, unless applied before.
     Unavailable,
     /// Unknown, and written if possible.
@@ -153,7 +153,7 @@ pub enum How {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ends {
+pub enum CommandEnd {
     Well,
     /// Successfully, with a new host of its VM.
     Elsewhere,
@@ -192,10 +192,10 @@ pub enum When {
     NoticePlus { ms: i64 },
 }
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum RequestKind {
     /// A scope as described.
     PutScope {
         scope: u8,
@@ -230,7 +230,7 @@ pub enum What {
         fleet: bool,
     },
     /// A dry run of a scope change.
-    PlanScope(Box<What>),
+    PlanScope(Box<RequestKind>),
     /// A deallocated VM runs again.
     StartVm { vm: u8 },
     /// Create the first-run VM.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`history`] | the steps and their serialization |
 //! | [`generate`] | histories from a seed |
-//! | [`ask`] | from a step to a real request |
+//! | [`requests`] | from a step to a real request |
 //! | [`world`] | the engine, the store, time, and the faults between them |
 //! | [`store`], [`view`] | committed records, as bytes and decoded |
 //! | [`rules`], [`model`], [`hosts`], [`predict`] | the model: tables, one scope, hosts, requests |
@@ -21,7 +21,6 @@
 //!
 //! No shipped crate depends on this one.
 
-pub mod ask;
 pub mod conformance;
 pub mod generate;
 pub mod history;
@@ -31,6 +30,7 @@ pub mod ledger;
 pub mod liveness;
 pub mod model;
 pub mod predict;
+pub mod requests;
 pub mod rules;
 pub mod store;
 pub mod trial;

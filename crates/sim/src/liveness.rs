@@ -15,7 +15,7 @@ use notbefore_engine::state::caller_key;
 use notbefore_engine::{Address, EventCommand, Input, Request};
 
 use crate::conformance::{Violation, is_approved};
-use crate::history::Ends;
+use crate::history::CommandEnd;
 use crate::hosts;
 use crate::invariants::{Check, exec_run, running};
 use crate::model;
@@ -38,19 +38,19 @@ impl World {
     pub fn drain(&mut self) -> Check {
         self.feed(Input::Tick)?;
         for _ in 0..BOUND_S {
-            self.calm()?;
+            self.settle()?;
             self.advance(SignedDuration::from_secs(1))?;
         }
-        self.calm()?;
-        self.at_rest()
+        self.settle()?;
+        self.check_settled()
     }
 
     /// Advances time until nothing more is due. Commands now succeed; failed ones are retried.
-    pub(crate) fn run_out(&mut self) -> Check {
+    pub(crate) fn run_to_end(&mut self) -> Check {
         // The clock does not jump any more, so the hold ends.
         if self.engine.is_clock_held() {
             self.advance(HOLD)?;
-            self.calm()?;
+            self.settle()?;
         }
         if self.engine.is_clock_held() {
             return Err(late("the clock does not jump any more, but is still held".to_owned()));
@@ -58,24 +58,24 @@ impl World {
         for _ in 0..DUES_MAX {
             let due = self.next_due();
             if let Some(command) = self.running.first().copied() {
-                self.ran(Some(command), Ends::Well)?;
+                self.ran(Some(command), CommandEnd::Well)?;
             } else if let Some(due) = due {
                 self.wait_until(due)?;
-            } else if let Some(event) = self.given_up() {
+            } else if let Some(event) = self.event_with_failed_command() {
                 let by = Actor::Token("operator".to_owned());
                 let command = EventCommand::Retry(event);
                 self.request(Request::new(by, command.into()))?;
             } else {
-                return self.all_over();
+                return self.check_all_ended();
             }
-            self.calm()?;
-            self.at_rest()?;
+            self.settle()?;
+            self.check_settled()?;
         }
         Err(late(format!("{DUES_MAX} successive due times and no end")))
     }
 
     /// An event that waits for a retry.
-    fn given_up(&self) -> Option<EventId> {
+    fn event_with_failed_command(&self) -> Option<EventId> {
         let failed = |event: &&Event| {
             exec_run(event).is_some_and(|run| {
                 run.commands.iter().any(|command| matches!(command, CommandState::Failed { .. }))
@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Exactly the commands that the records show as running are running, with this process as owner.
-    fn commands_run(&self) -> Check {
+    fn check_running_commands(&self) -> Check {
         let node = self.node();
         let events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
         let mut wanted = BTreeSet::new();
@@ -102,12 +102,12 @@ impl World {
         }
     }
 
-    fn at_rest(&self) -> Check {
+    fn check_settled(&self) -> Check {
         if !self.engine.is_idle() {
             return Err(late("a job is left".to_owned()));
         }
-        if let Some(asked) = self.open.values().next() {
-            return Err(late(format!("{:?} was never answered", asked.request)));
+        if let Some(sent) = self.open.values().next() {
+            return Err(late(format!("{:?} was never answered", sent.request)));
         }
         let hold = self.engine.state().clock_hold();
         let gates = hosts::gates(&self.view, hold);
@@ -119,20 +119,20 @@ impl World {
             }
         }
         for operation in self.view.operations.values() {
-            self.operation_is_true(operation)?;
+            self.check_operation_record(operation)?;
         }
         if let Some((operation, _)) = hosts::free(&self.view, hold, self.now).first() {
             return Err(late(format!(
                 "host operation {operation} is due and not blocked, but has not started"
             )));
         }
-        self.commands_run()?;
-        self.engine_knows_all()
+        self.check_running_commands()?;
+        self.check_engine_state()
     }
 
     /// Not Opening any more; Closed if every event has ended; if cancelled, no event is to come; released if all parts
     /// were approved.
-    fn operation_is_true(&self, operation: &Operation) -> Check {
+    fn check_operation_record(&self, operation: &Operation) -> Check {
         let live: Vec<_> =
             operation.targets.iter().filter_map(|target| self.view.live(target.event)).collect();
         let expected = if live.is_empty() { OperationState::Closed } else { OperationState::Open };
@@ -163,7 +163,7 @@ impl World {
     }
 
     /// The engine's state is equal to the store's.
-    fn engine_knows_all(&self) -> Check {
+    fn check_engine_state(&self) -> Check {
         let state = self.engine.state();
         let mut same = state.scope_ids() == self.view.scope_ids();
         for id in self.view.scope_ids() {
@@ -182,7 +182,7 @@ impl World {
         for vm in &self.ledger.vms {
             same &= Reads::vm(state, *vm).is_some() == self.view.vms.contains_key(vm);
         }
-        let addresses = (0..8).map(crate::ask::address);
+        let addresses = (0..8).map(crate::requests::address);
         for address in addresses {
             same &= Reads::claim(state, &address) == self.view.claims.get(&caller_key(&address)).copied();
         }
@@ -199,7 +199,7 @@ impl World {
     }
 
     /// Nothing more is due: every event has ended, except those that wait for an operator.
-    fn all_over(&self) -> Check {
+    fn check_all_ended(&self) -> Check {
         for (id, (_, scope)) in &self.view.scopes {
             if let Some(event) = scope.events.iter().find(|event| event.driver != DriverKind::Manual) {
                 return Err(late(format!("nothing more is due in {id}, but there is {event:?}")));

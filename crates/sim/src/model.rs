@@ -81,7 +81,7 @@ pub enum ScopeRequest {
     Retry(EventId),
     Policy(Policy),
     /// Members as described.
-    Enrol(Vec<Member>),
+    AddMembers(Vec<Member>),
     Remove(Vec<VmId>),
     /// A deallocated member runs again.
     Revive(VmId),
@@ -359,7 +359,7 @@ impl Naive<'_> {
                 }
                 self.scope.policy = policy.clone();
             }
-            ScopeRequest::Enrol(members) => return self.enrol(members),
+            ScopeRequest::AddMembers(members) => return self.add_members(members),
             ScopeRequest::Remove(vms) => {
                 if vms.iter().any(|vm| self.scope.members.iter().all(|one| one.vm != *vm)) {
                     return Codes::from(["unknown_vm"]);
@@ -416,7 +416,7 @@ impl Naive<'_> {
                 CommandState::Failed { attempt, why }
             }
             Ending::Succeeded { .. } | Ending::Failed { .. } => {
-                CommandState::Waiting { attempt, left, due_at: rules::tried_again_at(now, most - left), why }
+                CommandState::Waiting { attempt, left, due_at: rules::retry_at(now, most - left), why }
             }
         };
     }
@@ -561,7 +561,7 @@ impl Naive<'_> {
         codes
     }
 
-    fn enrol(&mut self, members: &[Member]) -> Codes {
+    fn add_members(&mut self, members: &[Member]) -> Codes {
         for new in members {
             let same_name = self.scope.members.iter().find(|one| one.name == new.name);
             if same_name.is_some_and(|one| one.vm != new.vm) {

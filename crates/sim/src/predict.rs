@@ -15,9 +15,9 @@ use notbefore_engine::{
 };
 use notbefore_store::Revision;
 
-use crate::ask::Question;
 use crate::hosts;
 use crate::model::{At, Codes, Opening, ScopeRequest, after, bare};
+use crate::requests::DryRun;
 use crate::rules;
 use crate::view::Reads;
 
@@ -55,22 +55,22 @@ pub fn request(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, 
 
 /// Predicts the refusal codes of a dry run. It is refused like the change itself, except for addresses of other
 /// scopes.
-pub fn question(
+pub fn dry_run(
     reads: &dyn Reads,
     by: &Actor,
-    question: &Question,
+    dry_run: &DryRun,
     if_revision: Option<Revision>,
     at: &At,
 ) -> Result<(), Codes> {
-    let command: Command = match question {
-        Question::Preview(new) => OperationCommand::Schedule(new.clone()).into(),
-        Question::ScopePlan(change) => change.clone().into(),
+    let command: Command = match dry_run {
+        DryRun::Preview(new) => OperationCommand::Schedule(new.clone()).into(),
+        DryRun::ScopePlan(change) => change.clone().into(),
     };
     // An operation has no revision to compare.
-    let if_revision = if_revision.filter(|_| matches!(question, Question::ScopePlan(_)));
-    let mut asked = Request { if_revision, ..Request::new(by.clone(), command) };
+    let if_revision = if_revision.filter(|_| matches!(dry_run, DryRun::ScopePlan(_)));
+    let mut wanted = Request { if_revision, ..Request::new(by.clone(), command) };
     let mut twice = false;
-    if let Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) = &mut asked.command {
+    if let Command::Inventory(InventoryCommand::Scope(ScopeChange::Put(put))) = &mut wanted.command {
         twice = descriptions(reads, put).contains("address_twice");
         let id = put.path.id();
         let elsewhere = |address: &Address| {
@@ -79,7 +79,7 @@ pub fn question(
         };
         put.vms.iter_mut().for_each(|vm| vm.addresses.retain(|address| !elsewhere(address)));
     }
-    match request(reads, &asked, at) {
+    match request(reads, &wanted, at) {
         Err(codes) => Err(codes),
         Ok(_) if twice => Err(Codes::from(["address_twice"])),
         Ok(_) => Ok(()),
@@ -89,7 +89,7 @@ pub fn question(
 fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
     match command {
         Command::Guest(approval) => Some(approval.scope.clone()),
-        Command::Event(command) => reads.home(command.event()),
+        Command::Event(command) => reads.scope_of_event(command.event()),
         Command::Operation(OperationCommand::Schedule(new)) => match &new.selector {
             TargetSelector::Vms(vms) => reads.vm(*vms.first()?).map(|vm| vm.scope.clone()),
             TargetSelector::Host(_) => None,
@@ -136,7 +136,7 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 EventCommand::Complete { event, hosts } => ScopeRequest::Complete(*event, hosts.clone()),
                 EventCommand::Retry(event) => ScopeRequest::Retry(*event),
             };
-            let scope = reads.home(command.event()).ok_or(Codes::from(["unknown_event"]))?;
+            let scope = reads.scope_of_event(command.event()).ok_or(Codes::from(["unknown_event"]))?;
             on_scope(reads, &scope, &[scope_request], at)
         }
         Command::Operation(OperationCommand::Schedule(new)) => schedule(reads, new, request, at),
@@ -169,11 +169,11 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
         // Histories do not contain tokens or clock commands.
         Command::Token(_) | Command::Clock(_) => Ok(Writes::default()),
         Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))) => {
-            let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
+            let (scope, _) = scope_of_event(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[ScopeRequest::Revive(*vm)], at)
         }
         Command::Inventory(InventoryCommand::Vm(VmCommand::Remove(vm))) => {
-            let (scope, _) = home(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
+            let (scope, _) = scope_of_event(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[ScopeRequest::Remove(vec![*vm])], at)
         }
         Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { scope, fleet_only })) => {
@@ -264,7 +264,7 @@ fn kept(scope: Scope) -> Option<Scope> {
     (!gone).then_some(scope)
 }
 
-fn home(reads: &dyn Reads, vm: VmId) -> Option<(ScopeId, &Member)> {
+fn scope_of_event(reads: &dyn Reads, vm: VmId) -> Option<(ScopeId, &Member)> {
     let id = reads.vm(vm)?.scope.clone();
     let (_, scope) = reads.scope(&id)?;
     scope.members.iter().find(|one| one.vm == vm).map(|member| (id, member))
@@ -309,12 +309,12 @@ fn on_host(reads: &dyn Reads, host: &str) -> Result<Vec<VmId>, Codes> {
 /// is left.
 pub fn late_opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -> Option<Opening> {
     let mut opening = opening(operation, target, scope, at);
-    opening.resources.retain(|resource| still_reached(operation, resource.vm, scope));
+    opening.resources.retain(|resource| is_still_target(operation, resource.vm, scope));
     Some(opening).filter(|opening| !opening.resources.is_empty())
 }
 
 /// Whether an operation still affects a VM.
-pub fn still_reached(operation: &Operation, vm: VmId, scope: &Scope) -> bool {
+pub fn is_still_target(operation: &Operation, vm: VmId, scope: &Scope) -> bool {
     let Some(member) = scope.members.iter().find(|one| one.vm == vm) else { return false };
     let elsewhere = operation.host.is_some() && operation.host != member.host;
     member.state == MemberState::Running && !elsewhere
@@ -337,7 +337,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             continue;
         }
         named.push(*vm);
-        let Some((scope, member)) = home(reads, *vm) else {
+        let Some((scope, member)) = scope_of_event(reads, *vm) else {
             codes.insert("unknown_vm");
             continue;
         };
@@ -429,10 +429,10 @@ fn common_not_before(
         let least = rules::least_notice(new.cause, &scope.policy, &at.setup);
         let usual = rules::usual_notice(new.cause, &scope.policy, &at.setup);
         match (least, usual, new.not_before.map(rules::whole_second)) {
-            (Some(least), Some(usual), asked) => {
+            (Some(least), Some(usual), wanted) => {
                 let earliest = rules::whole_second(rules::plus(from, least));
-                let own = asked.unwrap_or(rules::whole_second(rules::plus(from, usual)));
-                if asked.is_some_and(|asked| asked < earliest) {
+                let own = wanted.unwrap_or(rules::whole_second(rules::plus(from, usual)));
+                if wanted.is_some_and(|wanted| wanted < earliest) {
                     codes.insert("not_before_too_near");
                 }
                 latest = latest.max(Some(own.max(earliest)));
@@ -550,7 +550,7 @@ fn put_scope(reads: &dyn Reads, put: &PutScope, at: &At) -> Result<Writes, Codes
     changed_addresses(reads, &id, specs, &mut writes);
     let scope_requests = [
         ScopeRequest::Policy(put.policy.clone()),
-        ScopeRequest::Enrol(members),
+        ScopeRequest::AddMembers(members),
         ScopeRequest::Remove(removed),
     ];
     finish(reads, &id, &base, &scope_requests, at, writes)
@@ -569,7 +569,7 @@ fn add_vm(reads: &dyn Reads, put: &PutScope, spec: &VmSpec, at: &At) -> Result<W
     }
     let member = member(spec, None, Origin::Call);
     changed_addresses(reads, &id, [(member.vm, spec)].into_iter(), &mut writes);
-    finish(reads, &id, &base, &[ScopeRequest::Enrol(vec![member])], at, writes)
+    finish(reads, &id, &base, &[ScopeRequest::AddMembers(vec![member])], at, writes)
 }
 
 fn changed_addresses<'a>(

@@ -12,7 +12,7 @@ pub enum Notice {
     /// At least this many seconds.
     Seconds(i64),
     /// The scope's policy for deletions.
-    TheOwners,
+    Policy,
     Nothing,
 }
 
@@ -54,7 +54,7 @@ pub const RULES: [Rule; 10] = [
     per_vm(rule(Cause::PredictedFailure, false, Notice::Seconds(600), true, -1)),
     rule(Cause::HostFailure, false, Notice::Nothing, false, -1),
     per_vm(rule(Cause::Eviction, false, Notice::Seconds(30), false, -1)),
-    together(per_vm(rule(Cause::Deletion, true, Notice::TheOwners, false, -1))),
+    together(per_vm(rule(Cause::Deletion, true, Notice::Policy, false, -1))),
     per_vm(rule(Cause::UserRestart, true, Notice::Seconds(900), false, -1)),
     per_vm(rule(Cause::UserRedeploy, true, Notice::Seconds(600), false, -1)),
 ];
@@ -68,9 +68,9 @@ const SEVERAL_PARTS_S: i64 = 5;
 /// How long an ended event is remembered.
 pub const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// How long a poll keeps a scope enabled: a day and a minute.
-pub const LISTENING: SignedDuration = SignedDuration::from_secs(86_460);
+pub const ENABLED_FOR: SignedDuration = SignedDuration::from_secs(86_460);
 /// Extra time if the poll time comes from the store.
-pub const STORED_EARLIER: SignedDuration = SignedDuration::from_hours(1);
+pub const STORED_EXTRA: SignedDuration = SignedDuration::from_hours(1);
 /// Limit on remembered ended events.
 pub const REMEMBERED_MAX: usize = 64;
 
@@ -98,7 +98,7 @@ fn scaled(seconds: i64, setup: &Setup) -> SignedDuration {
 pub fn least_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<SignedDuration> {
     let seconds = match of(cause).notice {
         Notice::Seconds(seconds) => seconds,
-        Notice::TheOwners => i64::from(policy.terminate_notice_s?),
+        Notice::Policy => i64::from(policy.terminate_notice_s?),
         Notice::Nothing => return None,
     };
     Some(scaled(seconds, setup))
@@ -128,7 +128,7 @@ pub fn ends_at(now: Timestamp, duration_s: i32) -> Timestamp {
 }
 
 /// When a command is retried after this many consecutive failures.
-pub fn tried_again_at(now: Timestamp, failures: u32) -> Timestamp {
+pub fn retry_at(now: Timestamp, failures: u32) -> Timestamp {
     const WAITS_S: [i64; 7] = [5, 10, 20, 40, 80, 160, 300];
     let nth = usize::try_from(failures).unwrap_or(usize::MAX).saturating_sub(1).min(WAITS_S.len() - 1);
     whole_second(plus(now, SignedDuration::from_secs(WAITS_S[nth])))

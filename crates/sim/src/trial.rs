@@ -8,7 +8,7 @@ use notbefore_engine::records::{self, prefix};
 use notbefore_engine::{Answer, Command, Failure, OperationCommand, TargetSelector};
 use notbefore_store::{Outcome, Revision, Txn};
 
-use crate::conformance::{self, Asked, Flight, Violation};
+use crate::conformance::{self, Flight, SentRequest, Violation};
 use crate::invariants::{self, Check, Transition};
 use crate::ledger::FirstSeen;
 use crate::model::At;
@@ -70,10 +70,10 @@ impl World {
         revision: Revision,
         carries: &conformance::Carries,
     ) -> Check {
-        for asked in &carries.requests {
-            self.ledger.effects.entry(asked.id).or_default().push(revision);
+        for sent in &carries.requests {
+            self.ledger.effects.entry(sent.id).or_default().push(revision);
             if carries.sure {
-                self.ledger.carried_out.insert(asked.id);
+                self.ledger.carried_out.insert(sent.id);
             }
         }
         self.ledger
@@ -119,7 +119,12 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn planned(&self, txn: &Txn, asked: &[Rc<Asked>], at: &At) -> BTreeMap<u64, predict::Writes> {
+    pub(crate) fn planned(
+        &self,
+        txn: &Txn,
+        open_requests: &[Rc<SentRequest>],
+        at: &At,
+    ) -> BTreeMap<u64, predict::Writes> {
         let touches = |prefix| txn.put.iter().any(|(key, _)| key.starts_with(prefix));
         // A commit that only compares scopes precedes an operation's start.
         let goes_ahead = !txn.writes() && txn.expect.iter().any(|one| one.key.starts_with(prefix::SCOPE));
@@ -128,7 +133,7 @@ impl World {
         }
         let in_one_scope = touches(prefix::SCOPE);
         // The VMs on a host are not compared: a VM that arrives while the operation is in flight is not part of it.
-        let by_what_was_known = |one: &&Rc<Asked>| match &one.request.command {
+        let by_what_was_known = |one: &&Rc<SentRequest>| match &one.request.command {
             Command::Operation(OperationCommand::Schedule(new)) => {
                 !goes_ahead && (!in_one_scope || matches!(new.selector, TargetSelector::Host(_)))
             }
@@ -141,7 +146,7 @@ impl World {
             | Command::Token(_)
             | Command::Clock(_) => false,
         };
-        let predicted = asked.iter().filter(by_what_was_known).filter_map(|one| {
+        let predicted = open_requests.iter().filter(by_what_was_known).filter_map(|one| {
             let writes = predict::request(self.engine.state(), &one.request, at).ok()?;
             Some((one.id, writes)).filter(|(_, writes)| writes.scopes.is_empty() != in_one_scope)
         });
@@ -149,20 +154,20 @@ impl World {
     }
 
     pub(crate) fn answered(&mut self, id: u64, result: &Result<Answer, Failure>, at: &At) -> Check {
-        let asked = self.open.remove(&id).ok_or_else(|| Violation {
+        let sent = self.open.remove(&id).ok_or_else(|| Violation {
             number: Some(12),
             words: "every request is answered exactly once",
             detail: format!("request {id} was answered once more, with {result:?}"),
         })?;
-        let predicted = predict::request(self.engine.state(), &asked.request, at);
+        let predicted = predict::request(self.engine.state(), &sent.request, at);
         let noted = self.predicted.remove(&id).unwrap_or_default();
-        let record = conformance::command_key(&asked.request).and_then(|key| self.command_record(&key));
-        let hash = asked.request.idempotency.as_ref().map(|one| one.hash.clone());
+        let record = conformance::command_key(&sent.request).and_then(|key| self.command_record(&key));
+        let hash = sent.request.idempotency.as_ref().map(|one| one.hash.clone());
         let wrong = |why: &'static str| {
-            let detail = format!("{:?} at {}: {result:?}, predicted {predicted:?}", asked.request, at.now);
+            let detail = format!("{:?} at {}: {result:?}, predicted {predicted:?}", sent.request, at.now);
             Err(broken(why, detail))
         };
-        invariants::foreign_is_unknown(&asked, result, &self.ledger)?;
+        invariants::foreign_is_unknown(&sent, result, &self.ledger)?;
         let effects = self.ledger.effects.contains_key(&id);
         match result {
             Ok(answer) => {
@@ -173,7 +178,7 @@ impl World {
                 // A caller that cancels or completes an operation a second time waits until that is done, and finds it
                 // closed.
                 let operation = |id| self.view.operations.get(id);
-                let asked_before = match &asked.request.command {
+                let requested_before = match &sent.request.command {
                     Command::Operation(OperationCommand::Cancel(id)) => {
                         operation(id).is_some_and(|one| one.cancelled_by.is_some())
                     }
@@ -187,7 +192,7 @@ impl World {
                     | Command::Token(_)
                     | Command::Clock(_) => false,
                 };
-                let nothing_to_do = asked_before
+                let nothing_to_do = requested_before
                     || noted.contains(NOTHING_TO_DO)
                     || predicted.as_ref().is_ok_and(predict::Writes::is_empty);
                 if !effects && !replayed && !nothing_to_do {
@@ -195,7 +200,7 @@ impl World {
                 }
                 if effects || !nothing_to_do {
                     invariants::acknowledged_is_durable(
-                        &asked,
+                        &sent,
                         answer,
                         &self.view,
                         &self.store,
@@ -219,7 +224,7 @@ impl World {
                 }
             }
             Err(Failure::Unavailable(_)) => {
-                if self.faults == asked.faults {
+                if self.faults == sent.faults {
                     return wrong("nothing is unavailable without a fault");
                 }
                 if self.ledger.carried_out.contains(&id) {
@@ -227,7 +232,7 @@ impl World {
                 }
             }
             Err(Failure::OutcomeUnknown(_)) => {
-                if self.faults == asked.faults {
+                if self.faults == sent.faults {
                     return wrong("no outcome is unknown without a fault");
                 }
             }

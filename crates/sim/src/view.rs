@@ -25,7 +25,7 @@ pub trait Reads {
     fn operations(&self) -> Vec<&Operation>;
 
     /// The scope in which an event is live or recently ended, by linear search.
-    fn home(&self, event: EventId) -> Option<ScopeId> {
+    fn scope_of_event(&self, event: EventId) -> Option<ScopeId> {
         self.scope_ids().into_iter().find(|id| {
             self.scope(id).is_some_and(|(_, scope)| {
                 scope.events.iter().any(|one| one.id == event)

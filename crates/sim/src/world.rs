@@ -20,14 +20,14 @@ use notbefore_engine::{
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
-use crate::ask::{self, Asks, Fresh, Naming, Question};
-use crate::conformance::{self, Asked, Flight, Violation};
-use crate::history::{Ends, History, How, Setup, Step, What};
+use crate::conformance::{self, Flight, SentRequest, Violation};
+use crate::history::{CommandEnd, History, ReportedOutcome, RequestKind, Setup, Step};
 use crate::hosts;
 use crate::invariants::{self, Check};
 use crate::ledger::Ledger;
 use crate::model::{self, At, Codes};
 use crate::predict;
+use crate::requests::{self, DryRun, IdSource, Naming, RequestOrDryRun};
 use crate::rules;
 use crate::store::SimStore;
 use crate::view::{Reads, View};
@@ -87,9 +87,9 @@ pub struct World {
     pub(crate) ledger: Ledger,
     pub(crate) now: Timestamp,
     pub(crate) flights: Vec<Flight>,
-    pub(crate) open: BTreeMap<u64, Rc<Asked>>,
+    pub(crate) open: BTreeMap<u64, Rc<SentRequest>>,
     pub(crate) predicted: BTreeMap<u64, Codes>,
-    keyed: Vec<Rc<Asked>>,
+    keyed: Vec<Rc<SentRequest>>,
     /// The knowledge when commits that only compare were sent.
     comparing: BTreeMap<JobId, Known>,
     /// The running commands, children of this process.
@@ -99,7 +99,7 @@ pub struct World {
     /// All reports of them that it received.
     reports: Rc<Vec<Ran>>,
     /// The last poll of each scope, and whether the process read it from the store.
-    heard: BTreeMap<ScopeId, (Timestamp, bool)>,
+    last_polls: BTreeMap<ScopeId, (Timestamp, bool)>,
     /// The boot-time clock, which cannot be set.
     since_boot: Duration,
     watch: ClockWatch,
@@ -110,7 +110,7 @@ pub struct World {
     watched: usize,
     starts: u32,
     requests: u64,
-    fresh: Fresh,
+    fresh: IdSource,
     pub(crate) faults: u32,
     pub(crate) stats: Stats,
 }
@@ -141,7 +141,7 @@ pub fn play(history: &History) -> Result<Stats, Violation> {
         world.step(step)?;
     }
     world.drain()?;
-    world.run_out()?;
+    world.run_to_end()?;
     Ok(world.stats)
 }
 
@@ -166,7 +166,7 @@ impl World {
             running: BTreeSet::new(),
             spawned_here: BTreeSet::new(),
             reports: Rc::default(),
-            heard: BTreeMap::new(),
+            last_polls: BTreeMap::new(),
             since_boot: Duration::ZERO,
             watch: ClockWatch::new(ClockReading { wall: now, since_boot: Duration::ZERO }),
             jumped_by: SignedDuration::ZERO,
@@ -174,7 +174,7 @@ impl World {
             watched: 0,
             starts: 0,
             requests: 0,
-            fresh: Fresh::default(),
+            fresh: IdSource::default(),
             faults: 0,
             stats: Stats::default(),
         })
@@ -183,20 +183,20 @@ impl World {
     pub fn step(&mut self, step: &Step) -> Check {
         match step {
             Step::Setup(_) => Ok(()),
-            Step::Ask { what: What::FirstRun, .. } => {
+            Step::Request { what: RequestKind::FirstRun, .. } => {
                 // The service creates it before it accepts requests, so nothing else is in flight.
-                self.calm()?;
-                self.ask(&What::FirstRun, false, None)?;
-                self.calm()
+                self.settle()?;
+                self.send_request(&RequestKind::FirstRun, false, None)?;
+                self.settle()
             }
-            Step::Ask { what, key, revision } => self.ask(what, *key, *revision),
+            Step::Request { what, key, revision } => self.send_request(what, *key, *revision),
             Step::Retry { which, other } => self.retry(*which, *other),
-            Step::Heard { scope } => {
-                let id = ask::path(*scope).id();
+            Step::Polled { scope } => {
+                let id = requests::path(*scope).id();
                 if Reads::scope(self.engine.state(), &id).is_none() {
                     return Ok(());
                 }
-                let last = self.heard.entry(id.clone()).or_insert((self.now, false));
+                let last = self.last_polls.entry(id.clone()).or_insert((self.now, false));
                 if self.now >= last.0 {
                     *last = (self.now, false);
                 }
@@ -221,7 +221,7 @@ impl World {
                 None => Ok(()),
             },
             Step::Watch { count } => (0..*count).try_for_each(|_| self.watch_one()),
-            Step::Foreign { which } => self.foreign(*which),
+            Step::Foreign { which } => self.rewrite_by_other_node(*which),
             Step::Ran { which, how } => match usize::from(*which).checked_rem(self.running.len()) {
                 Some(nth) => self.ran(self.running.iter().nth(nth).copied(), *how),
                 None => Ok(()),
@@ -231,16 +231,16 @@ impl World {
                 None => Ok(()),
             },
             Step::Crash { lands, down_ms } => self.crash(*lands, *down_ms),
-            Step::Calm => self.calm(),
+            Step::Settle => self.settle(),
             Step::Drain => self.drain(),
         }
     }
 
-    fn ask(&mut self, what: &What, key: bool, revision: Option<bool>) -> Check {
+    fn send_request(&mut self, what: &RequestKind, key: bool, revision: Option<bool>) -> Check {
         let naming = Naming { view: &self.view, ledger: &self.ledger, now: self.now, setup: &self.setup };
-        let (by, asks) = naming.request(what, &mut self.fresh);
+        let (by, request) = naming.request(what, &mut self.fresh);
         // A guest's approval has neither key nor revision.
-        let guests = matches!(what, What::GuestApprove { .. });
+        let guests = matches!(what, RequestKind::GuestApprove { .. });
         let idempotency = (key && !guests).then(|| Idempotency {
             principal: "operator".to_owned(),
             key: format!("k{}", self.requests),
@@ -254,24 +254,22 @@ impl World {
                 false => Revision(1),
             }
         });
-        match asks {
-            Asks::Change(command) => {
+        match request {
+            RequestOrDryRun::Change(command) => {
                 self.request(Request { by, from: None, idempotency, if_revision, command })
             }
-            Asks::Question(question) => self.question(&by, &question, if_revision),
+            RequestOrDryRun::DryRun(dry_run) => self.dry_run(&by, &dry_run, if_revision),
         }
     }
 
     /// Runs a dry run and compares it with the model at once.
-    fn question(&mut self, by: &Actor, question: &Question, if_revision: Option<Revision>) -> Check {
+    fn dry_run(&mut self, by: &Actor, dry_run: &DryRun, if_revision: Option<Revision>) -> Check {
         self.feed(Input::Tick)?;
-        let found = match question {
-            Question::Preview(new) => self.engine.preview(by, new, self.now).map(drop),
-            Question::ScopePlan(change) => {
-                self.engine.plan_scope(by, change, if_revision, self.now).map(drop)
-            }
+        let found = match dry_run {
+            DryRun::Preview(new) => self.engine.preview(by, new, self.now).map(drop),
+            DryRun::ScopePlan(change) => self.engine.plan_scope(by, change, if_revision, self.now).map(drop),
         };
-        let predicted = predict::question(self.engine.state(), by, question, if_revision, &self.at());
+        let predicted = predict::dry_run(self.engine.state(), by, dry_run, if_revision, &self.at());
         let fits = match (&found, &predicted) {
             (Ok(()), Ok(())) => true,
             (Err(Failure::Refused(refusal)), Err(codes)) => codes.contains(refusal.code()),
@@ -280,8 +278,8 @@ impl World {
         match fits {
             true => Ok(()),
             false => {
-                let detail = format!("{question:?} at {}: {found:?}, predicted {predicted:?}", self.now);
-                Err(broken("a question is answered as the model answers it", detail))
+                let detail = format!("{dry_run:?} at {}: {found:?}, predicted {predicted:?}", self.now);
+                Err(broken("a dry run has the result that the model predicts", detail))
             }
         }
     }
@@ -290,7 +288,7 @@ impl World {
         // The newest first: a client repeats its latest request.
         let Some(index) = usize::from(which).checked_rem(self.keyed.len()) else { return Ok(()) };
         let mut request = self.keyed[self.keyed.len() - 1 - index].request.clone();
-        request.command = ask::again(&request.command, &mut self.fresh);
+        request.command = requests::again(&request.command, &mut self.fresh);
         if let (true, Some(idempotency)) = (other, &mut request.idempotency) {
             idempotency.hash = "other".to_owned();
         }
@@ -300,23 +298,23 @@ impl World {
     pub(crate) fn request(&mut self, request: Request) -> Check {
         let id = self.requests;
         self.requests += 1;
-        let asked = Rc::new(Asked { id, request: request.clone(), faults: self.faults });
+        let sent = Rc::new(SentRequest { id, request: request.clone(), faults: self.faults });
         if request.idempotency.is_some() {
-            self.keyed.push(Rc::clone(&asked));
+            self.keyed.push(Rc::clone(&sent));
         }
-        self.open.insert(id, asked);
+        self.open.insert(id, sent);
         self.feed(Input::Request(RequestId(id), Box::new(request)))
     }
 
     /// A command ends, or a report says so.
-    pub(crate) fn ran(&mut self, command: Option<CommandId>, how: Ends) -> Check {
+    pub(crate) fn ran(&mut self, command: Option<CommandId>, how: CommandEnd) -> Check {
         let Some(id) = command else { return Ok(()) };
         let ending = match how {
-            Ends::Well => Ending::Succeeded { host: None },
-            Ends::Elsewhere => Ending::Succeeded { host: Some("h8".to_owned()) },
-            Ends::Badly => Ending::Failed { why: "exit status 1".to_owned() },
-            Ends::Absurdly => Ending::Succeeded { host: Some(String::new()) },
-            Ends::Blocked => Ending::Blocked { why: invariants::BLOCKED.to_owned() },
+            CommandEnd::Well => Ending::Succeeded { host: None },
+            CommandEnd::Elsewhere => Ending::Succeeded { host: Some("h8".to_owned()) },
+            CommandEnd::Badly => Ending::Failed { why: "exit status 1".to_owned() },
+            CommandEnd::Absurdly => Ending::Succeeded { host: Some(String::new()) },
+            CommandEnd::Blocked => Ending::Blocked { why: invariants::BLOCKED.to_owned() },
         };
         self.running.remove(&id);
         if self.spawned_here.contains(&id) {
@@ -360,12 +358,13 @@ impl World {
 
     fn at(&self) -> At {
         let fresh = |(at, was_stored): (Timestamp, bool)| {
-            let longer = if was_stored { rules::STORED_EARLIER } else { SignedDuration::ZERO };
+            let longer = if was_stored { rules::STORED_EXTRA } else { SignedDuration::ZERO };
             // During a hold, a clock jump disables no scope.
             let nows = [self.now, rules::plus(self.now, -self.jumped_by)];
-            nows.iter().any(|now| now.duration_since(at) < rules::LISTENING + longer)
+            nows.iter().any(|now| now.duration_since(at) < rules::ENABLED_FOR + longer)
         };
-        let enabled = self.heard.iter().filter(|(_, heard)| fresh(**heard)).map(|(id, _)| id.clone());
+        let enabled =
+            self.last_polls.iter().filter(|(_, last_polls)| fresh(**last_polls)).map(|(id, _)| id.clone());
         let state = self.engine.state();
         let hold = state.clock_hold();
         At {
@@ -384,13 +383,13 @@ impl World {
     /// Gives the engine an input and carries out the effects. A clock jump is reported first.
     pub(crate) fn feed(&mut self, input: Input) -> Check {
         if let Some(news) = self.watch.read(self.reading(), self.engine.is_clock_held()) {
-            self.note_clock(news);
+            self.record_clock(news);
             self.feed_one(Input::Clock(news))?;
         }
         self.feed_one(input)
     }
 
-    fn note_clock(&mut self, news: ClockNews) {
+    fn record_clock(&mut self, news: ClockNews) {
         match news {
             ClockNews::Jumped(by) => {
                 self.stats.clock_jumps += 1;
@@ -401,7 +400,7 @@ impl World {
             }
             ClockNews::Settled => {
                 self.jumped_by = SignedDuration::ZERO;
-                self.heard.values_mut().for_each(|(at, _)| *at = (*at).min(self.now));
+                self.last_polls.values_mut().for_each(|(at, _)| *at = (*at).min(self.now));
                 self.before_jump = Rc::default();
             }
         }
@@ -428,8 +427,8 @@ impl World {
             match effect {
                 Effect::Commit(id, txn) => {
                     self.check_exclusive_compare(&txn)?;
-                    let asked: Vec<_> = self.open.values().cloned().collect();
-                    let (mut planned, mut at) = (self.planned(&txn, &asked, &at), at.clone());
+                    let open_requests: Vec<_> = self.open.values().cloned().collect();
+                    let (mut planned, mut at) = (self.planned(&txn, &open_requests, &at), at.clone());
                     // The start of a host operation compares its scopes in separate commits before the one that records
                     // it; it is decided when the first of them is sent.
                     if let Some((free, earlier)) = self.comparing.remove(&id) {
@@ -439,7 +438,7 @@ impl World {
                     if !txn.writes() {
                         self.comparing.insert(id, (Rc::clone(&at.free), planned.clone()));
                     }
-                    self.flights.push(Flight { id, txn, at, asked, planned, outcome: None });
+                    self.flights.push(Flight { id, txn, at, open_requests, planned, outcome: None });
                 }
                 Effect::Publish(published) => {
                     for one in &published.changes {
@@ -463,14 +462,14 @@ impl World {
         }
         // Before a request with a key is refused, or answered without a change, the store confirms it. So the
         // possible answers are recorded when they can have been decided.
-        for (id, asked) in &self.open {
-            let Some(key) = conformance::command_key(&asked.request) else { continue };
+        for (id, sent) in &self.open {
+            let Some(key) = conformance::command_key(&sent.request) else { continue };
             let writes = |flight: &Flight| flight.txn.put.iter().any(|(put, _)| **put == *key);
             if self.flights.iter().any(writes) {
                 continue;
             }
             let noted = self.predicted.entry(*id).or_default();
-            match predict::request(self.engine.state(), &asked.request, &at) {
+            match predict::request(self.engine.state(), &sent.request, &at) {
                 Err(codes) => noted.extend(codes),
                 Ok(writes) if writes.is_empty() => drop(noted.insert(NOTHING_TO_DO)),
                 Ok(_) => {}
@@ -502,19 +501,21 @@ impl World {
         Ok(())
     }
 
-    fn deliver(&mut self, index: usize, how: How) -> Check {
+    fn deliver(&mut self, index: usize, how: ReportedOutcome) -> Check {
         match how {
-            How::Truth | How::UnknownLanded => self.apply(index)?,
-            How::Unavailable | How::UnknownLost => {}
+            ReportedOutcome::Actual | ReportedOutcome::UnknownLanded => self.apply(index)?,
+            ReportedOutcome::Unavailable | ReportedOutcome::UnknownLost => {}
         }
         let flight = self.flights.remove(index);
-        if how != How::Truth {
+        if how != ReportedOutcome::Actual {
             self.faults += 1;
             self.stats.faults += 1;
         }
         let outcome = match (how, flight.outcome) {
-            (How::Truth, Some(outcome)) => outcome,
-            (How::Unavailable, None) => Outcome::Refused(Refusal::Unavailable("no space left".to_owned())),
+            (ReportedOutcome::Actual, Some(outcome)) => outcome,
+            (ReportedOutcome::Unavailable, None) => {
+                Outcome::Refused(Refusal::Unavailable("no space left".to_owned()))
+            }
             (_, _) => Outcome::Unknown("connection lost".to_owned()),
         };
         self.feed(Input::Committed(flight.id, outcome))
@@ -531,7 +532,7 @@ impl World {
     }
 
     /// Another node rewrites a record unchanged.
-    fn foreign(&mut self, which: u8) -> Check {
+    fn rewrite_by_other_node(&mut self, which: u8) -> Check {
         let kinds = [prefix::SCOPE, prefix::OPERATION, prefix::VM];
         let records: Vec<(Key, bytes::Bytes)> = self
             .store
@@ -571,7 +572,7 @@ impl World {
         self.watch = ClockWatch::new(self.reading());
         self.jumped_by = SignedDuration::ZERO;
         self.before_jump = Rc::default();
-        self.remember_heard();
+        self.load_poll_times();
         let (engine, effects) = start(&self.setup, &self.store, self.starts, self.now)?;
         self.engine = engine;
         self.check_clock()?;
@@ -602,7 +603,7 @@ impl World {
         let is_due = self.is_due_without_hold();
         let distrusts = -ahead > SignedDuration::from_secs(60) || (ahead > rules::DAY && is_due);
         if distrusts {
-            self.note_clock(ClockNews::Jumped(SignedDuration::ZERO));
+            self.record_clock(ClockNews::Jumped(SignedDuration::ZERO));
         }
         match self.engine.is_clock_held() == distrusts {
             true => Ok(()),
@@ -611,24 +612,24 @@ impl World {
     }
 
     /// Poll times known to a new process: the stored ones; its own downtime does not count.
-    fn remember_heard(&mut self) {
+    fn load_poll_times(&mut self) {
         let last = |key: &str| {
             let record = self.store.records().get(key)?;
             records::decode::<LastAt>(key, &record.value).ok().map(|last| last.at)
         };
         let down = last(records::ALIVE)
             .map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive).max(SignedDuration::ZERO));
-        self.heard = (0..ask::SCOPES)
-            .map(|scope| ask::path(scope).id())
+        self.last_polls = (0..requests::SCOPES)
+            .map(|scope| requests::path(scope).id())
             .filter_map(|id| last(&records::heard(&id)).map(|at| (id, (rules::plus(at, down), true))))
             .collect();
     }
 
     /// Lets everything in flight succeed, and the watch catch up.
-    pub(crate) fn calm(&mut self) -> Check {
+    pub(crate) fn settle(&mut self) -> Check {
         let mut patience = 10_000;
         while !self.flights.is_empty() {
-            self.deliver(0, How::Truth)?;
+            self.deliver(0, ReportedOutcome::Actual)?;
             patience -= 1;
             if patience == 0 {
                 return Err(broken("work comes to an end", "ten thousand commits and no end"));
@@ -640,7 +641,7 @@ impl World {
         // Commits from the watch may start work.
         match self.flights.is_empty() {
             true => Ok(()),
-            false => self.calm(),
+            false => self.settle(),
         }
     }
 }

@@ -89,9 +89,9 @@ pub fn commands_go_on(change: &Transition<'_>) -> Check {
         ensure_also(fenced, "the fence rises with every owner", wrong)?;
         let retried = change
             .flight
-            .asked
+            .open_requests
             .iter()
-            .any(|asked| matches!(&asked.request.command, Command::Event(EventCommand::Retry(id)) if *id == event.id));
+            .any(|sent| matches!(&sent.request.command, Command::Event(EventCommand::Retry(id)) if *id == event.id));
         let mut steps = event.resources.iter().zip(was.commands.iter().zip(&run.commands));
         let onward = steps.all(|(resource, (before, is))| {
             let blocked = change.flight.at.reports.iter().any(|report| {
@@ -101,7 +101,7 @@ pub fn commands_go_on(change: &Transition<'_>) -> Check {
                     && matches!(before, CommandState::Running { attempt, .. } if *attempt == report.attempt)
                     && *is == of
             });
-            blocked || goes_on(before, is, taken_over, retried)
+            blocked || advances(before, is, taken_over, retried)
         });
         ensure_also(onward, "attempts rise within their limit", wrong)?;
     }
@@ -119,7 +119,7 @@ fn counted(command: &CommandState) -> Option<(u32, u32)> {
     }
 }
 
-fn goes_on(was: &CommandState, is: &CommandState, taken_over: bool, retried: bool) -> bool {
+fn advances(was: &CommandState, is: &CommandState, taken_over: bool, retried: bool) -> bool {
     match (counted(was), counted(is)) {
         // Done and Gone are final.
         (None, _) => was == is,
@@ -141,8 +141,8 @@ pub fn ends_when_done(past: &Past, flight: &Flight, view: &View, after: Option<&
         return Ok(());
     };
     let over = |one: &CommandState| matches!(one, CommandState::Done { .. } | CommandState::Gone);
-    let completed = flight.asked.iter().any(
-        |asked| matches!(&asked.request.command, Command::Event(EventCommand::Complete { event, .. }) if *event == past.event.id),
+    let completed = flight.open_requests.iter().any(
+        |sent| matches!(&sent.request.command, Command::Event(EventCommand::Complete { event, .. }) if *event == past.event.id),
     );
     let operation = view.operations.get(&past.event.operation);
     let completed = completed || operation.is_some_and(|operation| operation.completed_by.is_some());

@@ -6,7 +6,7 @@ use notbefore_core::{Actor, Event, JointStart, Operation, Phase, Release, Run, S
 use notbefore_engine::{Command, EventCommand, GuestApproval, OperationCommand};
 
 use super::{Check, commands_go_on, ensure};
-use crate::conformance::{Asked, Flight, is_approved};
+use crate::conformance::{Flight, SentRequest, is_approved};
 use crate::hosts;
 use crate::ledger::Ledger;
 use crate::model::{announced, document, must_wait, next_due, started};
@@ -49,7 +49,7 @@ impl Transition<'_> {
 pub fn of_transition(change: &Transition<'_>, ledger: &Ledger) -> Check {
     phases_never_go_back(change, ledger)?;
     incarnation_counts_documents(change)?;
-    nothing_starts_unbidden(change)?;
+    starts_are_justified(change)?;
     update_domains_take_turns(change)?;
     only_members_approve(change)?;
     nothing_due_is_left(change)?;
@@ -112,7 +112,7 @@ pub fn incarnation_counts_documents(change: &Transition<'_>) -> Check {
 
 /// **5: nothing starts before NotBefore without an approval or a named cause**, by a trusted clock. An approved part of
 /// a Together operation starts only once every part is approved or gone.
-pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
+pub fn starts_are_justified(change: &Transition<'_>) -> Check {
     const WORDS: &str = "no start before NotBefore without approval or a named cause";
     let now = change.flight.at.now;
     for event in change.live_after() {
@@ -139,7 +139,7 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
             })?;
             continue;
         }
-        let bidden = match why {
+        let is_justified = match why {
             StartReason::NotBefore => {
                 let is_held = change.flight.at.before_jump.contains(&event.id);
                 not_before.is_some_and(|not_before| not_before <= now) && !is_held
@@ -152,7 +152,7 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
                     *command == EventCommand::Start(event.id).into()
                         || *command == OperationCommand::Start(event.operation).into()
                 };
-                change.flight.asked.iter().any(|asked| asks(&asked.request.command))
+                change.flight.open_requests.iter().any(|sent| asks(&sent.request.command))
             }
             StartReason::NoNotice => {
                 was.is_none() && rules::least_notice(event.cause, &policy, &change.flight.at.setup).is_none()
@@ -164,7 +164,7 @@ pub fn nothing_starts_unbidden(change: &Transition<'_>) -> Check {
                 was.is_none() && rule.users && !change.flight.at.enabled.contains(change.id)
             }
         };
-        ensure(bidden && at == now, 5, WORDS, || format!("at {now}: {was:?} became {event:?}"))?;
+        ensure(is_justified && at == now, 5, WORDS, || format!("at {now}: {was:?} became {event:?}"))?;
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ pub fn hosts_start_as_a_whole(after: &Operation, view: &View) -> Check {
 }
 
 fn approves(change: &Transition<'_>, event: &Event) -> bool {
-    change.flight.asked.iter().any(|asked| match &asked.request.command {
+    change.flight.open_requests.iter().any(|sent| match &sent.request.command {
         Command::Guest(GuestApproval { scope, events, .. }) => {
             scope == change.id && events.contains(&event.id)
         }
@@ -227,7 +227,7 @@ fn all_released(change: &Transition<'_>, event: &Event) -> bool {
 /// Events that start in the same commit are ordered by NotBefore, then EventId. So an event that never waits may start
 /// after a planned one, not before it; an operator's start goes first.
 pub fn update_domains_take_turns(change: &Transition<'_>) -> Check {
-    const WORDS: &str = "no planned event starts while another update domain is under way";
+    const WORDS: &str = "no planned event starts while an event of another update domain is started";
     let by_itself = |event: &Event| rules::of(event.cause).waits && !event.joint_start;
     for (event, was) in change.newly_started().filter(|(event, _)| by_itself(event)) {
         for other in change.view.operations.values().filter(|one| one.id != event.operation) {
@@ -252,7 +252,7 @@ pub fn update_domains_take_turns(change: &Transition<'_>) -> Check {
                 }
                 (_, _) => false,
             };
-            ensure(began_later, 6, WORDS, || format!("{event:?} began while {other:?} is under way"))?;
+            ensure(began_later, 6, WORDS, || format!("{event:?} started while {other:?} is started"))?;
         }
     }
     Ok(())
@@ -270,11 +270,11 @@ pub fn only_members_approve(change: &Transition<'_>) -> Check {
         let Phase::Scheduled { approval: Some(approval), .. } = &event.phase else { continue };
         let had = change.was(event).is_some_and(is_approved);
         if let (false, Actor::Vm { vm, .. }) = (had, &approval.by) {
-            let asked = |asked: &Rc<Asked>| {
-                asked.request.by == approval.by
-                    && matches!(&asked.request.command, Command::Guest(approval) if approval.scope == *change.id)
+            let sent = |sent: &Rc<SentRequest>| {
+                sent.request.by == approval.by
+                    && matches!(&sent.request.command, Command::Guest(approval) if approval.scope == *change.id)
             };
-            let own = change.flight.asked.iter().any(asked);
+            let own = change.flight.open_requests.iter().any(sent);
             ensure(own, 7, WORDS, || format!("{vm} approved {} in {}", event.id, change.id))?;
         }
     }

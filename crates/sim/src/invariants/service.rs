@@ -13,10 +13,10 @@ use notbefore_engine::{
 use notbefore_store::{Key, Revision};
 
 use super::{Check, ensure};
-use crate::conformance::{Asked, Written, command_key, is_approved};
+use crate::conformance::{SentRequest, Written, command_key, is_approved};
 use crate::ledger::Ledger;
 use crate::model::started;
-use crate::predict::still_reached;
+use crate::predict::is_still_target;
 use crate::rules;
 use crate::store::SimStore;
 use crate::view::{Reads, Record, View};
@@ -24,7 +24,7 @@ use crate::view::{Reads, Record, View};
 /// **1: acknowledged is durable.** When a request is answered Ok, its effect is in the store and published: persist,
 /// publish, answer.
 pub fn acknowledged_is_durable(
-    asked: &Asked,
+    sent: &SentRequest,
     answer: &Answer,
     view: &View,
     store: &SimStore,
@@ -37,7 +37,7 @@ pub fn acknowledged_is_durable(
     };
     let no_longer_scheduled =
         |event| view.live(event).is_none_or(started) && ledger.first.contains_key(&event);
-    let durable = match &asked.request.command {
+    let durable = match &sent.request.command {
         Command::Guest(approval) => approval.events.iter().all(|event| approved(*event)),
         Command::Event(EventCommand::Approve(event)) => approved(*event),
         Command::Event(EventCommand::Start(event)) => no_longer_scheduled(*event),
@@ -52,10 +52,9 @@ pub fn acknowledged_is_durable(
                     || operation.targets.iter().all(|target| {
                         let gone = || {
                             let scope = view.scope(&target.scope).map(|(_, scope)| scope);
-                            target
-                                .resources
-                                .iter()
-                                .all(|one| scope.is_none_or(|scope| !still_reached(operation, one.vm, scope)))
+                            target.resources.iter().all(|one| {
+                                scope.is_none_or(|scope| !is_still_target(operation, one.vm, scope))
+                            })
                         };
                         ledger.first.contains_key(&target.event)
                             || ledger.ended.contains(&target.event)
@@ -93,17 +92,17 @@ pub fn acknowledged_is_durable(
         ) => true,
         Command::Token(_) | Command::Clock(_) => true,
     };
-    ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", asked.request))?;
+    ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", sent.request))?;
 
     let mut shown_at_least: BTreeMap<Key, Revision> = BTreeMap::new();
-    for revision in ledger.effects.get(&asked.id).into_iter().flatten() {
+    for revision in ledger.effects.get(&sent.id).into_iter().flatten() {
         let batch = store.log().iter().find(|batch| batch.revision == *revision);
         for change in batch.iter().flat_map(|batch| batch.changes.iter()) {
             shown_at_least.insert(change.key.clone(), *revision);
         }
     }
     if let (Command::Operation(OperationCommand::Schedule(_)), Answer::Operation(id)) =
-        (&asked.request.command, answer)
+        (&sent.request.command, answer)
     {
         for target in view.operations.get(id).iter().flat_map(|operation| &operation.targets) {
             if let Some(first) = ledger.first.get(&target.event) {
@@ -116,7 +115,7 @@ pub fn acknowledged_is_durable(
             && !key.starts_with(records::prefix::HEARD);
         let shown = ledger.shown_revision(store, &key);
         ensure(!is_shown || shown >= revision, 1, "persist, then publish, then answer", || {
-            format!("{:?} was answered while readers of {key} are at {shown}, not {revision}", asked.request)
+            format!("{:?} was answered while readers of {key} are at {shown}, not {revision}", sent.request)
         })?;
     }
     Ok(())
@@ -131,13 +130,13 @@ fn evicted(view: &View, target: &notbefore_core::Target) -> bool {
 
 /// **2: a command takes effect at most once.** The effect of a request with a key includes the idempotency record in
 /// the same transaction, and all attempts with one key create one operation or VM.
-pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledger) -> Check {
+pub fn at_most_once(carries: &[Rc<SentRequest>], written: &Written, ledger: &mut Ledger) -> Check {
     const WORDS: &str = "a command takes effect at most once";
-    for asked in carries {
-        let Some(key) = command_key(&asked.request) else { continue };
+    for sent in carries {
+        let Some(key) = command_key(&sent.request) else { continue };
         let recorded = written.command.as_ref().is_some_and(|(known, _)| *known == key);
         ensure(recorded, 2, WORDS, || format!("{key} took effect without an idempotency record"))?;
-        let made = match &asked.request.command {
+        let made = match &sent.request.command {
             Command::Operation(OperationCommand::Schedule(new)) => new.id.0,
             Command::Inventory(InventoryCommand::AddVm(add)) => add.vm.vm.0,
             Command::Operation(
@@ -159,8 +158,8 @@ pub fn at_most_once(carries: &[Rc<Asked>], written: &Written, ledger: &mut Ledge
 }
 
 /// The other half of **7**: resources that a guest may not touch are answered as unknown.
-pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledger: &Ledger) -> Check {
-    let Command::Guest(GuestApproval { scope, events, .. }) = &asked.request.command else { return Ok(()) };
+pub fn foreign_is_unknown(sent: &SentRequest, result: &Result<Answer, Failure>, ledger: &Ledger) -> Check {
+    let Command::Guest(GuestApproval { scope, events, .. }) = &sent.request.command else { return Ok(()) };
     let is_theirs = |id| ledger.first.get(id).is_some_and(|first| first.scope == *scope);
     let foreign = !events.iter().all(is_theirs);
     let refused = match result {
@@ -171,7 +170,7 @@ pub fn foreign_is_unknown(asked: &Asked, result: &Result<Answer, Failure>, ledge
         Err(Failure::Unavailable(_) | Failure::OutcomeUnknown(_) | Failure::KeyReused) => true,
     };
     ensure(!foreign || refused, 7, "a foreign event is refused like an unknown one", || {
-        format!("{:?} was answered {result:?}", asked.request)
+        format!("{:?} was answered {result:?}", sent.request)
     })
 }
 

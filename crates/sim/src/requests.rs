@@ -15,7 +15,7 @@ use notbefore_engine::{
 };
 use uuid::Uuid;
 
-use crate::history::{Setup, Spec, What, When};
+use crate::history::{RequestKind, Setup, Spec, When};
 use crate::ledger::Ledger;
 use crate::rules;
 use crate::view::{Reads, View};
@@ -31,9 +31,9 @@ const UNKNOWN: u8 = 255;
 
 /// A deterministic source of unique ids.
 #[derive(Debug, Default)]
-pub struct Fresh(u128);
+pub struct IdSource(u128);
 
-impl Fresh {
+impl IdSource {
     pub fn uuid(&mut self) -> Uuid {
         self.0 += 1;
         // Spread over the whole range, so that the order of ids is not the order of creation.
@@ -41,17 +41,17 @@ impl Fresh {
     }
 }
 
-/// A request: a change, or a dry run.
+/// The request of a step.
 #[derive(Clone, Debug)]
-pub enum Asks {
+pub enum RequestOrDryRun {
     Change(Command),
     /// A dry run.
-    Question(Question),
+    DryRun(DryRun),
 }
 
 /// A dry run.
 #[derive(Clone, Debug)]
-pub enum Question {
+pub enum DryRun {
     Preview(NewOperation),
     ScopePlan(ScopeChange),
 }
@@ -101,7 +101,7 @@ pub fn address(bit: u8) -> Address {
     }
 }
 
-fn spec(spec: &Spec, fresh: &mut Fresh) -> VmSpec {
+fn spec(spec: &Spec, fresh: &mut IdSource) -> VmSpec {
     VmSpec {
         vm: VmId(fresh.uuid()),
         name: name(format!("vm_{}", spec.name % 6)),
@@ -156,35 +156,35 @@ impl Naming<'_> {
     }
 
     /// The caller and the request.
-    pub fn request(&self, what: &What, fresh: &mut Fresh) -> (Actor, Asks) {
+    pub fn request(&self, what: &RequestKind, fresh: &mut IdSource) -> (Actor, RequestOrDryRun) {
         let operator = Actor::Token("operator".to_owned());
         let command = match what {
-            What::PutScope { scope, kind: of_kind, policy: of_policy, fleet, prune, vms } => {
+            RequestKind::PutScope { scope, kind: of_kind, policy: of_policy, fleet, prune, vms } => {
                 let origin = if *fleet { Origin::Fleet } else { Origin::Call };
                 let vms = vms.iter().map(|vm| spec(vm, fresh)).collect();
                 let policy = policy(*of_policy);
                 let bare = PutScope::with_defaults(path(*scope), kind(*of_kind), vms);
                 ScopeChange::Put(PutScope { policy, origin, prune: *prune, ..bare }).into()
             }
-            What::AddVm { scope, kind: of_kind, vm } => {
+            RequestKind::AddVm { scope, kind: of_kind, vm } => {
                 let (path, kind) = (path(*scope), of_kind.map(kind));
                 AddVm { path, kind, vm: spec(vm, fresh) }.into()
             }
-            What::RemoveVm { vm } => VmCommand::Remove(self.vm(*vm)).into(),
-            What::RemoveScope { scope, fleet } => {
+            RequestKind::RemoveVm { vm } => VmCommand::Remove(self.vm(*vm)).into(),
+            RequestKind::RemoveScope { scope, fleet } => {
                 let (scope, fleet_only) = (path(*scope).id(), *fleet);
                 ScopeChange::Remove { scope, fleet_only }.into()
             }
-            What::PlanScope(what) => match self.request(what, fresh) {
-                (by, Asks::Change(Command::Inventory(InventoryCommand::Scope(change)))) => {
-                    return (by, Asks::Question(Question::ScopePlan(change)));
+            RequestKind::PlanScope(what) => match self.request(what, fresh) {
+                (by, RequestOrDryRun::Change(Command::Inventory(InventoryCommand::Scope(change)))) => {
+                    return (by, RequestOrDryRun::DryRun(DryRun::ScopePlan(change)));
                 }
                 // Only these have a dry run.
                 request => return request,
             },
-            What::StartVm { vm } => VmCommand::Start(self.vm(*vm)).into(),
-            What::FirstRun => FirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) }.into(),
-            What::Schedule { cause, vms, when, duration_s, force } => {
+            RequestKind::StartVm { vm } => VmCommand::Start(self.vm(*vm)).into(),
+            RequestKind::FirstRun => FirstRun { vm: VmId(fresh.uuid()), name: name("s0".to_owned()) }.into(),
+            RequestKind::Schedule { cause, vms, when, duration_s, force } => {
                 let cause = CAUSES[usize::from(*cause) % CAUSES.len()];
                 let vms: Vec<VmId> = vms.iter().map(|vm| self.vm(*vm)).collect();
                 OperationCommand::Schedule(NewOperation {
@@ -195,7 +195,7 @@ impl Naming<'_> {
                 })
                 .into()
             }
-            What::Host { host, cause, when, preview } => {
+            RequestKind::Host { host, cause, when, preview } => {
                 let cause = CAUSES[usize::from(*cause) % HOST_CAUSES];
                 let selector = TargetSelector::Host(host_name(*host));
                 let new = NewOperation {
@@ -203,31 +203,33 @@ impl Naming<'_> {
                     ..NewOperation::with_defaults(OperationId(fresh.uuid()), cause, selector)
                 };
                 if *preview {
-                    return (operator, Asks::Question(Question::Preview(new)));
+                    return (operator, RequestOrDryRun::DryRun(DryRun::Preview(new)));
                 }
                 OperationCommand::Schedule(new).into()
             }
-            What::GuestApprove { vm, events } => return self.guest_approves(*vm, events),
-            What::Approve { event } => EventCommand::Approve(self.event(*event)).into(),
-            What::Cancel { event } => EventCommand::Cancel(self.event(*event)).into(),
-            What::Start { event } => EventCommand::Start(self.event(*event)).into(),
-            What::Complete { event, moved } => {
+            RequestKind::GuestApprove { vm, events } => return self.guest_approves(*vm, events),
+            RequestKind::Approve { event } => EventCommand::Approve(self.event(*event)).into(),
+            RequestKind::Cancel { event } => EventCommand::Cancel(self.event(*event)).into(),
+            RequestKind::Start { event } => EventCommand::Start(self.event(*event)).into(),
+            RequestKind::Complete { event, moved } => {
                 let event = self.event(*event);
                 let live = self.view.live(event).filter(|_| *moved);
                 let resources = live.iter().flat_map(|event| &event.resources);
                 let hosts = resources.map(|resource| (resource.vm, host_name(3))).collect();
                 EventCommand::Complete { event, hosts }.into()
             }
-            What::RetryEvent { event } => EventCommand::Retry(self.event(*event)).into(),
-            What::CancelOperation { operation } => {
+            RequestKind::RetryEvent { event } => EventCommand::Retry(self.event(*event)).into(),
+            RequestKind::CancelOperation { operation } => {
                 OperationCommand::Cancel(self.operation(*operation)).into()
             }
-            What::StartOperation { operation } => OperationCommand::Start(self.operation(*operation)).into(),
-            What::CompleteOperation { operation } => {
+            RequestKind::StartOperation { operation } => {
+                OperationCommand::Start(self.operation(*operation)).into()
+            }
+            RequestKind::CompleteOperation { operation } => {
                 OperationCommand::Complete(self.operation(*operation)).into()
             }
         };
-        (operator, Asks::Change(command))
+        (operator, RequestOrDryRun::Change(command))
     }
 
     fn not_before(&self, cause: notbefore_core::Cause, vms: &[VmId], when: When) -> Option<Timestamp> {
@@ -241,7 +243,7 @@ impl Naming<'_> {
         Some(rules::plus(rules::plus(self.now, notice), SignedDuration::from_millis(ms)))
     }
 
-    fn guest_approves(&self, vm: u8, events: &[u8]) -> (Actor, Asks) {
+    fn guest_approves(&self, vm: u8, events: &[u8]) -> (Actor, RequestOrDryRun) {
         let vm = self.vm(vm);
         let record = self.view.vms.get(&vm);
         let scope: ScopeId = record.map_or_else(|| path(0).id(), |record| record.scope.clone());
@@ -259,13 +261,13 @@ impl Naming<'_> {
         };
         let events = events.iter().map(|event| self.event(*event)).collect();
         let network = address.map(|address| address.network.folded());
-        (by, Asks::Change(GuestApproval { scope, events, network }.into()))
+        (by, RequestOrDryRun::Change(GuestApproval { scope, events, network }.into()))
     }
 }
 
 /// The request once more, as from a client that does not know the first outcome: the ids that a server generates are
 /// new.
-pub fn again(command: &Command, fresh: &mut Fresh) -> Command {
+pub fn again(command: &Command, fresh: &mut IdSource) -> Command {
     let mut command = command.clone();
     match &mut command {
         Command::Operation(OperationCommand::Schedule(new)) => new.id = OperationId(fresh.uuid()),
