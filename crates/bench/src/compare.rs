@@ -63,7 +63,7 @@ impl Comparison {
             ]);
         }
         let columns =
-            ["scenario", "what", "old (90 % interval)", "new (90 % interval)", "new / old", "overlap"];
+            ["scenario", "number", "old (90 % interval)", "new (90 % interval)", "new / old", "overlap"];
         (markdown(&columns.map(str::to_owned), &rows), all_overlap)
     }
 }

@@ -51,24 +51,24 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
         core: Cores::choose()?.server,
         under: Vec::new(),
     };
-    let place = tempfile::tempdir()?;
+    let dir = tempfile::tempdir()?;
     let mut good = true;
     for mode in Mode::ALL {
-        good &= system_calls::hold(&binary, place.path(), mode)?;
-        good &= instructions::hold(&binary, place.path(), mode)?;
+        good &= system_calls::check_limit(&binary, dir.path(), mode)?;
+        good &= instructions::check_limit(&binary, dir.path(), mode)?;
     }
     Ok(good)
 }
 
 /// Starts the service under a tool, polls, and stops it so that the tool writes its result.
-fn polled(binary: &Binary, under: &[&str], place: &Path, mode: Mode, polls: u32) -> anyhow::Result<()> {
-    let data = place.join("data");
+fn polled(binary: &Binary, under: &[&str], dir: &Path, mode: Mode, polls: u32) -> anyhow::Result<()> {
+    let data = dir.join("data");
     if data.exists() {
         std::fs::remove_dir_all(&data)?;
     }
     let under = under.iter().map(|&word| word.to_owned()).collect();
     let binary = Binary { under, ..binary.clone() };
-    let mut service = Service::start(&binary, &data, Rate::NeverMet, &[])?;
+    let mut service = Service::start(&binary, &data, Rate::Unlimited, &[])?;
     service.operate("PUT", "/v1/scopes/default/default/web", &fleet_of_one())?;
     let reboot = json!({ "type": "Reboot", "vms": ["web-0"], "not_before": "2099-01-01T00:00:00Z" });
     service.operate("POST", "/v1/events", &reboot)?;
@@ -76,7 +76,7 @@ fn polled(binary: &Binary, under: &[&str], place: &Path, mode: Mode, polls: u32)
         Mode::KeepAlive => {
             let mut guest = service.guest(Ipv4Addr::LOCALHOST)?;
             for _ in 0..polls {
-                let answer = guest.ask("GET", POLL, "")?;
+                let answer = guest.request("GET", POLL, "")?;
                 anyhow::ensure!(answer.status == 200, "a poll was answered {}", answer.status);
             }
         }
@@ -84,7 +84,7 @@ fn polled(binary: &Binary, under: &[&str], place: &Path, mode: Mode, polls: u32)
             for _ in 0..polls {
                 let headers = "Metadata: true\r\nConnection: close\r\n".to_owned();
                 let mut guest = Client::connect(Ipv4Addr::LOCALHOST, service.guest, headers)?;
-                let answer = guest.ask("GET", POLL, "")?;
+                let answer = guest.request("GET", POLL, "")?;
                 anyhow::ensure!(answer.status == 200, "a poll was answered {}", answer.status);
                 // The service closes the connection, as requested.
                 let more = guest.stream().read(&mut [0])?;

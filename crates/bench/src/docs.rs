@@ -24,7 +24,7 @@ fn replaced(text: &str, tables: &str) -> Option<String> {
 }
 
 fn tables(report: &Report) -> String {
-    let mut text = format!("{}.\n\n## What should hold\n\n{}\n", report.machine, report.goals());
+    let mut text = format!("{}.\n\n## Goals\n\n{}\n", report.machine, report.goals());
     for scenario in ALL {
         let of_scenario = report.of_scenario(scenario.name);
         if !of_scenario.is_empty() {

@@ -83,7 +83,7 @@ fn serve(mut connection: TcpStream, shown: &Mutex<Shown>) -> anyhow::Result<()> 
             let count = connection.read(&mut more)?;
             anyhow::ensure!(
                 count > 0 && received.len() < REQUEST_MAX,
-                "the client has gone, or says too much"
+                "the client disconnected, or its request is too long"
             );
             received.extend_from_slice(&more[..count]);
         };

@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn an_import_finds_nothing_wrong_with_it() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("fleet.jsonl");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("fleet.jsonl");
         for fleet in [
             Fleet { scopes: 30, per_scope: 10, callers: Callers::FirstOfEvery(3) },
             Fleet { scopes: 300, per_scope: 1, callers: Callers::All },

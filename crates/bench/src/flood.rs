@@ -21,7 +21,7 @@ const BETWEEN_BYTES: Duration = Duration::from_micros(1_500);
 
 /// Kind of misbehaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum FloodKind {
     /// None.
     None,
     /// Sixteen pipelined polls on every connection, repeatedly.
@@ -36,7 +36,7 @@ pub enum Manner {
 
 /// The misbehaving guest.
 pub struct Flood {
-    manner: Manner,
+    kind: FloodKind,
     to: SocketAddr,
     guest: usize,
     sockets: Vec<Option<TcpStream>>,
@@ -48,17 +48,17 @@ pub struct Flood {
 
 impl Flood {
     /// The guest with this index, ready to start.
-    pub fn new(manner: Manner, to: SocketAddr, guest: usize) -> Self {
+    pub fn new(kind: FloodKind, to: SocketAddr, guest: usize) -> Self {
         let poll = http::request("GET", POLL, "Metadata: true\r\n", "");
-        let requests = match manner {
-            Manner::None => String::new(),
-            Manner::Pipelining => poll.repeat(16),
-            Manner::Garbage => "\u{1}\u{2}garbage that is no request at all\r\n\r\n".repeat(16),
-            Manner::SlowSender => "X".to_owned(),
-            Manner::Reconnecting => poll,
+        let requests = match kind {
+            FloodKind::None => String::new(),
+            FloodKind::Pipelining => poll.repeat(16),
+            FloodKind::Garbage => "\u{1}\u{2}garbage that is no request at all\r\n\r\n".repeat(16),
+            FloodKind::SlowSender => "X".to_owned(),
+            FloodKind::Reconnecting => poll,
         };
         Self {
-            manner,
+            kind,
             to,
             guest,
             sockets: (0..CONNECTIONS).map(|_| None).collect(),
@@ -71,10 +71,10 @@ impl Flood {
 
     /// Runs one slice, on one connection at a time. Errors are ignored: the server may reject such a guest.
     pub fn work(&mut self) {
-        let pause = match self.manner {
-            Manner::None => return,
-            Manner::SlowSender => BETWEEN_BYTES,
-            Manner::Pipelining | Manner::Garbage | Manner::Reconnecting => Duration::ZERO,
+        let pause = match self.kind {
+            FloodKind::None => return,
+            FloodKind::SlowSender => BETWEEN_BYTES,
+            FloodKind::Pipelining | FloodKind::Garbage | FloodKind::Reconnecting => Duration::ZERO,
         };
         let now = clock::now();
         if now.duration_since(self.worked_at) < pause {
@@ -94,7 +94,7 @@ impl Flood {
             }
         };
         let answered = socket.read(&mut self.input);
-        let done = self.manner == Manner::Reconnecting && matches!(answered, Ok(1..));
+        let done = self.kind == FloodKind::Reconnecting && matches!(answered, Ok(1..));
         if done || ended(answered) || ended(socket.write(&self.requests)) {
             self.sockets[self.turn] = None;
         }

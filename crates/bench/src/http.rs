@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// Sends a request and waits for the response.
-    pub fn ask(&mut self, method: &str, target: &str, body: &str) -> anyhow::Result<Kept> {
+    pub fn request(&mut self, method: &str, target: &str, body: &str) -> anyhow::Result<Kept> {
         let request = request(method, target, &self.headers, body);
         self.stream.write_all(request.as_bytes())?;
         self.input.clear();

@@ -65,7 +65,7 @@ pub trait Traffic {
     }
 
     /// Runs other work between requests; must be short.
-    fn meanwhile(&mut self) {}
+    fn between_requests(&mut self) {}
 }
 
 /// The same request on all connections.

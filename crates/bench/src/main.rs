@@ -119,9 +119,9 @@ fn work(args: Args) -> anyhow::Result<bool> {
     let chosen = choose(&args.scenarios)?;
     let cores = Cores::choose()?;
     usage::raise_open_files()?;
-    cores.stay_on_load()?;
+    cores.pin_to_load_core()?;
     let target = root.join("target/bench");
-    let (_lock, place) = own_place(&target)?;
+    let (_lock, dir) = run_directory(&target)?;
     let path = args.binary.unwrap_or_else(|| root.join("target/release/notbefore"));
     let mut bench = Bench {
         binary: Binary {
@@ -140,7 +140,7 @@ fn work(args: Args) -> anyhow::Result<bool> {
             failures: Vec::new(),
         },
         scenario: "",
-        place: place.path().to_owned(),
+        dir: dir.path().to_owned(),
     };
     if let Some(old) = &args.against {
         let old = old.canonicalize().with_context(|| format!("{}", old.display()))?;
@@ -160,11 +160,11 @@ fn work(args: Args) -> anyhow::Result<bool> {
 fn measure(bench: &mut Bench, chosen: &[&'static Scenario]) {
     for scenario in chosen {
         bench.scenario = scenario.name;
-        bench.say(scenario.about);
+        bench.progress(scenario.about);
         let begun = clock::now();
         if let Err(error) = (scenario.run)(bench) {
             bench.report.failures.push(format!("{}: {error:#}", scenario.name));
-            bench.say(&format!("{error:#}"));
+            bench.progress(&format!("{error:#}"));
         }
         println!(
             "\n== {}: {:.0} s\n{}",
@@ -186,7 +186,7 @@ fn compared(
     let mut comparison = Comparison::default();
     for side in compare::turns(turns) {
         bench.binary.path = if side == Side::Old { old.clone() } else { new.clone() };
-        bench.say(&format!("{side:?}: {}", bench.binary.path.display()));
+        bench.progress(&format!("{side:?}: {}", bench.binary.path.display()));
         measure(bench, chosen);
         comparison.take(side, &mut bench.report);
     }
@@ -200,10 +200,10 @@ fn compared(
 
 /// Creates a directory for this run next to the build, because the temporary directory may not be on a disk. Removes
 /// leftovers of killed runs. A lock prevents concurrent runs.
-fn own_place(target: &Path) -> anyhow::Result<(File, TempDir)> {
+fn run_directory(target: &Path) -> anyhow::Result<(File, TempDir)> {
     std::fs::create_dir_all(target)?;
     let lock = File::create(target.join("lock"))?;
-    lock.try_lock().context("another run of the benchmark is under way")?;
+    lock.try_lock().context("another benchmark run is in progress")?;
     for entry in std::fs::read_dir(target)? {
         let path = entry?.path();
         if path.is_dir() && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run-")) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::clock;
-use crate::process::{End, Owned, Place, pinned, tail};
+use crate::process::{CoreSet, End, Owned, pinned, tail};
 
 /// A running nginx, with one listener per request type, so that none pays for another's checks.
 pub struct Nginx {
@@ -27,14 +27,14 @@ pub struct Nginx {
 
 impl Nginx {
     /// Starts nginx in a directory, serving a document.
-    pub fn start(core: usize, place: &Path, document: &str, etag: &str) -> anyhow::Result<Self> {
+    pub fn start(core: usize, dir: &Path, document: &str, etag: &str) -> anyhow::Result<Self> {
         anyhow::ensure!(!document.contains(['\'', '$', '\\']), "nginx would read more into {document}");
         let [poll, not_modified, approval] = free_ports()?;
-        let log = place.join("nginx.log");
-        let config = place.join("nginx.conf");
-        std::fs::write(&config, config_text(place, document, etag, [poll, not_modified, approval])?)?;
-        let mut command = pinned(Place::Core(core), End::Terminate, "nginx");
-        command.arg("-p").arg(place).arg("-c").arg(&config).args(["-e", "stderr"]);
+        let log = dir.join("nginx.log");
+        let config = dir.join("nginx.conf");
+        std::fs::write(&config, config_text(dir, document, etag, [poll, not_modified, approval])?)?;
+        let mut command = pinned(CoreSet::Core(core), End::Terminate, "nginx");
+        command.arg("-p").arg(dir).arg("-c").arg(&config).args(["-e", "stderr"]);
         command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let mut process = Owned::spawn(&mut command, End::Terminate)?;
         for _ in 0..500 {
@@ -58,12 +58,12 @@ impl Nginx {
 /// Version of nginx.
 pub fn version() -> anyhow::Result<String> {
     let output = Command::new("nginx").arg("-v").output().context("running nginx -v; is it installed?")?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Ok(said.split(": ").last().unwrap_or(&said).to_owned())
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Ok(stderr.split(": ").last().unwrap_or(&stderr).to_owned())
 }
 
 fn config_text(
-    place: &Path,
+    dir: &Path,
     document: &str,
     etag: &str,
     [poll, not_modified, approval]: [SocketAddr; 3],
@@ -73,7 +73,7 @@ fn config_text(
          worker_rlimit_nofile 20000;\nevents {{ worker_connections 16000; }}\n\
          http {{\n  access_log off;\n  keepalive_requests 100000000;\n  keepalive_timeout 180s;\n  default_type application/json;\n\
          \x20 client_body_temp_path {0}/bodies;\n",
-        place.display()
+        dir.display()
     );
     let header = "if ($http_metadata != \"true\") { return 400; }";
     let unchanged = format!("if ($http_if_none_match = \"{etag}\") {{ return 304; }}");

@@ -30,7 +30,7 @@ impl Cores {
     }
 
     /// Pins the benchmark, and children without a core of their own, to the load's core.
-    pub fn stay_on_load(self) -> anyhow::Result<()> {
+    pub fn pin_to_load_core(self) -> anyhow::Result<()> {
         let mut set = CpuSet::new();
         set.set(self.load);
         rustix::thread::sched_setaffinity(None, &set).context("staying on the load's core")
@@ -48,7 +48,7 @@ pub enum End {
 
 /// Cores of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CoreSet {
     /// This core only.
     Core(usize),
     /// Any core, including the load's.
@@ -56,16 +56,16 @@ pub enum Place {
 }
 
 /// A command that runs on its cores and ends with the benchmark.
-pub fn pinned(place: Place, end: End, program: impl AsRef<OsStr>) -> Command {
+pub fn pinned(cores: CoreSet, end: End, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     let signal = match end {
         End::Kill => "KILL",
         End::Terminate => "TERM",
     };
-    let cores = match place {
-        Place::Core(core) => core.to_string(),
+    let cores = match cores {
+        CoreSet::Core(core) => core.to_string(),
         // Missing ones are ignored.
-        Place::Anywhere => format!("0-{}", CpuSet::MAX_CPU - 1),
+        CoreSet::Anywhere => format!("0-{}", CpuSet::MAX_CPU - 1),
     };
     command.args(["--pdeathsig", signal, "--", "taskset", "--cpu-list", &cores]).arg(program);
     command
@@ -117,11 +117,11 @@ impl Drop for Owned {
 /// Runs a command that must succeed; returns its output.
 pub fn output(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("running {command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
-        anyhow::bail!("{command:?} failed: {said}{}", String::from_utf8_lossy(&output.stderr));
+        anyhow::bail!("{command:?} failed: {stdout}{}", String::from_utf8_lossy(&output.stderr));
     }
-    Ok(said)
+    Ok(stdout)
 }
 
 /// The last lines of a log, for error messages.

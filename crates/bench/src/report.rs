@@ -11,9 +11,9 @@ use crate::stats::Estimate;
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Goal {
     /// Required limit, if any.
-    pub reach: Option<f64>,
+    pub required: Option<f64>,
     /// Desired value.
-    pub aim: f64,
+    pub desired: f64,
     /// Which side is good.
     pub better: Better,
 }
@@ -30,18 +30,18 @@ pub enum Better {
 
 impl Goal {
     /// Required to be at most this.
-    pub fn at_most(reach: f64, aim: f64) -> Option<Self> {
-        Some(Self { reach: Some(reach), aim, better: Better::Lower })
+    pub fn at_most(required: f64, desired: f64) -> Option<Self> {
+        Some(Self { required: Some(required), desired, better: Better::Lower })
     }
 
     /// Desired to be at most this; not required.
-    pub fn hoped_at_most(aim: f64) -> Option<Self> {
-        Some(Self { reach: None, aim, better: Better::Lower })
+    pub fn desired_at_most(desired: f64) -> Option<Self> {
+        Some(Self { required: None, desired, better: Better::Lower })
     }
 
     /// Required to be at least this.
-    pub fn at_least(reach: f64, aim: f64) -> Option<Self> {
-        Some(Self { reach: Some(reach), aim, better: Better::Higher })
+    pub fn at_least(required: f64, desired: f64) -> Option<Self> {
+        Some(Self { required: Some(required), desired, better: Better::Higher })
     }
 
     fn holds(self, bound: f64, value: f64) -> bool {
@@ -74,16 +74,16 @@ pub struct Measure {
 impl Measure {
     /// Whether the required limit holds.
     pub fn reached(&self) -> bool {
-        let Some(Goal { reach: Some(reach), .. }) = self.goal else { return true };
-        self.goal.is_none_or(|goal| goal.holds(reach, self.value.median))
+        let Some(Goal { required: Some(required), .. }) = self.goal else { return true };
+        self.goal.is_none_or(|goal| goal.holds(required, self.value.median))
     }
 
     fn verdict(&self) -> &'static str {
         match self.goal {
             None => "",
-            Some(goal) if goal.holds(goal.aim, self.value.median) => "aim",
+            Some(goal) if goal.holds(goal.desired, self.value.median) => "desired",
             Some(_) if !self.reached() => "MISSED",
-            Some(goal) if goal.reach.is_some() => "reach",
+            Some(goal) if goal.required.is_some() => "required",
             Some(_) => "no",
         }
     }
@@ -154,7 +154,7 @@ fn measures(measures: &[&Measure]) -> String {
     if measures.is_empty() {
         return String::new();
     }
-    let columns = ["what", "median", "90 % interval", "reach", "aim", "holds"].map(str::to_owned);
+    let columns = ["number", "median", "90 % interval", "required", "desired", "met"].map(str::to_owned);
     let rows: Vec<Vec<String>> = measures
         .iter()
         .map(|measure| {
@@ -169,8 +169,8 @@ fn measures(measures: &[&Measure]) -> String {
                 goal.map_or(String::new(), |(goal, bound)| format!("{} {}", sign(goal), digits(bound)))
             };
             let median = format!("{} {}", digits(value.median), measure.unit).trim_end().to_owned();
-            let (reach, aim) = (bound(|goal| goal.reach), bound(|goal| Some(goal.aim)));
-            vec![measure.what.clone(), median, interval, reach, aim, measure.verdict().to_owned()]
+            let (required, desired) = (bound(|goal| goal.required), bound(|goal| Some(goal.desired)));
+            vec![measure.what.clone(), median, interval, required, desired, measure.verdict().to_owned()]
         })
         .collect();
     markdown(&columns, &rows)
@@ -220,13 +220,13 @@ mod tests {
     #[test]
     fn a_goal_holds_on_its_side() {
         for (value, goal, verdict, reached) in [
-            (0.8, Goal::at_most(1.0, 0.85), "aim", true),
-            (0.9, Goal::at_most(1.0, 0.85), "reach", true),
+            (0.8, Goal::at_most(1.0, 0.85), "desired", true),
+            (0.9, Goal::at_most(1.0, 0.85), "required", true),
             (1.1, Goal::at_most(1.0, 0.85), "MISSED", false),
-            (5.5, Goal::at_least(2.0, 5.0), "aim", true),
+            (5.5, Goal::at_least(2.0, 5.0), "desired", true),
             (1.9, Goal::at_least(2.0, 5.0), "MISSED", false),
-            (499.0, Goal::hoped_at_most(500.0), "aim", true),
-            (501.0, Goal::hoped_at_most(500.0), "no", true),
+            (499.0, Goal::desired_at_most(500.0), "desired", true),
+            (501.0, Goal::desired_at_most(500.0), "no", true),
             (9.0, None, "", true),
         ] {
             let measure = measure(value, goal);

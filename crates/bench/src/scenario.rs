@@ -34,59 +34,57 @@ pub struct Scenario {
 pub const ALL: &[Scenario] = &[
     Scenario {
         name: "poll",
-        about: "CPU of a keep-alive poll, side by side with nginx",
+        about: "CPU of a keep-alive poll, compared with nginx",
         run: side_by_side::poll,
     },
     Scenario {
         name: "connection",
-        about: "CPU of a poll with a connection of its own, side by side with nginx",
+        about: "CPU of a poll with its own connection, compared with nginx",
         run: side_by_side::connection,
     },
     Scenario {
         name: "not-modified",
-        about: "CPU of a poll answered 304, side by side with nginx",
+        about: "CPU of a poll answered 304, compared with nginx",
         run: side_by_side::not_modified,
     },
     Scenario {
         name: "approval",
-        about: "CPU of an approval sent again, side by side with nginx",
+        about: "CPU of a repeated approval, compared with nginx",
         run: side_by_side::approval,
     },
-    Scenario { name: "idle", about: "memory of a guest that is connected and silent", run: idle::run },
-    Scenario { name: "memory", about: "memory of a VM in a fleet of a million", run: million::memory },
+    Scenario { name: "idle", about: "memory of an idle connected guest", run: idle::run },
+    Scenario { name: "memory", about: "memory per VM in a fleet of a million", run: million::memory },
     Scenario {
         name: "restart",
-        about: "ready again after kill -9 with a million VMs",
+        about: "time to time to ready after kill -9, a million VMs",
         run: million::restart,
     },
     Scenario {
-        name: "scale",
-        about: "CPU of a poll in a fleet of a million over that in a small one",
-        run: million::scale,
+        name: "scale", about: "CPU of a poll, fleet of a million ÷ small fleet", run: million::scale
     },
     Scenario {
         name: "schedule",
-        about: "durable changes a second over what the disk does by itself",
+        about: "durable changes a second ÷ fdatasync rate of the disk",
         run: schedule::run,
     },
-    Scenario { name: "starts", about: "100,000 events that fall due within a minute", run: starts::run },
-    Scenario { name: "long-poll", about: "10,000 waiting guests told of one operation", run: long_poll::run },
+    Scenario { name: "starts", about: "100,000 events due within a minute", run: starts::run },
+    Scenario { name: "long-poll", about: "10,000 long polls notified by one operation", run: long_poll::run },
     Scenario {
         name: "fairness",
-        about: "what quiet guests notice of one that floods the service",
+        about: "poll latency of other guests while one guest floods the service",
         run: fairness::run,
     },
     Scenario {
         name: "growth",
-        about: "how the cost of a poll grows with VMs, events, connections",
+        about: "CPU of a poll by number of VMs, events, connections",
         run: growth::run,
     },
     Scenario {
         name: "agent",
-        about: "the agent at rest, from event to hook, and what hooks have of Preempt",
+        about: "idle agent, latency from event to hook, time for hooks of Preempt",
         run: agent::run,
     },
-    Scenario { name: "micro", about: "apply and render by themselves", run: micro::run },
+    Scenario { name: "micro", about: "apply and render alone", run: micro::run },
 ];
 
 /// Context of scenarios.
@@ -102,7 +100,7 @@ pub struct Bench {
     /// The current scenario.
     pub scenario: &'static str,
     /// Temporary directory; removed at the end.
-    pub place: PathBuf,
+    pub dir: PathBuf,
 }
 
 impl Bench {
@@ -113,7 +111,7 @@ impl Bench {
 
     /// Creates a new directory.
     pub fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let path = self.place.join(name);
+        let path = self.dir.join(name);
         if path.exists() {
             std::fs::remove_dir_all(&path)?;
         }
@@ -122,7 +120,7 @@ impl Bench {
     }
 
     /// Prints progress.
-    pub fn say(&self, what: &str) {
+    pub fn progress(&self, what: &str) {
         eprintln!("{}: {what}", self.scenario);
     }
 

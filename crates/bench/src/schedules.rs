@@ -38,11 +38,11 @@ struct Schedules<'a> {
     announcements: &'a [Announcement],
     next: usize,
     /// The last request of each connection.
-    asked: Vec<usize>,
+    sent: Vec<usize>,
     /// Interval of acknowledgements after which a poll verifies the event.
-    look_every: Option<usize>,
+    verify_every: Option<usize>,
     acknowledged: usize,
-    looked: usize,
+    verified: usize,
 }
 
 impl Traffic for Schedules<'_> {
@@ -52,7 +52,7 @@ impl Traffic for Schedules<'_> {
 
     fn request(&mut self, connection: usize, out: &mut Vec<u8>) {
         let announcement = &self.announcements[self.next];
-        self.asked[connection] = self.next;
+        self.sent[connection] = self.next;
         self.next += 1;
         let body =
             json!({ "type": "Reboot", "vms": [announcement.vm], "not_before": announcement.not_before });
@@ -68,15 +68,15 @@ impl Traffic for Schedules<'_> {
             String::from_utf8_lossy(answer.body)
         );
         self.acknowledged += 1;
-        if self.look_every.is_some_and(|every| self.acknowledged.is_multiple_of(every)) {
-            let announcement = &self.announcements[self.asked[connection]];
+        if self.verify_every.is_some_and(|every| self.acknowledged.is_multiple_of(every)) {
+            let announcement = &self.announcements[self.sent[connection]];
             let document = self.service.poll(announcement.address)?.json()?;
             let events = document["Events"].as_array().context("a document without events")?;
             anyhow::ensure!(
                 !events.is_empty(),
                 "acknowledged, and not seen by a poll right after: {document}"
             );
-            self.looked += 1;
+            self.verified += 1;
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Traffic for Schedules<'_> {
 pub fn announce(
     service: &Service,
     announcements: &[Announcement],
-    look_every: Option<usize>,
+    verify_every: Option<usize>,
 ) -> anyhow::Result<(Outcome, usize)> {
     let mut generator = Generator::new(service.operator, Use::KeepAlive)?;
     generator.add(0..IN_FLIGHT)?;
@@ -95,10 +95,10 @@ pub fn announce(
         headers: service.authorization(),
         announcements,
         next: 0,
-        asked: vec![0; IN_FLIGHT],
-        look_every,
+        sent: vec![0; IN_FLIGHT],
+        verify_every,
         acknowledged: 0,
-        looked: 0,
+        verified: 0,
     };
     let outcome = generator.run(Arrivals::Closed { in_flight: IN_FLIGHT }, PATIENCE, &mut schedules)?;
     anyhow::ensure!(
@@ -107,5 +107,5 @@ pub fn announce(
         announcements.len(),
         outcome.answers()
     );
-    Ok((outcome, schedules.looked))
+    Ok((outcome, schedules.verified))
 }

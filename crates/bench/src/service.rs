@@ -12,13 +12,13 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::http::{Client, Kept};
-use crate::process::{End, Owned, Place, pinned, tail};
+use crate::process::{CoreSet, End, Owned, pinned, tail};
 
 /// Target of a poll at the newest api-version.
 pub const POLL: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// A rate limit that is never reached. The check still runs and is measured.
-const RATE_NEVER_MET: &str = "4000000000";
+const UNLIMITED_RATE: &str = "4000000000";
 
 /// The binary and its core.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Binary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Unlimited, but still counted.
-    NeverMet,
+    Unlimited,
     /// The service's default.
     Usual,
 }
@@ -53,16 +53,16 @@ pub struct Service {
 impl Service {
     /// Starts it on its core with a data directory, and waits until it accepts requests.
     pub fn start(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
-        Self::start_at(Place::Core(binary.core), binary, data, rate, flags)
+        Self::start_at(CoreSet::Core(binary.core), binary, data, rate, flags)
     }
 
     /// Starts it on all cores, for scenarios that measure completion time rather than CPU time per request.
     pub fn start_anywhere(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
-        Self::start_at(Place::Anywhere, binary, data, rate, flags)
+        Self::start_at(CoreSet::Anywhere, binary, data, rate, flags)
     }
 
     fn start_at(
-        place: Place,
+        cores: CoreSet,
         binary: &Binary,
         data: &Path,
         rate: Rate,
@@ -71,11 +71,11 @@ impl Service {
         let log = data.with_extension("log");
         let program = binary.path.as_os_str();
         let mut words = binary.under.iter().map(OsStr::new).chain([program]);
-        let mut command = pinned(place, End::Kill, words.next().unwrap_or(program));
+        let mut command = pinned(cores, End::Kill, words.next().unwrap_or(program));
         command.args(words).arg("serve").arg("--data").arg(data);
         command.args(["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
-        if rate == Rate::NeverMet {
-            command.args(["--rate-limit", RATE_NEVER_MET]);
+        if rate == Rate::Unlimited {
+            command.args(["--rate-limit", UNLIMITED_RATE]);
         }
         command.args(flags);
         command.env("NOTBEFORE_LOG", "warn").stdout(Stdio::piped()).stderr(File::create(&log)?);
@@ -142,13 +142,13 @@ impl Service {
     /// One operator request, which must succeed.
     pub fn operate(&self, method: &str, target: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let answer = self.operator()?.ask(method, target, &body)?;
+        let answer = self.operator()?.request(method, target, &body)?;
         answer.json().with_context(|| format!("{method} {target}"))
     }
 
     /// One poll from an address, which must return 200.
     pub fn poll(&self, source: Ipv4Addr) -> anyhow::Result<Kept> {
-        let answer = self.guest(source)?.ask("GET", POLL, "")?;
+        let answer = self.guest(source)?.request("GET", POLL, "")?;
         anyhow::ensure!(answer.status == 200, "a poll was answered {}: {}", answer.status, answer.body);
         Ok(answer)
     }
@@ -156,7 +156,7 @@ impl Service {
     /// Waits until the service reports that it is writable.
     pub fn wait_until_ready(&self) -> anyhow::Result<()> {
         let mut client = self.operator()?;
-        while client.ask("GET", "/readyz", "")?.status != 200 {
+        while client.request("GET", "/readyz", "")?.status != 200 {
             crate::clock::pause(std::time::Duration::from_millis(5));
         }
         Ok(())

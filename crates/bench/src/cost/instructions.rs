@@ -24,9 +24,9 @@ fn limit(mode: Mode) -> f64 {
 }
 
 /// Counts and compares with the limit.
-pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
-    let some = counted(binary, place, mode, POLLS)?;
-    let more = counted(binary, place, mode, 2 * POLLS)?;
+pub fn check_limit(binary: &Binary, dir: &Path, mode: Mode) -> anyhow::Result<bool> {
+    let some = counted(binary, dir, mode, POLLS)?;
+    let more = counted(binary, dir, mode, 2 * POLLS)?;
     let each = (more - some) / f64::from(POLLS);
     let limit = limit(mode);
     anyhow::ensure!(each > LEAST, "callgrind has not seen the polls of a {}: {each:.0}", mode.name());
@@ -39,13 +39,13 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
 
 /// Instructions of the guest listener's threads in a run. Other threads (store, clock) vary between runs and are
 /// excluded.
-fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Result<f64> {
-    let place = tempfile::tempdir_in(place)?;
-    let out = format!("--callgrind-out-file={}", place.path().join("callgrind").display());
+fn counted(binary: &Binary, dir: &Path, mode: Mode, polls: u32) -> anyhow::Result<f64> {
+    let dir = tempfile::tempdir_in(dir)?;
+    let out = format!("--callgrind-out-file={}", dir.path().join("callgrind").display());
     let under = ["valgrind", "--quiet", "--tool=callgrind", "--separate-threads=yes", &out];
-    polled(binary, &under, place.path(), mode, polls)?;
+    polled(binary, &under, dir.path(), mode, polls)?;
     let mut sum = None;
-    for file in std::fs::read_dir(place.path())? {
+    for file in std::fs::read_dir(dir.path())? {
         let file = file?;
         if file.file_type()?.is_file() {
             let text = std::fs::read_to_string(file.path())?;

@@ -37,9 +37,9 @@ fn kind(call: &str) -> &str {
 }
 
 /// Counts and compares with the limits.
-pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
-    let some = counted(binary, place, mode, POLLS)?;
-    let more = counted(binary, place, mode, 2 * POLLS)?;
+pub fn check_limit(binary: &Binary, dir: &Path, mode: Mode) -> anyhow::Result<bool> {
+    let some = counted(binary, dir, mode, POLLS)?;
+    let more = counted(binary, dir, mode, 2 * POLLS)?;
     let allowed: BTreeMap<&str, f64> =
         allowed(mode).iter().map(|&(kind, count)| (kind, f64::from(count))).collect();
     let mut each: BTreeMap<&str, f64> = BTreeMap::new();
@@ -65,11 +65,11 @@ pub fn hold(binary: &Binary, place: &Path, mode: Mode) -> anyhow::Result<bool> {
 }
 
 /// Calls of a run, by name.
-fn counted(binary: &Binary, place: &Path, mode: Mode, polls: u32) -> anyhow::Result<BTreeMap<String, f64>> {
-    let file = place.join("strace");
+fn counted(binary: &Binary, dir: &Path, mode: Mode, polls: u32) -> anyhow::Result<BTreeMap<String, f64>> {
+    let file = dir.join("strace");
     let _ = std::fs::remove_file(&file);
     let out = file.to_str().context("a path that is no text")?;
-    polled(binary, &["strace", "-D", "-f", "-c", "-o", out], place, mode, polls)?;
+    polled(binary, &["strace", "-D", "-f", "-c", "-o", out], dir, mode, polls)?;
     // strace exits a moment after the traced process.
     for _ in 0..500 {
         let text = std::fs::read_to_string(&file).unwrap_or_default();

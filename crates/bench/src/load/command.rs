@@ -56,7 +56,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
     anyhow::ensure!(args.to.ip().is_loopback(), "this sends load to loopback only, not to {}", args.to);
     anyhow::ensure!(args.guests > 0 && args.rate > 0.0, "no guests, or none that ask");
     usage::raise_open_files()?;
-    Cores::choose()?.stay_on_load()?;
+    Cores::choose()?.pin_to_load_core()?;
     let mut headers = "Metadata: true\r\n".to_owned();
     for header in
         args.headers.iter().map(String::as_str).chain(args.connection_each.then_some("Connection: close"))

@@ -114,7 +114,10 @@ impl Connection {
                     if self.input.is_empty()
                         && let Some(answer) = Answer::parse(&shared[..length])?
                     {
-                        anyhow::ensure!(answer.length() == length, "more came than was asked for");
+                        anyhow::ensure!(
+                            answer.length() == length,
+                            "the response is longer than its Content-Length"
+                        );
                         seen(&answer)?;
                         return Ok(Progress::Answered);
                     }

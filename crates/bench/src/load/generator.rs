@@ -122,7 +122,7 @@ impl Generator {
             };
             if !more && (run.in_flight == 0 || now > end + GRACE) {
                 run.unanswered += run.in_flight as u64;
-                self.give_up();
+                self.abandon();
                 return Ok(run.outcome(now.min(end).duration_since(begin)));
             }
             let patience = match arrivals {
@@ -136,12 +136,12 @@ impl Generator {
             for event in &events {
                 self.progress(event.token().0, event.is_writable(), traffic, &mut run)?;
             }
-            traffic.meanwhile();
+            traffic.between_requests();
         }
     }
 
     /// Closes connections with a response outstanding, so that it cannot reach the next run.
-    fn give_up(&mut self) {
+    fn abandon(&mut self) {
         for connection in self.connections.iter_mut().filter(|connection| connection.asked_at.is_some()) {
             connection.close(self.poll.registry());
             connection.asked_at = None;
@@ -288,7 +288,7 @@ mod tests {
         to
     }
 
-    fn asked(use_: Use, guests: usize, arrivals: Arrivals, stall: Duration) -> Outcome {
+    fn run(use_: Use, guests: usize, arrivals: Arrivals, stall: Duration) -> Outcome {
         let mut generator = Generator::new(server(stall), use_).unwrap();
         generator.add(0..guests).unwrap();
         let mut same = Same(request("GET", "/", "", "").into_bytes());
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn at_a_rate_whoever_waits_behind_a_stall_counts_too() {
         let stall = Duration::from_millis(200);
-        let outcome = asked(Use::KeepAlive, 1, Arrivals::Open { rate: 100.0 }, stall);
+        let outcome = run(Use::KeepAlive, 1, Arrivals::Open { rate: 100.0 }, stall);
         outcome.only(200).unwrap();
         assert_eq!(outcome.answers(), 50);
         // Twenty requests were due during the stall; half of them waited for half of it or longer.
@@ -309,15 +309,15 @@ mod tests {
     #[test]
     fn in_a_closed_loop_a_stall_is_one_slow_answer() {
         let stall = Duration::from_millis(200);
-        let outcome = asked(Use::KeepAlive, 1, Arrivals::Closed { in_flight: 1 }, stall);
+        let outcome = run(Use::KeepAlive, 1, Arrivals::Closed { in_flight: 1 }, stall);
         outcome.only(200).unwrap();
         assert!(outcome.latency.max() >= 200_000_000, "{outcome:?}");
         assert!(outcome.answers() > 10, "{outcome:?}");
     }
 
     #[test]
-    fn a_connection_each() {
-        let outcome = asked(Use::ConnectionEach, 20, Arrivals::Closed { in_flight: 4 }, Duration::ZERO);
+    fn connection_each() {
+        let outcome = run(Use::ConnectionEach, 20, Arrivals::Closed { in_flight: 4 }, Duration::ZERO);
         outcome.only(200).unwrap();
         assert!(outcome.answers() > 20, "{outcome:?}");
     }

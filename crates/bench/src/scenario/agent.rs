@@ -1,4 +1,4 @@
-//! The agent: memory and CPU at rest, latency from event to hook, time for hooks, and latency of the approval.
+//! The agent: memory and CPU when idle, latency from event to hook, time for hooks, and latency of the approval.
 //!
 //! Measured against a mock of Azure's endpoint ([`Endpoint`]), which it has to poll, and against the service, which
 //! supports long polls. Hooks record the time with `date`; shell and `date` count against the agent.
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Bench;
 use crate::clock;
 use crate::endpoint::Endpoint;
-use crate::process::{End, Owned, Place, output, pinned, tail};
+use crate::process::{CoreSet, End, Owned, output, pinned, tail};
 use crate::random::Random;
 use crate::report::Goal;
 use crate::service::{Rate, Service};
@@ -34,8 +34,8 @@ const NOTE: &str = "date +%s%N >>";
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    at_rest(bench)?;
-    at_rest_again(bench)?;
+    idle(bench)?;
+    idle_after_events(bench)?;
     polling(bench)?;
     waiting(bench)?;
     preempt(bench)
@@ -44,7 +44,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
 /// An agent and its working directory.
 struct Agent {
     process: Owned,
-    place: PathBuf,
+    dir: PathBuf,
 }
 
 impl Agent {
@@ -62,38 +62,38 @@ impl Agent {
         hook: &str,
         more: &str,
     ) -> anyhow::Result<Self> {
-        let place = bench.directory(name)?;
-        let hook = hook.replace("{place}", &place.display().to_string());
+        let dir = bench.directory(name)?;
+        let hook = hook.replace("{dir}", &dir.display().to_string());
         let config = format!(
             "endpoint = \"http://{endpoint}\"\nname = \"{vm}\"\nstate = \"{}\"\nlisten = \"127.0.0.1:0\"\n\
              {more}[[rule]]\nname = \"bench\"\n[[rule.before]]\nshell = '''{hook}'''\n",
-            place.join("state").display()
+            dir.join("state").display()
         );
-        std::fs::write(place.join("agent.toml"), config)?;
-        let mut command = pinned(Place::Anywhere, End::Kill, &bench.binary.path);
-        command.args(["agent", "run", "--config"]).arg(place.join("agent.toml"));
-        command.stdout(Stdio::null()).stderr(File::create(place.join("log"))?);
-        Ok(Self { process: Owned::spawn(&mut command, End::Kill)?, place })
+        std::fs::write(dir.join("agent.toml"), config)?;
+        let mut command = pinned(CoreSet::Anywhere, End::Kill, &bench.binary.path);
+        command.args(["agent", "run", "--config"]).arg(dir.join("agent.toml"));
+        command.stdout(Stdio::null()).stderr(File::create(dir.join("log"))?);
+        Ok(Self { process: Owned::spawn(&mut command, End::Kill)?, dir })
     }
 
     /// The times that a hook recorded in a file, once there are this many.
-    fn noted(&self, file: &str, count: usize) -> anyhow::Result<Vec<Timestamp>> {
-        let path = self.place.join(file);
+    fn recorded_times(&self, file: &str, count: usize) -> anyhow::Result<Vec<Timestamp>> {
+        let path = self.dir.join(file);
         wait(|| {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let times = text.lines().filter_map(|line| Timestamp::from_nanosecond(line.parse().ok()?).ok());
             Some(times.collect::<Vec<_>>()).filter(|times| times.len() >= count)
         })
-        .with_context(|| format!("waiting for {count} lines in {file}; the agent says:\n{}", self.log()))
+        .with_context(|| format!("waiting for {count} lines in {file}; the agent logged:\n{}", self.log()))
     }
 
     fn log(&self) -> String {
-        tail(&self.place.join("log"))
+        tail(&self.dir.join("log"))
     }
 
     /// Number of log lines with this text.
-    fn has_said(&self, words: &str) -> usize {
-        let log = std::fs::read_to_string(self.place.join("log")).unwrap_or_default();
+    fn count_log_lines(&self, words: &str) -> usize {
+        let log = std::fs::read_to_string(self.dir.join("log")).unwrap_or_default();
         log.lines().filter(|line| line.contains(words)).count()
     }
 }
@@ -107,7 +107,7 @@ fn wait<T>(mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
         }
         clock::pause(Duration::from_millis(5));
     }
-    anyhow::bail!("waited {PATIENCE:?} in vain")
+    anyhow::bail!("no result within {PATIENCE:?}")
 }
 
 fn event(id: &str, kind: &str, not_before: Timestamp) -> Value {
@@ -136,7 +136,7 @@ fn resident(pid: u32) -> anyhow::Result<f64> {
     Ok(kib * 1024.0 / 1e6)
 }
 
-fn at_rest(bench: &mut Bench) -> anyhow::Result<()> {
+fn idle(bench: &mut Bench) -> anyhow::Result<()> {
     let endpoint = Endpoint::start()?;
     let agent = Agent::start(bench, "at-rest", VM, endpoint.address, "true")?;
     wait(|| (endpoint.polls() >= 3).then_some(())).with_context(|| agent.log())?;
@@ -151,31 +151,31 @@ fn at_rest(bench: &mut Bench) -> anyhow::Result<()> {
         cpu.push(used.as_secs_f64() / took.as_secs_f64() * 100.0);
         memory.push(resident(pid)?);
     }
-    bench.measured("the agent at rest: of a core, at a poll a second", "%", &cpu, Goal::at_most(0.1, 0.05));
-    bench.measured("the agent at rest: resident memory", "MB", &memory, Goal::at_most(10.0, 8.0));
+    bench.measured("idle agent: CPU of one core, one poll a second", "%", &cpu, Goal::at_most(0.1, 0.05));
+    bench.measured("idle agent: resident memory", "MB", &memory, Goal::at_most(10.0, 8.0));
     Ok(())
 }
 
 /// Memory of an agent that has worked: three events with a hook each, and a notification over HTTPS with an untrusted
 /// certificate for each. Memory that this needed stays allocated.
-fn at_rest_again(bench: &mut Bench) -> anyhow::Result<()> {
+fn idle_after_events(bench: &mut Bench) -> anyhow::Result<()> {
     let administrator = Administrator::start(bench)?;
     let endpoint = Endpoint::start()?;
     let notify = format!("[notify]\nurl = \"https://{}/\"\n", administrator.address);
-    let hook = format!("{NOTE} {{place}}/begun");
+    let hook = format!("{NOTE} {{dir}}/begun");
     let agent = Agent::start_with(bench, "at-rest-again", VM, endpoint.address, &hook, &notify)?;
     for round in 1..=3 {
         let id = format!("00000000-0000-4000-a000-{round:012}");
         endpoint.show(vec![event(&id, "Freeze", clock::wall() + 15.minutes())]);
         wait(|| endpoint.approved(&id)).with_context(|| agent.log())?;
-        wait(|| (agent.has_said("notification failed") >= round).then_some(()))
+        wait(|| (agent.count_log_lines("notification failed") >= round).then_some(()))
             .with_context(|| agent.log())?;
         endpoint.show(vec![]);
     }
     let polls = endpoint.polls();
     wait(|| (endpoint.polls() >= polls + 3).then_some(())).with_context(|| agent.log())?;
     let memory = resident(agent.process.pid())?;
-    let what = "the agent at rest after three events, told of by https: resident memory";
+    let what = "idle agent after three events with https notifications: resident memory";
     bench.measured(what, "MB", &[memory], None);
     Ok(())
 }
@@ -188,30 +188,29 @@ struct Administrator {
 
 impl Administrator {
     fn start(bench: &Bench) -> anyhow::Result<Self> {
-        let place = bench.directory("administrator")?;
-        let (key, certificate, log) =
-            (place.join("key.pem"), place.join("certificate.pem"), place.join("log"));
+        let dir = bench.directory("administrator")?;
+        let (key, certificate, log) = (dir.join("key.pem"), dir.join("certificate.pem"), dir.join("log"));
         let mut request = Command::new("openssl");
         request.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]);
         request.args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]);
         request.args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"]);
         output(request.arg(&key).arg("-out").arg(&certificate))?;
-        let mut server = pinned(Place::Anywhere, End::Kill, "openssl");
+        let mut server = pinned(CoreSet::Anywhere, End::Kill, "openssl");
         server.args(["s_server", "-accept", "127.0.0.1:0", "-www", "-key"]).arg(&key);
         server.arg("-cert").arg(&certificate).stdin(Stdio::null());
         let process = Owned::spawn(server.stdout(File::create(&log)?).stderr(Stdio::null()), End::Kill)?;
         let address = wait(|| {
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
-            said.lines().find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok())
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            text.lines().find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok())
         })
-        .context("openssl does not say where it listens")?;
+        .context("openssl printed no address")?;
         Ok(Self { address, _process: process })
     }
 }
 
 fn polling(bench: &mut Bench) -> anyhow::Result<()> {
     let endpoint = Endpoint::start()?;
-    let hook = format!("{NOTE} {{place}}/begun");
+    let hook = format!("{NOTE} {{dir}}/begun");
     let agent = Agent::start(bench, "polling", VM, endpoint.address, &hook)?;
     wait(|| (endpoint.polls() >= 2).then_some(())).with_context(|| agent.log())?;
     let mut random = Random::new(7);
@@ -221,14 +220,14 @@ fn polling(bench: &mut Bench) -> anyhow::Result<()> {
         clock::pause(Duration::from_millis(random.below(1_000) as u64));
         let id = format!("00000000-0000-4000-8000-{round:012}");
         let shown = endpoint.show(vec![event(&id, "Freeze", clock::wall() + 15.minutes())]);
-        let begun = agent.noted("begun", round)?[round - 1];
+        let begun = agent.recorded_times("begun", round)?[round - 1];
         let approved = wait(|| endpoint.approved(&id)).with_context(|| agent.log())?;
         to_hook.push(milliseconds(shown, begun));
         to_approval.push(milliseconds(begun, approved));
         endpoint.show(vec![]);
     }
     bench.measured(
-        "event on the wire to first hook, polling, p99",
+        "event published to first hook, polling, p99",
         "ms",
         &[p99(to_hook)],
         Goal::at_most(1_200.0, 1_100.0),
@@ -243,7 +242,7 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
     let service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
     let vms = service.operate("GET", "/v1/vms", &Value::Null)?;
     let vm = vms["items"][0]["name"].as_str().context("a service without its first VM")?;
-    let hook = format!("{NOTE} {{place}}/begun");
+    let hook = format!("{NOTE} {{dir}}/begun");
     let agent = Agent::start(bench, "waiting-agent", vm, service.guest, &hook)?;
     // Warm-up events are not counted.
     let (mut to_hook, warm) = (Vec::new(), 3);
@@ -251,11 +250,11 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
     for round in 1..=warm + if bench.quick { 10 } else { 50 } {
         // An event is three changes, and an agent applies a burst of changes and then one a second.
         clock::pause(Duration::from_millis(3_000 + random.below(1_000) as u64));
-        let asked = clock::wall();
+        let requested = clock::wall();
         let made = service.operate("POST", "/v1/events", &json!({ "type": "Freeze", "vms": [vm] }))?;
-        let begun = agent.noted("begun", round)?[round - 1];
+        let begun = agent.recorded_times("begun", round)?[round - 1];
         if round > warm {
-            to_hook.push(milliseconds(asked, begun));
+            to_hook.push(milliseconds(requested, begun));
         }
         let id = made["targets"][0]["event"].as_str().context("an operation without an event")?.to_owned();
         // It is approved and started at once.
@@ -265,7 +264,7 @@ fn waiting(bench: &mut Bench) -> anyhow::Result<()> {
     }
     let goal = Goal::at_most(100.0, 50.0);
     bench.measured(
-        "event asked for to first hook, long poll, after a rest, p99",
+        "event requested to first hook, long poll, after a pause, p99",
         "ms",
         &[p99(to_hook)],
         goal,
@@ -277,7 +276,7 @@ fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
     let endpoint = Endpoint::start()?;
     // Works until it is stopped.
     let hook = format!(
-        "trap '{NOTE} {{place}}/ended; exit 0' TERM; {NOTE} {{place}}/begun; while :; do sleep 0.02; done"
+        "trap '{NOTE} {{dir}}/ended; exit 0' TERM; {NOTE} {{dir}}/begun; while :; do sleep 0.02; done"
     );
     let agent = Agent::start(bench, "preempt", VM, endpoint.address, &hook)?;
     wait(|| (endpoint.polls() >= 2).then_some(())).with_context(|| agent.log())?;
@@ -290,8 +289,8 @@ fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
         let not_before =
             Timestamp::from_second((clock::wall() + 30.seconds() + 999.milliseconds()).as_second())?;
         let shown = endpoint.show(vec![event(&id, "Preempt", not_before)]);
-        let begun = agent.noted("begun", round)?[round - 1];
-        let ended = agent.noted("ended", round)?[round - 1];
+        let begun = agent.recorded_times("begun", round)?[round - 1];
+        let ended = agent.recorded_times("ended", round)?[round - 1];
         // Subtract what rounding added.
         let lost = milliseconds(shown, not_before) - milliseconds(begun, ended);
         had.push(30.0 - lost / 1e3);
@@ -299,7 +298,7 @@ fn preempt(bench: &mut Bench) -> anyhow::Result<()> {
         clock::pause(Duration::from_secs(2));
     }
     let least = had.into_iter().min_by(f64::total_cmp).context("no round")?;
-    let what = "what hooks have of Preempt's 30 seconds, at least";
+    let what = "time for hooks of Preempt's 30 seconds, minimum";
     bench.measured(what, "s", &[least], Goal::at_least(28.0, 28.5));
     Ok(())
 }

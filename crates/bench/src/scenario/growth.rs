@@ -29,12 +29,12 @@ fn by_vms(bench: &mut Bench) -> anyhow::Result<()> {
         let scopes = vms / 10;
         let fleet = Fleet { scopes, per_scope: 10, callers: Callers::FirstOfEvery(scopes / 100) };
         fleet.import(&bench.binary, &data)?;
-        let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
+        let service = Service::start(&bench.binary, &data, Rate::Unlimited, &[])?;
         rows.push(row(bench, vms, Server::from(&service), 0..100)?);
     }
     let large = million::fleet(bench).vms();
     if large > 100_000 {
-        let service = Service::start(&bench.binary, &million::data(bench)?, Rate::NeverMet, &[])?;
+        let service = Service::start(&bench.binary, &million::data(bench)?, Rate::Unlimited, &[])?;
         // Scopes of some callers may have an event of an earlier scenario; the last ones do not.
         let quiet = million::CALLERS - 100..million::CALLERS;
         rows.push(row(bench, large, Server::from(&service), quiet)?);
@@ -48,7 +48,7 @@ fn by_events(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("growth")?.join("data");
     let fleet = Fleet { scopes: 4, per_scope: 100, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
+    let service = Service::start(&bench.binary, &data, Rate::Unlimited, &[])?;
     let mut rows = Vec::new();
     for (scope, events) in [0, 1, 10, 100].into_iter().enumerate() {
         let vms: Vec<uuid::Uuid> = (0..events).map(|member| fleet.vm_of(scope, member)).collect();
@@ -74,7 +74,7 @@ fn by_connections(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("growth")?.join("data");
     let fleet = Fleet { scopes: 1_000, per_scope: 10, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    let service = Service::start(&bench.binary, &data, Rate::NeverMet, &[])?;
+    let service = Service::start(&bench.binary, &data, Rate::Unlimited, &[])?;
     // The growth here is the kernel's, as nginx shows, which has no lookups.
     let document = service.poll(guests::address(0))?;
     let nginx = Nginx::start(bench.cores.server, &bench.directory("growth-nginx")?, &document.body, "1")?;
@@ -103,7 +103,7 @@ fn row(
         .map(|_| price::of_a_poll(server, callers.clone(), Duration::from_millis(800)))
         .collect::<anyhow::Result<_>>()?;
     let price = Estimate::of(&prices);
-    bench.say(&format!("{varied}: {} µs", digits(price.median)));
+    bench.progress(&format!("{varied}: {} µs", digits(price.median)));
     let interval = format!("{}–{}", digits(price.low), digits(price.high));
     Ok(vec![varied.to_string(), digits(price.median), interval])
 }

@@ -54,8 +54,8 @@ impl Traffic for Once<'_> {
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    let place = bench.directory("idle")?;
-    let data = place.join("data");
+    let dir = bench.directory("idle")?;
+    let data = dir.join("data");
     let vms = POINTS[POINTS.len() - 1];
     let fleet = Fleet { scopes: vms / PER_SCOPE, per_scope: PER_SCOPE, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
@@ -87,7 +87,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for _ in 0..PASSES_BEFORE {
         for request in [&instance as &dyn Fn(usize) -> String, &approval] {
             let request = |guest: usize| request(guest).replacen("\r\n", "\r\nConnection: close\r\n", 1);
-            ask_once(&mut before, 0, &request)?;
+            request_once(&mut before, 0, &request)?;
         }
         clock::pause(REST / 4);
     }
@@ -95,12 +95,12 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let ours = slope(bench, "notbefore", service.pid(), service.guest, &[&instance, &approval], REST)?;
     drop(service);
 
-    let nginx = Nginx::start(bench.cores.server, &place, "{}", "1")?;
+    let nginx = Nginx::start(bench.cores.server, &dir, "{}", "1")?;
     let poll = |_: usize| http::request("GET", POLL, metadata, "");
     let theirs = slope(bench, "nginx", nginx.pid(), nginx.poll, &[&poll], Duration::ZERO)?;
     bench.measured("memory of an idle guest", "B", &[ours], Goal::at_most(2048.0, 1024.0));
     bench.measured("memory of an idle guest, nginx", "B", &[theirs], None);
-    bench.note("idle: nginx's guests polled once; what it sets aside for connections beforehand is not in its slope.");
+    bench.note("idle: nginx's guests polled once. Its slope has no memory that nginx allocates before connections open.");
     Ok(())
 }
 
@@ -110,7 +110,7 @@ fn slope(
     name: &str,
     pid: u32,
     to: std::net::SocketAddr,
-    asking: &[&dyn Fn(usize) -> String],
+    requests: &[&dyn Fn(usize) -> String],
     rest: Duration,
 ) -> anyhow::Result<f64> {
     let mut generator = Generator::new(to, Use::KeepAlive)?;
@@ -118,12 +118,12 @@ fn slope(
     for guests in POINTS {
         let known = generator.len();
         generator.add(known..guests)?;
-        for request in asking {
-            ask_once(&mut generator, known, request)?;
+        for request in requests {
+            request_once(&mut generator, known, request)?;
         }
         clock::pause(rest);
         let memory = usage::settled_memory(pid, || Ok(()))?;
-        bench.say(&format!("{name}: {guests} guests, {} MiB", digits(memory as f64 / 1048576.0)));
+        bench.progress(&format!("{name}: {guests} guests, {} MiB", digits(memory as f64 / 1048576.0)));
         points.push((guests as f64, memory as f64));
         rows.push(vec![guests.to_string(), digits(memory as f64 / 1048576.0)]);
     }
@@ -132,7 +132,11 @@ fn slope(
 }
 
 /// Sends one request from every guest from this index on.
-fn ask_once(generator: &mut Generator, from: usize, request: &dyn Fn(usize) -> String) -> anyhow::Result<()> {
+fn request_once(
+    generator: &mut Generator,
+    from: usize,
+    request: &dyn Fn(usize) -> String,
+) -> anyhow::Result<()> {
     let arrivals = Arrivals::Closed { in_flight: 32 };
     let outcome = generator.run(arrivals, Duration::from_secs(60), &mut Once { next: from, request })?;
     outcome.only(200)?;

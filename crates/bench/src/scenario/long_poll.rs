@@ -65,17 +65,17 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
     generator.add(0..fleet.vms())?;
     let mut waiting = Waiting { etags: vec!["1".to_owned(); fleet.vms()], next: 0, answered: Vec::new() };
-    let (mut from_acknowledged, mut from_asked) = (Vec::new(), Vec::new());
+    let (mut from_acknowledged, mut from_request) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds().min(5) {
         waiting.next = 0;
         waiting.answered.clear();
         let operation = operation(service.operator, service.authorization(), body.clone());
         let arrivals = Arrivals::Closed { in_flight: fleet.vms() };
         let outcome = generator.run(arrivals, Duration::from_secs(20), &mut waiting)?;
-        let (asked, acknowledged) =
+        let (requested, acknowledged) =
             operation.join().map_err(|_| anyhow::anyhow!("the operator's thread died"))??;
         outcome.only(200)?;
-        let early = waiting.answered.iter().filter(|at| **at < asked).count();
+        let early = waiting.answered.iter().filter(|at| **at < requested).count();
         anyhow::ensure!(early == 0, "{early} guests were answered before a change: long polls are not held");
         let p99 = |since: Instant| {
             // A response before the acknowledgement counts as zero.
@@ -88,16 +88,16 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
             spans[spans.len() * 99 / 100]
         };
         from_acknowledged.push(p99(acknowledged));
-        from_asked.push(p99(asked));
-        bench.say(&format!(
+        from_request.push(p99(requested));
+        bench.progress(&format!(
             "round {round}: p99 {} ms from the acknowledgement, {} ms from the request",
             digits(p99(acknowledged)),
-            digits(p99(asked))
+            digits(p99(requested))
         ));
     }
-    let who = format!("{SCOPES} scopes of 100 waiting guests told, p99");
+    let who = format!("{SCOPES} scopes of 100 long polls notified, p99");
     let goal = Goal::at_most(500.0, 150.0);
-    bench.measured(&format!("{who} from the request"), "ms", &from_asked, goal);
+    bench.measured(&format!("{who} from the request"), "ms", &from_request, goal);
     bench.measured(&format!("{who} from the acknowledgement"), "ms", &from_acknowledged, None);
     Ok(())
 }
@@ -111,8 +111,8 @@ fn operation(
     std::thread::spawn(move || {
         let mut operator = Client::connect(std::net::Ipv4Addr::LOCALHOST, to, headers)?;
         clock::pause(HELD);
-        let asked = clock::now();
-        operator.ask("POST", "/v1/events", &body)?.json()?;
-        Ok((asked, clock::now()))
+        let requested = clock::now();
+        operator.request("POST", "/v1/events", &body)?.json()?;
+        Ok((requested, clock::now()))
     })
 }

@@ -26,11 +26,11 @@ pub fn fleet(bench: &Bench) -> Fleet {
 
 /// Data directory of the large fleet, created on first use.
 pub fn data(bench: &Bench) -> anyhow::Result<PathBuf> {
-    let data = bench.place.join("million");
+    let data = bench.dir.join("million");
     if !data.exists() {
         let (fleet, begun) = (fleet(bench), clock::now());
         fleet.import(&bench.binary, &data)?;
-        bench.say(&format!("imported {} VMs in {:.0} s", fleet.vms(), begun.elapsed().as_secs_f64()));
+        bench.progress(&format!("imported {} VMs in {:.0} s", fleet.vms(), begun.elapsed().as_secs_f64()));
     }
     Ok(data)
 }
@@ -46,10 +46,10 @@ pub fn memory(bench: &mut Bench) -> anyhow::Result<()> {
     let full = settled(&service)?;
     let vms = fleet(bench).vms();
     let mib = |bytes: u64| digits(bytes as f64 / 1048576.0);
-    bench.say(&format!("{} MiB with {vms} VMs, {} MiB with none", mib(full), mib(base)));
+    bench.progress(&format!("{} MiB with {vms} VMs, {} MiB with none", mib(full), mib(base)));
     let each = full.saturating_sub(base) as f64 / vms as f64;
     let goal = Goal::at_most(400.0, 200.0).filter(|_| !bench.quick);
-    bench.measured(&format!("memory of a VM at {vms}"), "B", &[each], goal);
+    bench.measured(&format!("memory per VM, {vms} VMs"), "B", &[each], goal);
     Ok(())
 }
 
@@ -64,7 +64,7 @@ pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
     let mut times = Vec::new();
     let mut service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
     for round in 0..bench.rounds().min(5) {
-        // Kill it under load, not at rest.
+        // Kill it under load, not when it is idle.
         let announcements: Vec<Announcement> = (0..100)
             .map(|n| Announcement {
                 vm: fleet.first_vm(round * 100 + n),
@@ -78,14 +78,14 @@ pub fn restart(bench: &mut Bench) -> anyhow::Result<()> {
         service = Service::start_anywhere(&bench.binary, &data, Rate::Usual, &[])?;
         service.wait_until_ready()?;
         times.push(begun.elapsed().as_secs_f64());
-        bench.say(&format!("ready after {} s", digits(begun.elapsed().as_secs_f64())));
+        bench.progress(&format!("ready after {} s", digits(begun.elapsed().as_secs_f64())));
     }
     let vms = fleet.vms();
-    let what = format!("ready after kill -9 with {vms} VMs");
+    let what = format!("time to ready after kill -9, {vms} VMs");
     bench.measured(&what, "s", &times, Goal::at_most(8.0, 3.0));
     let file = std::fs::metadata(data.join("store.redb"))?.len() as f64 / vms as f64;
-    let goal = Goal::hoped_at_most(500.0).filter(|_| !bench.quick);
-    bench.measured("file for each VM", "B", &[file], goal);
+    let goal = Goal::desired_at_most(500.0).filter(|_| !bench.quick);
+    bench.measured("store file per VM", "B", &[file], goal);
     Ok(())
 }
 
@@ -116,7 +116,7 @@ pub fn scale(bench: &mut Bench) -> anyhow::Result<()> {
     let (mut prices, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
     for round in 1..=bench.rounds() {
         let (small, large) = (price(&services[1].1)?, price(&services[0].1)?);
-        bench.say(&format!(
+        bench.progress(&format!(
             "round {round} of {}: {CALLERS} VMs {} µs, {} VMs {} µs, ratio {}",
             bench.rounds(),
             digits(small),

@@ -14,7 +14,7 @@ use crate::nginx::Nginx;
 use crate::report::{Goal, digits};
 use crate::service::{POLL, Rate, Service};
 use crate::usage;
-use crate::wrk::{self, Asking};
+use crate::wrk::{self, WrkRequest};
 
 /// A scope with a VM at 127.0.0.1, wrk's address.
 pub fn fleet_of_one() -> Value {
@@ -31,10 +31,10 @@ struct Pair {
 
 impl Pair {
     fn start(bench: &Bench) -> anyhow::Result<Self> {
-        let place = bench.directory("side-by-side")?;
-        let data = place.join("data");
+        let dir = bench.directory("side-by-side")?;
+        let data = dir.join("data");
         // No executor is configured, so an approved event stays.
-        let service = Service::start(&bench.binary, &data, Rate::NeverMet, &["--driver", "manual"])?;
+        let service = Service::start(&bench.binary, &data, Rate::Unlimited, &["--driver", "manual"])?;
         service.operate("PUT", "/v1/scopes/default/default/web", &fleet_of_one())?;
         // Years ahead, so that nothing happens during the measurement.
         let reboot = json!({ "type": "Reboot", "vms": ["web-0"], "not_before": "2099-01-01T00:00:00Z" });
@@ -42,7 +42,7 @@ impl Pair {
         let answer = service.poll(Ipv4Addr::LOCALHOST)?;
         let event = answer.json()?["Events"][0]["EventId"].as_str().context("no event")?.to_owned();
         let etag = answer.etag.context("a document without an ETag")?;
-        let nginx = Nginx::start(bench.cores.server, &place, &answer.body, &etag)?;
+        let nginx = Nginx::start(bench.cores.server, &dir, &answer.body, &etag)?;
         Ok(Self { service, nginx, event, etag })
     }
 }
@@ -51,19 +51,19 @@ impl Pair {
 pub fn poll(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
     let goal = Goal::at_most(1.0, 0.85);
-    compare(bench, &pair, pair.nginx.poll, "a keep-alive poll", &Asking::default(), goal)
+    compare(bench, &pair, pair.nginx.poll, "a keep-alive poll", &WrkRequest::default(), goal)
 }
 
 /// One connection per poll.
 pub fn connection(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
-    let asking = Asking { headers: vec!["Connection: close".to_owned()], script: None };
+    let request = WrkRequest { headers: vec!["Connection: close".to_owned()], script: None };
     compare(
         bench,
         &pair,
         pair.nginx.poll,
         "a poll with its own connection",
-        &asking,
+        &request,
         Goal::at_most(1.15, 1.0),
     )
 }
@@ -71,20 +71,20 @@ pub fn connection(bench: &mut Bench) -> anyhow::Result<()> {
 /// Polls with the current tag (304).
 pub fn not_modified(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
-    let asking = Asking { headers: vec![format!("If-None-Match: {}", pair.etag)], script: None };
-    compare(bench, &pair, pair.nginx.not_modified, "a poll answered 304", &asking, None)
+    let request = WrkRequest { headers: vec![format!("If-None-Match: {}", pair.etag)], script: None };
+    compare(bench, &pair, pair.nginx.not_modified, "a poll answered 304", &request, None)
 }
 
 /// Repeated approvals of an approved event.
 pub fn approval(bench: &mut Bench) -> anyhow::Result<()> {
     let pair = Pair::start(bench)?;
     let body = json!({ "StartRequests": [{ "EventId": pair.event }] }).to_string();
-    let first = pair.service.guest(Ipv4Addr::LOCALHOST)?.ask("POST", POLL, &body)?;
+    let first = pair.service.guest(Ipv4Addr::LOCALHOST)?.request("POST", POLL, &body)?;
     anyhow::ensure!(first.status == 200, "an approval was answered {}: {}", first.status, first.body);
-    let script = bench.place.join("approval.lua");
+    let script = bench.dir.join("approval.lua");
     std::fs::write(&script, format!("wrk.method = \"POST\"\nwrk.body = '{body}'\n"))?;
-    let asking = Asking { headers: Vec::new(), script: Some(script) };
-    compare(bench, &pair, pair.nginx.approval, "an approval sent again", &asking, None)
+    let request = WrkRequest { headers: Vec::new(), script: Some(script) };
+    compare(bench, &pair, pair.nginx.approval, "a repeated approval", &request, None)
 }
 
 fn compare(
@@ -92,19 +92,19 @@ fn compare(
     pair: &Pair,
     nginx: SocketAddr,
     what: &str,
-    asking: &Asking,
+    request: &WrkRequest,
     goal: Option<Goal>,
 ) -> anyhow::Result<()> {
     let span = Duration::from_secs(if bench.quick { 1 } else { 2 });
-    let ours = |span| price(pair.service.pid(), pair.service.guest, asking, span);
-    let theirs = |span| price(pair.nginx.pid(), nginx, asking, span);
+    let ours = |span| price(pair.service.pid(), pair.service.guest, request, span);
+    let theirs = |span| price(pair.nginx.pid(), nginx, request, span);
     // Warm up caches, connection tables and the allocator.
     ours(Duration::from_secs(1))?;
     theirs(Duration::from_secs(1))?;
     let mut prices = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds() {
         let (theirs, ours) = (theirs(span)?, ours(span)?);
-        bench.say(&format!(
+        bench.progress(&format!(
             "round {round} of {}: nginx {} µs, notbefore {} µs, ratio {}",
             bench.rounds(),
             digits(theirs),
@@ -118,14 +118,16 @@ fn compare(
     bench.measured(&format!("CPU of {what}"), "µs", &prices.0, None);
     bench.measured(&format!("CPU of {what}, nginx"), "µs", &prices.1, None);
     bench.measured(&format!("CPU of {what} ÷ nginx's"), "", &ratios, goal);
-    bench.note("Rates are limited to what nobody meets where wrk calls from one address; the check is made all the same.");
+    bench.note(
+        "wrk calls from one address, so the rate limit is set too high to be reached. It is still checked.",
+    );
     Ok(())
 }
 
 /// CPU time of one response, in microseconds.
-fn price(pid: u32, to: SocketAddr, asking: &Asking, span: Duration) -> anyhow::Result<f64> {
+fn price(pid: u32, to: SocketAddr, request: &WrkRequest, span: Duration) -> anyhow::Result<f64> {
     let before = usage::cpu(pid)?;
-    let answers = wrk::run(to, asking, span)?;
+    let answers = wrk::run(to, request, span)?;
     let used = usage::cpu(pid)? - before;
     Ok(used.as_secs_f64() * 1e6 / answers as f64)
 }

@@ -47,7 +47,7 @@ struct Watch {
     begin: Timestamp,
     request: Vec<u8>,
     /// By guest: time of the last poll, and whether it is in flight.
-    asked: Vec<(Timestamp, bool)>,
+    sent: Vec<(Timestamp, bool)>,
     turn: usize,
     early: u64,
     latency: Histogram<u64>,
@@ -74,18 +74,18 @@ impl Traffic for Watch {
         let waiting: usize = (earliest..=latest).map(|second| self.unseen[second].len()).sum();
         self.turn = (self.turn + 1) % waiting.max(1);
         let guest = *(earliest..=latest).flat_map(|second| &self.unseen[second]).nth(self.turn)?;
-        let (asked_at, waits) = self.asked[guest];
-        (!waits && now.duration_since(asked_at) >= BETWEEN).then_some(guest)
+        let (sent_at, waits) = self.sent[guest];
+        (!waits && now.duration_since(sent_at) >= BETWEEN).then_some(guest)
     }
 
     fn request(&mut self, connection: usize, out: &mut Vec<u8>) {
-        self.asked[connection] = (clock::wall(), true);
+        self.sent[connection] = (clock::wall(), true);
         out.extend_from_slice(&self.request);
     }
 
     fn answered(&mut self, connection: usize, answer: &Answer<'_>, _at: Instant) -> anyhow::Result<()> {
         let seen_at = clock::wall();
-        self.asked[connection].1 = false;
+        self.sent[connection].1 = false;
         let started = br#""EventStatus":"Started""#;
         if !answer.body.windows(started.len()).any(|part| part == started) {
             return Ok(());
@@ -111,7 +111,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let data = bench.directory("starts")?.join("data");
     let fleet = Fleet { scopes: count + PROBE, per_scope: 1, callers: Callers::All };
     fleet.import(&bench.binary, &data)?;
-    let service = Service::start_anywhere(&bench.binary, &data, Rate::NeverMet, &["--notice", "0.0001"])?;
+    let service = Service::start_anywhere(&bench.binary, &data, Rate::Unlimited, &["--notice", "0.0001"])?;
     let announcement = |n: usize, not_before| Announcement {
         vm: fleet.first_vm(n),
         address: guests::address(n),
@@ -123,7 +123,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let rate = outcome.answers() as f64 / outcome.seconds;
     let needed = Duration::from_secs_f64(count as f64 / rate * 2.0 + 10.0);
     let begin = Timestamp::from_second((clock::wall() + needed).as_second() + 1)?;
-    bench.say(&format!(
+    bench.progress(&format!(
         "announcing {count} events at some {}/s, the first due in {} s",
         digits(rate),
         needed.as_secs()
@@ -145,7 +145,7 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
         left.is_positive(),
         "announcing took until the first events were due; the machine is too slow"
     );
-    bench.say(&format!("announced, {} s before the first is due", left.as_secs()));
+    bench.progress(&format!("announced, {} s before the first is due", left.as_secs()));
 
     // A sample spread over each second's events, independent of the service's order.
     let mut generator = Generator::new(service.guest, Use::KeepAlive)?;
@@ -159,34 +159,39 @@ pub fn run(bench: &mut Bench) -> anyhow::Result<()> {
             .collect(),
         begin,
         request: http::request("GET", POLL, "Metadata: true\r\n", "").into_bytes(),
-        asked: vec![(Timestamp::UNIX_EPOCH, false); seconds * WATCHED_A_SECOND],
+        sent: vec![(Timestamp::UNIX_EPOCH, false); seconds * WATCHED_A_SECOND],
         turn: 0,
         early: 0,
         latency: Histogram::new_with_max(600_000_000, 3)?,
     };
     let quiet = begin.duration_since(clock::wall()) - SignedDuration::from_secs(1);
     clock::pause(quiet.try_into().unwrap_or_default());
-    bench.say("watching");
+    bench.progress("watching");
     let span = Duration::from_secs(seconds as u64 + 6);
     let outcome = generator.run(Arrivals::Open { rate: POLLS_A_SECOND }, span, &mut watch)?;
     outcome.only(200)?;
     let unseen: usize = watch.unseen.iter().map(Vec::len).sum();
     anyhow::ensure!(unseen == 0, "{unseen} of the watched events were not seen as Started");
 
-    let (early, worst) = all_of_them(&service, &fleet, count, due)?;
+    let (early, worst) = reported_starts(&service, &fleet, count, due)?;
     let p99 = watch.latency.value_at_percentile(99.0) as f64 / 1000.0;
     let median = watch.latency.value_at_percentile(50.0) as f64 / 1000.0;
     let early = watch.early + early;
-    bench.measured(&format!("of {count} events started early"), "", &[early as f64], Goal::at_most(0.0, 0.0));
+    bench.measured(
+        &format!("events started early, of {count}"),
+        "",
+        &[early as f64],
+        Goal::at_most(0.0, 0.0),
+    );
     bench.measured("from NotBefore to Started at a guest, median", "ms", &[median], None);
     bench.measured("from NotBefore to Started at a guest, p99", "ms", &[p99], Goal::at_most(250.0, 50.0));
-    bench.measured("from NotBefore to started_at, the last of all", "ms", &[worst], None);
-    bench.measured("p99 of those polls", "ms", &[outcome.milliseconds(99.0)], None);
+    bench.measured("from NotBefore to started_at, maximum", "ms", &[worst], None);
+    bench.measured("latency of these polls, p99", "ms", &[outcome.milliseconds(99.0)], None);
     Ok(())
 }
 
 /// Number of early starts, and the largest delay in milliseconds, as reported by the service.
-fn all_of_them(
+fn reported_starts(
     service: &Service,
     fleet: &Fleet,
     count: usize,
@@ -195,10 +200,10 @@ fn all_of_them(
     let due: HashMap<String, Timestamp> =
         (0..count).map(|n| (fleet.first_vm(n).to_string(), due(n))).collect();
     let mut operator = service.operator()?;
-    let (mut early, mut worst, mut told, mut cursor) = (0, 0.0_f64, 0, String::new());
+    let (mut early, mut worst, mut reported, mut cursor) = (0, 0.0_f64, 0, String::new());
     loop {
         let target = format!("/v1/events?status=Started&limit=1000{cursor}");
-        let page: Value = operator.ask("GET", &target, "")?.json()?;
+        let page: Value = operator.request("GET", &target, "")?.json()?;
         for event in page["items"].as_array().context("a page without items")? {
             let vm = event["resources"][0]["vm"].as_str().unwrap_or_default();
             let Some(due) = due.get(vm) else { continue };
@@ -206,13 +211,13 @@ fn all_of_them(
             let late = started.duration_since(*due);
             early += u64::from(late.is_negative());
             worst = worst.max(late.as_secs_f64() * 1e3);
-            told += 1;
+            reported += 1;
         }
         match page["next"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }
-    anyhow::ensure!(told > 0, "the operator listener tells of no event that has started");
+    anyhow::ensure!(reported > 0, "the operator listener lists no started event");
     Ok((early, worst))
 }
