@@ -4,5 +4,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod property;
-mod stories;
+mod scenarios;
 mod world;

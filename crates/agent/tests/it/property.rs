@@ -125,7 +125,7 @@ fn play(ops: Vec<Op>) {
                 world.announce_event(event, seconds(notice));
             }
             Op::Start(id) => world.start(IDS[id]),
-            Op::GoBack(id) => world.go_back(IDS[id], seconds(900)),
+            Op::GoBack(id) => world.revert_to_scheduled(IDS[id], seconds(900)),
             Op::Remove(id) => world.remove(IDS[id]),
             Op::Poll { tells_time: true } => world.poll(),
             Op::Poll { tells_time: false } => world.poll_served_at(None),
@@ -146,7 +146,7 @@ fn play(ops: Vec<Op>) {
             Op::Disk { full } => written = full.then(|| world.clone()),
             Op::Restart { boots } => {
                 if let Some(written) = &written {
-                    world.forget_since(written);
+                    world.restore_journal_of(written);
                 }
                 if let Some(rules) = next_rules.take() {
                     world.edit(rules);
@@ -155,8 +155,8 @@ fn play(ops: Vec<Op>) {
             }
         }
     }
-    world.catch_up();
-    world.wind_up();
+    world.check_approvals();
+    world.check_cleanup();
 }
 
 proptest! {

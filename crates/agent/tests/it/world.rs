@@ -135,7 +135,7 @@ pub fn rules_as_edited(edit: usize) -> Vec<Rule> {
 struct Seen {
     rule: Option<Rule>,
     /// Handled steps of the current preparation.
-    dealt_with: BTreeSet<String>,
+    handled_steps: BTreeSet<String>,
     /// Whether a required step failed, or had no time.
     withheld: bool,
     /// Whether the steps after such a step must not run.
@@ -145,7 +145,7 @@ struct Seen {
     /// Whether it became this VM's after it was other VMs': another rule may apply.
     became_mine: bool,
     /// Whether a started preparation is not undone.
-    owes: bool,
+    is_undo_pending: bool,
     booted: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct World {
     ticks_began: Timestamp,
     boot: u32,
     /// Whether the VM has booted and the agent has read no document since.
-    unheard_boot: bool,
+    is_boot_unread: bool,
     incarnation: u64,
     /// The platform's events with the true tick of NotBefore.
     pub platform: BTreeMap<EventId, (Event, Duration)>,
@@ -183,7 +183,7 @@ impl World {
             now: Moment { tick: Duration::ZERO, wall: "2026-11-16T10:00:00Z".parse().unwrap() },
             ticks_began: "2026-11-16T10:00:00Z".parse().unwrap(),
             boot: 0,
-            unheard_boot: false,
+            is_boot_unread: false,
             incarnation: 1,
             platform: BTreeMap::new(),
             document: Vec::new(),
@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    pub fn go_back(&mut self, id: &str, notice: Duration) {
+    pub fn revert_to_scheduled(&mut self, id: &str, notice: Duration) {
         let not_before = self.platform_time() + notice;
         let tick = self.now.tick + notice;
         if let Some((event, at)) = self.platform.get_mut(&EventId::new(id)) {
@@ -257,18 +257,18 @@ impl World {
 
     fn read(&mut self, served_at: Option<Timestamp>, version: EventsVersion) {
         self.incarnation += 1;
-        let knows = served_at.is_some() || self.clock_is_right();
+        let knows = served_at.is_some() || self.clock_agrees();
         // Events that the version does not cover keep their last state.
-        let told = |event: &Event| event.kind.is_shown_at(version);
-        let news: Vec<_> = self.platform.values().filter(|(event, _)| told(event)).cloned().collect();
+        let is_shown = |event: &Event| event.kind.is_shown_at(version);
+        let news: Vec<_> = self.platform.values().filter(|(event, _)| is_shown(event)).cloned().collect();
         let is_news = |event: &Event| news.iter().any(|(new, _)| new.id == event.id);
-        self.document.retain(|(event, _)| !told(event) && !is_news(event));
+        self.document.retain(|(event, _)| !is_shown(event) && !is_news(event));
         let events = news.iter().map(|(event, _)| event.clone()).collect();
         self.document.extend(news.into_iter().map(|(event, at)| (event, knows.then_some(at))));
         let document = Document { incarnation: self.incarnation.to_string(), events };
-        self.note_whose();
+        self.record_ownership();
         self.handle(Input::Document { document, served_at, version });
-        self.unheard_boot = false;
+        self.is_boot_unread = false;
     }
 
     /// Time passes; the machine gets its ticks.
@@ -290,12 +290,12 @@ impl World {
     pub fn set_name(&mut self, name: &str, sure: bool) {
         (self.setup.me, self.setup.sure) = (Identity::named(name), sure);
         self.me = name.into();
-        self.note_whose();
+        self.record_ownership();
         self.handle(Input::Named);
     }
 
     /// Records the owners of the document's events.
-    fn note_whose(&mut self) {
+    fn record_ownership(&mut self) {
         for (event, _) in &self.document {
             let mine = event.resources.contains(&self.me);
             let seen = self.seen.entry(event.id.clone()).or_default();
@@ -337,10 +337,10 @@ impl World {
     /// Restarts the agent, which ends its steps; optionally reboots the VM.
     pub fn restart(&mut self, boots: bool) {
         self.boot += u32::from(boots);
-        self.unheard_boot |= boots;
+        self.is_boot_unread |= boots;
         for seen in self.seen.values_mut().filter(|_| boots) {
             seen.booted = true;
-            seen.dealt_with.clear();
+            seen.handled_steps.clear();
             seen.withheld = false;
             seen.halted = false;
         }
@@ -352,7 +352,7 @@ impl World {
         for (_, at) in self.platform.values_mut() {
             *at = at.saturating_sub(self.now.tick);
         }
-        let knows = self.clock_is_right();
+        let knows = self.clock_agrees();
         for (_, at) in &mut self.document {
             *at = at.filter(|_| knows).map(|at| at.saturating_sub(self.now.tick));
         }
@@ -363,11 +363,11 @@ impl World {
         let boot = Some(format!("boot {}", self.boot));
         let (state, actions) = state.resume(&self.setup, boot, self.now);
         self.state = state;
-        self.judge(actions);
+        self.check_actions(actions);
     }
 
     /// Reverts to the last journal write. The platform keeps its state.
-    pub fn forget_since(&mut self, written: &World) {
+    pub fn restore_journal_of(&mut self, written: &World) {
         let forgotten = std::mem::replace(self, written.clone());
         (self.now, self.ticks_began) = (forgotten.now, forgotten.ticks_began);
         self.platform = forgotten.platform;
@@ -382,7 +382,7 @@ impl World {
         let state = self.state.clone();
         let (state, actions) = state.handle(&self.setup, input, self.now);
         self.state = state;
-        self.judge(actions);
+        self.check_actions(actions);
         let due = self.state.next_due(&self.setup, self.now);
         assert!(
             due.is_none_or(|due| due > self.now.tick),
@@ -390,7 +390,7 @@ impl World {
             self.state
         );
         let (again, more) = self.state.clone().handle(&self.setup, Input::Tick, self.now);
-        assert_eq!((&again, more), (&self.state, vec![]), "settled means settled");
+        assert_eq!((&again, more), (&self.state, vec![]), "a further tick changes nothing");
     }
 
     fn listed(&self, id: &EventId) -> Option<&Event> {
@@ -422,22 +422,22 @@ impl World {
         }
     }
 
-    fn judge(&mut self, actions: Vec<Action>) {
+    fn check_actions(&mut self, actions: Vec<Action>) {
         self.follow_corrections();
         for action in actions {
             match action {
-                Action::Run(run) => self.judge_run(*run),
+                Action::Run(run) => self.check_run(*run),
                 Action::Stop(run) => {
                     assert!(self.running.contains_key(&run), "stops what does not run: {run:?}");
                     self.stopping.insert(run);
                 }
-                Action::Approve(id) => self.judge_approval(id),
-                Action::Report(fact) => self.judge_fact(fact.event.id.clone(), fact.kind),
+                Action::Approve(id) => self.check_approval(id),
+                Action::Report(fact) => self.record_fact(fact.event.id.clone(), fact.kind),
             }
         }
     }
 
-    fn judge_run(&mut self, run: Run) {
+    fn check_run(&mut self, run: Run) {
         assert!(self.runs.insert(run.id), "an attempt's number is used twice: {run:?}");
         let id = run.event.id.clone();
         let elsewhere = self.running.values().find(|other| other.event.id == id);
@@ -462,7 +462,7 @@ impl World {
                 }
                 let position = rule.before.iter().position(|step| step.name == run.step.name).unwrap();
                 for earlier in &rule.before[..position] {
-                    assert!(seen.dealt_with.contains(&earlier.name), "{run:?} before {}", earlier.name);
+                    assert!(seen.handled_steps.contains(&earlier.name), "{run:?} before {}", earlier.name);
                 }
                 assert!(!seen.halted, "goes on after a failure that withholds: {run:?}");
             }
@@ -473,29 +473,32 @@ impl World {
                 };
                 let over = listed.as_ref().is_none_or(lost);
                 assert!(over || early || seen.became_mine, "restores before the event is over: {run:?}");
-                assert!(seen.owes || rule.before.is_empty(), "undoes without a preparation: {run:?}");
+                assert!(
+                    seen.is_undo_pending || rule.before.is_empty(),
+                    "undoes without a preparation: {run:?}"
+                );
                 for (other, theirs) in &self.seen {
                     let Some(their_rule) = &theirs.rule else { continue };
                     let mine = self.listed(other).is_some_and(|event| event.resources.contains(&self.me));
                     let over_early = their_rule.restore == Restore::Booted && theirs.booted;
-                    let keeps_out = mine && their_rule.drain && theirs.owes && !over_early;
+                    let keeps_out = mine && their_rule.drain && theirs.is_undo_pending && !over_early;
                     let held = rule.drain && run.event.resources.contains(&self.me);
                     assert!(*other == id || !held || !keeps_out, "{run:?} although {other} drains the VM");
                 }
             }
         }
         if run.stage == Stage::Before {
-            self.seen.get_mut(&id).unwrap().owes = true;
+            self.seen.get_mut(&id).unwrap().is_undo_pending = true;
         }
         self.running.insert(run.id, run);
     }
 
     /// Whether this VM's clock agrees with the platform's.
-    fn clock_is_right(&self) -> bool {
+    fn clock_agrees(&self) -> bool {
         self.now.wall.duration_since(self.platform_time()).abs() < SignedDuration::from_millis(1)
     }
 
-    fn judge_approval(&mut self, id: EventId) {
+    fn check_approval(&mut self, id: EventId) {
         let event = self.listed(&id).expect("approves what is not listed").clone();
         let seen = &self.seen[&id];
         let rule = seen.rule.as_ref().expect("approves without a rule");
@@ -509,7 +512,7 @@ impl World {
         }
         for step in &rule.before {
             assert!(
-                seen.dealt_with.contains(&step.name),
+                seen.handled_steps.contains(&step.name),
                 "approves before `{}` is done: {event:?}",
                 step.name
             );
@@ -518,31 +521,31 @@ impl World {
         self.approving.push(id);
     }
 
-    fn judge_fact(&mut self, id: EventId, what: FactKind) {
+    fn record_fact(&mut self, id: EventId, what: FactKind) {
         let seen = self.seen.entry(id.clone()).or_default();
         match &what {
             FactKind::Appeared { .. } => {
                 let event = self.document.iter().map(|(event, _)| event).find(|event| event.id == id);
                 let started = event.is_some_and(|event| event.status == EventStatus::Started);
                 (seen.withheld, seen.halted) = (false, false);
-                seen.dealt_with.clear();
-                seen.booted = self.unheard_boot && started;
+                seen.handled_steps.clear();
+                seen.booted = self.is_boot_unread && started;
             }
             FactKind::Matched => {
                 let handled = self.state.events().iter().find(|handled| handled.event.id == id);
                 let handled = handled.expect("an event that has a rule is handled");
                 seen.rule = handled.rule().cloned();
                 seen.became_mine = false;
-                seen.dealt_with.clear();
+                seen.handled_steps.clear();
             }
             FactKind::StepDone { step, stage: Stage::Before }
             | FactKind::StepFailed { step, stage: Stage::Before, then: AfterFailure::GoOn, .. } => {
-                seen.dealt_with.insert(step.clone());
+                seen.handled_steps.insert(step.clone());
             }
             FactKind::StepFailed {
                 step, stage: Stage::Before, then: AfterFailure::WithholdAndGoOn, ..
             } => {
-                seen.dealt_with.insert(step.clone());
+                seen.handled_steps.insert(step.clone());
                 seen.withheld = true;
             }
             FactKind::StepFailed { stage: Stage::Before, then: AfterFailure::Withhold, .. } => {
@@ -562,18 +565,18 @@ impl World {
                 let earlier = steps.iter().map(|step| &step.name).take_while(|name| *name != step);
                 let earlier: BTreeSet<String> = earlier.cloned().collect();
                 assert!(seen.withheld, "tries again what did not fail: {what:?}");
-                assert!(earlier.is_subset(&seen.dealt_with), "begins again after {earlier:?}");
+                assert!(earlier.is_subset(&seen.handled_steps), "begins again after {earlier:?}");
                 (seen.withheld, seen.halted) = (false, false);
             }
             FactKind::StepInterrupted { step, stage: Stage::Before, rerun: false } => {
-                seen.dealt_with.insert(step.clone());
+                seen.handled_steps.insert(step.clone());
             }
             FactKind::Prepared => {
                 let only_after = |rule: &Rule| rule.before.is_empty() && !rule.after.is_empty();
                 assert!(!seen.withheld, "ready although a step failed");
-                seen.owes |= seen.rule.as_ref().is_some_and(only_after);
+                seen.is_undo_pending |= seen.rule.as_ref().is_some_and(only_after);
             }
-            FactKind::Restored { .. } => seen.owes = false,
+            FactKind::Restored { .. } => seen.is_undo_pending = false,
             FactKind::StepBegun { .. }
             | FactKind::StepDone { .. }
             | FactKind::TriedAgain { .. }
@@ -598,7 +601,7 @@ impl World {
     }
 
     /// All steps succeed, all approvals are accepted, and time passes until nothing is due for an hour.
-    fn all_goes_well(&mut self) {
+    fn succeed_until_idle(&mut self) {
         for _ in 0..10_000 {
             let due = self.state.next_due(&self.setup, self.now);
             if let Some(run) = self.running.keys().next().copied() {
@@ -615,12 +618,12 @@ impl World {
     }
 
     /// Liveness: if everything succeeds, every event that this VM is ready for and should approve is approved.
-    pub fn catch_up(&mut self) {
+    pub fn check_approvals(&mut self) {
         let me = self.me.clone();
         self.set_name(&me, true);
         self.poll();
         self.handle(Input::Retry);
-        self.all_goes_well();
+        self.succeed_until_idle();
         for handled in
             self.state.events().iter().filter(|handled| handled.is_listed() && !handled.is_started())
         {
@@ -639,14 +642,15 @@ impl World {
     }
 
     /// Liveness: when everything is over and all steps succeed, nothing is left.
-    pub fn wind_up(&mut self) {
+    pub fn check_cleanup(&mut self) {
         self.platform.clear();
         self.poll();
         self.handle(Input::Retry);
-        self.all_goes_well();
+        self.succeed_until_idle();
         assert_eq!(self.state.events(), [], "events are left");
         assert!(!self.state.is_draining());
-        let owing: Vec<&EventId> = self.seen.iter().filter(|(_, seen)| seen.owes).map(|(id, _)| id).collect();
+        let owing: Vec<&EventId> =
+            self.seen.iter().filter(|(_, seen)| seen.is_undo_pending).map(|(id, _)| id).collect();
         assert!(owing.is_empty(), "never undone: {owing:?}");
     }
 }

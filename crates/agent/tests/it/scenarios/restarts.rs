@@ -15,7 +15,7 @@ fn interrupted_step_is_rerun_or_skipped_after_restart() {
         assert!(world.running.is_empty(), "waits for a document first");
         world.poll();
         assert_eq!(world.only_run().step.name, next);
-        world.wind_up();
+        world.check_cleanup();
     }
 }
 
@@ -25,7 +25,7 @@ fn restart_without_endpoint_resumes_from_journal() {
     world.restart(false);
     world.pass(seconds(5));
     assert_eq!(world.only_run().step.name, "drain");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn reboot_event_is_restored_after_it_ends() {
     world.remove("A");
     world.poll();
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", false));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn unseen_start_before_reboot_is_not_prepared_again() {
     world.poll();
     assert_eq!(world.only_run().step.name, "start");
     assert!(!world.only_run().cancelled);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn restore_booted_begins_after_boot() {
     assert!(!world.state.is_draining());
     world.poll();
     assert!(world.running.is_empty(), "once is enough");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn boot_before_event_prepares_again() {
     world.end(StepOutcome::Done);
     world.end(StepOutcome::Done);
     assert!(world.approving.is_empty(), "it was approved before");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn boot_without_endpoint_restores_finished_events() {
     world.restart(true);
     world.pass(seconds(5));
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("start", Stage::After));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -114,5 +114,5 @@ fn event_that_caused_boot_is_not_prepared() {
     world.start("B");
     world.poll();
     assert_eq!(world.only_run().event.id, EventId::new("B"));
-    world.wind_up();
+    world.check_cleanup();
 }

@@ -11,7 +11,7 @@ fn rule_without_before_steps_runs_after_steps() {
     world.remove("A");
     world.poll();
     assert_eq!(world.only_run().step.name, "start");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn event_without_started_steps_needs_no_restore() {
     let undone = |run: &Run| run.event.id == last;
     assert!(!world.running.values().any(undone));
     assert!(world.state.events().iter().all(|handled| handled.event.id != last), "it is forgotten");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn failed_step_is_retried_then_withholds_approval() {
     world.remove("A");
     world.poll();
     assert_eq!(world.only_run().step.name, "start", "a failed preparation is also undone");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn go_on_failure_does_not_withhold() {
     world.end(failed());
     world.end(StepOutcome::Done);
     assert_eq!(world.approving.len(), 1);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn runs(world: &World) -> (&str, &StepAction) {
 }
 
 /// Loads these rules, by a reload or by a restart.
-fn read_anew(world: &mut World, rules: Vec<Rule>, restarts: bool) {
+fn load_rules(world: &mut World, rules: Vec<Rule>, restarts: bool) {
     match restarts {
         true => {
             world.edit(rules);
@@ -147,7 +147,7 @@ fn failed_step_is_retried_with_reloaded_rule() {
         assert_eq!(world.state.events()[0].phase_name(), "withheld");
         // The step is found by name at its new position; steps inserted above it run first.
         let before = vec![step("drain"), step("another"), corrected.clone(), step("last")];
-        read_anew(&mut world, vec![rule("first"), Rule { before, ..rule("r") }], restarts);
+        load_rules(&mut world, vec![rule("first"), Rule { before, ..rule("r") }], restarts);
         assert_eq!(world.only_run().step.name, "another");
         world.end(StepOutcome::Done);
         assert_eq!(runs(&world), ("stop", &corrected.does));
@@ -168,7 +168,7 @@ fn failed_after_step_is_retried_with_reloaded_rule() {
         world.end(failed());
         assert_eq!(world.state.events()[0].phase_name(), "stranded");
         let after = vec![corrected.clone(), step("check")];
-        read_anew(&mut world, vec![Rule { after, ..rule("r") }], restarts);
+        load_rules(&mut world, vec![Rule { after, ..rule("r") }], restarts);
         assert_eq!(runs(&world), ("start", &corrected.does));
         world.end(StepOutcome::Done);
         assert_eq!(world.only_run().step.name, "check");
@@ -191,7 +191,7 @@ fn waiting_retry_uses_reloaded_rule() {
     assert!(world.running.is_empty(), "its delay is not over");
     world.pass(seconds(60));
     assert_eq!((runs(&world), world.only_run().attempt), (("drain", &corrected.does), 2));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn failed_step_of_removed_rule_is_retried_unchanged() {
         let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
         world.end(StepOutcome::Done);
         world.end(failed());
-        read_anew(&mut world, vec![Rule { before: vec![step("other")], ..rule("renamed") }], restarts);
+        load_rules(&mut world, vec![Rule { before: vec![step("other")], ..rule("renamed") }], restarts);
         assert_eq!(world.only_run().step, step("stop"));
         world.end(StepOutcome::Done);
         assert_eq!(world.approving.len(), 1);
@@ -238,5 +238,5 @@ fn reload_does_not_affect_events_without_failures() {
     world.reload(vec![Rule { before: vec![step("drain"), named("stop")], ..rule("r") }]);
     world.end(StepOutcome::Done);
     assert_eq!(world.only_run().step, step("stop"));
-    world.wind_up();
+    world.check_cleanup();
 }

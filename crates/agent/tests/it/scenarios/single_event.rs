@@ -24,7 +24,7 @@ fn event_is_prepared_approved_and_restored() {
     world.end(StepOutcome::Done);
     assert!(has_fact(&world, "A", &FactKind::Restored { whole: true }));
     assert!(!world.state.is_draining());
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn cancelled_event_stops_running_step_and_restores() {
     assert!(has_fact(&world, "A", &FactKind::Cancelled));
     world.end_run(drain, StepOutcome::Stopped);
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().cancelled), ("start", true));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn refused_approval_is_retried_until_moot() {
     world.answer(ApprovalAnswer::Refused { reason: "too late".into() });
     world.pass(seconds(100));
     assert!(world.approving.is_empty(), "it has started");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn reappearing_event_is_prepared_again() {
     assert!(world.stopping.contains(&start));
     world.end_run(start, StepOutcome::Stopped);
     assert_eq!((world.only_run().step.name.as_str(), world.only_run().stage), ("drain", Stage::Before));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -76,13 +76,13 @@ fn retracted_start_is_ignored() {
     let mut world = approved(vec![rule("r")], EventKind::Reboot);
     world.start("A");
     world.poll();
-    world.go_back("A", QUARTER);
+    world.revert_to_scheduled("A", QUARTER);
     world.poll();
     world.poll();
     let backs = world.facts.iter().filter(|(_, what)| *what == FactKind::WentBack).count();
     assert_eq!(backs, 1, "reported once");
     assert!(world.running.is_empty() && world.approving.is_empty());
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn already_started_event_is_prepared_without_approval() {
     world.end(StepOutcome::Done);
     world.end(StepOutcome::Done);
     assert!(world.approving.is_empty());
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]

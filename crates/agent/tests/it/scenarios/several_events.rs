@@ -19,7 +19,7 @@ fn restore_waits_for_second_draining_event() {
     assert_eq!(world.only_run().event.id, EventId::new("B"), "restored in reverse order");
     world.end(StepOutcome::Done);
     assert_eq!(world.only_run().event.id, EventId::new("A"));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn new_event_preempts_restore() {
     assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::After));
     world.end(StepOutcome::Done);
     assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("A", Stage::After));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn concurrent_steps_are_limited() {
     let first = *world.running.keys().next().unwrap();
     world.end_run(first, StepOutcome::Done);
     assert_eq!(world.running.len(), RUNNING_MAX);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]

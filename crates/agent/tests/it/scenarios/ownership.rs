@@ -18,7 +18,7 @@ fn event_reassigned_to_other_vm_is_restored() {
     world.announce_for("A", EventKind::Reboot, &[ME], QUARTER);
     world.poll();
     assert_eq!(world.only_run().step.name, "drain", "prepared again when it returns");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn new_leader_approves() {
     world.announce_for("A", EventKind::Reboot, &[ME], QUARTER);
     world.poll();
     assert_eq!(world.approving.len(), 1);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn leader_is_first_resource() {
     world.announce_for("B", EventKind::Reboot, &[ME, "web-1"], QUARTER);
     world.poll();
     assert_eq!(world.approving, [EventId::new("B")]);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn event_of_other_vms_is_ignored() {
     world.announce_for("A", EventKind::Reboot, &["web-1"], QUARTER);
     world.poll();
     assert!(world.running.is_empty() && world.approving.is_empty() && !world.state.is_draining());
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn reassigned_event_is_not_approved() {
     world.poll();
     world.pass(seconds(60));
     assert!(world.approving.is_empty());
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn renamed_vm_restores_and_does_not_approve() {
     world.set_name("web-3", true);
     world.end(StepOutcome::Done);
     assert_eq!((world.only_run().stage, &world.approving[..]), (Stage::After, &[][..]));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -147,5 +147,5 @@ fn reassigned_own_event_gets_matching_rule() {
     world.end(StepOutcome::Done);
     world.end(StepOutcome::Done);
     assert_eq!(world.approving.len(), 1);
-    world.wind_up();
+    world.check_cleanup();
 }

@@ -18,7 +18,7 @@ fn preempt_notice_minus_reserve_is_step_budget() {
     world.pass(seconds(20));
     world.end(StepOutcome::Done);
     assert_eq!(world.only_run().budget, seconds(10) - RESERVE);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 /// As in a damaged journal.
@@ -44,7 +44,7 @@ fn after_not_before_pending_steps_run_once_without_retry() {
     assert!(world.stopping.is_empty(), "it is late already");
     world.end(StepOutcome::Done);
     assert_eq!(world.approving.len(), 1);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn late_event_is_prepared() {
     world.pass(seconds(10));
     world.poll();
     assert_eq!(world.only_run().step.name, "drain");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn preempt_without_not_before_has_30_seconds() {
     world.announce_event(event, seconds(30));
     world.poll();
     assert_eq!(world.only_run().budget, seconds(30) - RESERVE);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn time_left_rule_matches_when_time_comes() {
     assert!(world.running.is_empty());
     world.pass(seconds(1));
     assert_eq!(world.only_run().step.name, "drain");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -88,12 +88,12 @@ fn wrong_or_stepped_clock_keeps_deadline() {
     world.step_clock(SignedDuration::from_hours(5));
     world.announce("A", EventKind::Preempt, seconds(30));
     world.poll();
-    assert_eq!(world.only_run().budget, seconds(29) - RESERVE, "the platform's clock tells whole seconds");
+    assert_eq!(world.only_run().budget, seconds(29) - RESERVE, "the platform's clock has whole seconds");
     world.step_clock(SignedDuration::from_hours(-50));
     world.pass(seconds(10));
     world.end(StepOutcome::Done);
     assert_eq!(world.only_run().budget, seconds(19) - RESERVE);
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -109,14 +109,15 @@ fn a_step_is_stopped_when_not_before_comes_nearer() {
     assert_eq!(world.only_run().step.name, "stop", "the event starts anyway");
     world.end(StepOutcome::Done);
     assert!(world.running.is_empty() && world.approving.is_empty(), "but it is not approved");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
 fn step_started_without_deadline_is_stopped_at_not_before() {
     let mut world = World::new(vec![rule("r")]);
-    let unsaid = Event { not_before: None, ..event("A", EventKind::Reboot, &[ME], world.platform_time()) };
-    world.announce_event(unsaid, seconds(700_000));
+    let without_time =
+        Event { not_before: None, ..event("A", EventKind::Reboot, &[ME], world.platform_time()) };
+    world.announce_event(without_time, seconds(700_000));
     world.poll_served_at(None);
     assert_eq!(world.only_run().until, None);
     world.announce("A", EventKind::Reboot, seconds(20));
@@ -138,7 +139,7 @@ fn kept_time_is_reserved_for_later_step() {
     assert_eq!(world.approving, [], "a required step was not done");
     assert!(world.facts.iter().any(|(_, what)| matches!(what, FactKind::Withheld { .. })));
     assert!(!world.facts.iter().any(|(_, what)| *what == FactKind::Prepared));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -167,8 +168,9 @@ fn paused_vm_uses_platform_clock() {
 #[test]
 fn restart_does_not_extend_implicit_notice() {
     let mut world = World::new(vec![rule("r")]);
-    let unsaid = Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], world.platform_time()) };
-    world.announce_event(unsaid, seconds(30));
+    let without_time =
+        Event { not_before: None, ..event("A", EventKind::Preempt, &[ME], world.platform_time()) };
+    world.announce_event(without_time, seconds(30));
     world.poll_served_at(None);
     world.pass(seconds(10));
     world.restart(false);
