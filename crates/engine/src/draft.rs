@@ -291,8 +291,8 @@ impl<'a> Draft<'a> {
         fill(&mut last, self.writes);
         let mut ahead = Vec::new();
         // Removals come first and so find room beside the scope. Then, in key order: the index of ended events,
-        // facts, and the ended events themselves. What finds no room goes first, in reverse order: a reader of
-        // the index finds the events that it names, and index entries are written as late as possible.
+        // facts, and the ended events themselves. Records without room in the last transaction are written before
+        // it, in reverse order: a reader of the index finds the events that it names, and index entries come last.
         let (puts, deletes): (Vec<_>, Vec<_>) =
             self.accompanying.into_iter().partition(|(_, value)| value.is_some());
         for (key, value) in deletes.into_iter().chain(puts) {

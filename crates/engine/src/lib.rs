@@ -20,7 +20,7 @@
 //! and returns what is missing. The same function continues after a crash.
 //!
 //! **Commands** of the exec driver follow from the records alone. A command that is durably Running with this process
-//! as owner runs once; one that no longer is gets stopped. A report stays in memory until a commit contains it.
+//! as owner runs once. A command that is no longer Running is stopped. A report stays in memory until a commit has it.
 //!
 //! | file | contents |
 //! |---|---|

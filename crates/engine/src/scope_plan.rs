@@ -68,7 +68,7 @@ pub struct EndedEvent {
 /// An address of a VM in another scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenAddress {
-    /// The VM that wants it.
+    /// The VM that the address is for.
     pub vm: Name,
     pub address: Address,
     /// The VM that has it.
@@ -88,7 +88,7 @@ impl Planner<'_> {
         let id = put.path.id();
         let mut taken = Vec::new();
         self.check_description(&id, put, &mut |spec, address, owner| match self.state.scope_of(owner) {
-            // It stays taken: one change cannot move an address within a scope.
+            // Refused: one change cannot move an address within a scope.
             Some((scope, ..)) if *scope == id => Err(address_taken(self.state, address, owner)),
             Some(_) | None => {
                 taken.push(TakenAddress { vm: spec.name.clone(), address: address.clone(), owner });

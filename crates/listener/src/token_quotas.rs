@@ -21,7 +21,7 @@ pub struct TokenQuotaLimits {
 pub enum QuotaExceeded {
     /// The limit of one token.
     Token(usize),
-    /// The limit of all tokens together, and no token holds more than this one would.
+    /// The limit of all tokens together; no token has more than this one would, so none can be evicted from.
     All(usize),
 }
 
