@@ -59,11 +59,11 @@ fn schemathesis_finds_no_errors() {
     let schemathesis = root().join("target/tests-python/bin/schemathesis");
     assert!(schemathesis.exists(), "{} is missing: './dev test api' makes it", schemathesis.display());
     let service = Service::start(&["--simulated-duration", "1s"]);
-    let place = tempfile::tempdir().unwrap();
+    let temp = tempfile::tempdir().unwrap();
     service.apply_fleet(
         "scopes: [{ name: web, kind: availability-set, vms: [{ name: web-0, host: h1 }, { name: web-1, update_domain: 1 }] }]",
     );
-    let config = place.path().join("schemathesis.toml");
+    let config = temp.path().join("schemathesis.toml");
     fs::write(&config, known(&service)).unwrap();
     let token = fs::read_to_string(service.data().join("operator.token")).unwrap();
 
@@ -72,7 +72,7 @@ fn schemathesis_finds_no_errors() {
     command.args(["--url", &format!("http://{}", service.operator)]);
     command.args(["--header", &format!("Authorization: Bearer {}", token.trim())]);
     command.args(["--exclude-path", "/v1/stream", "--exclude-checks", "positive_data_acceptance"]);
-    // The same requests at every run, so that what fails once fails again.
+    // A fixed seed sends the same requests in every run, so a failure is reproducible.
     command.args([
         "--seed",
         "7",
@@ -82,9 +82,9 @@ fn schemathesis_finds_no_errors() {
         "--request-timeout",
         "10",
     ]);
-    let found = command.current_dir(place.path()).env("NO_COLOR", "1").output().unwrap();
-    let said = String::from_utf8_lossy(&found.stdout);
-    assert!(found.status.success(), "{said}\n{}", String::from_utf8_lossy(&found.stderr));
-    assert!(said.contains(" passed"), "it must have tried something: {said}");
+    let found = command.current_dir(temp.path()).env("NO_COLOR", "1").output().unwrap();
+    let stdout = String::from_utf8_lossy(&found.stdout);
+    assert!(found.status.success(), "{stdout}\n{}", String::from_utf8_lossy(&found.stderr));
+    assert!(stdout.contains(" passed"), "it must have tried something: {stdout}");
     assert_eq!(service.operator_request("GET", "/readyz", "", "").status, 200);
 }

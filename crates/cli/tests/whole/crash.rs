@@ -80,7 +80,7 @@ impl Trial {
         Self { seed, round: 0, random, data, clients, judge, killed_starting: 0 }
     }
 
-    /// Starts the service over the same data; sometimes it is killed on its way up, sometimes twice.
+    /// Starts the service over the same data; sometimes kills it once or several times during startup.
     fn start(&mut self) -> Service {
         while self.random.chance(25) {
             self.kill_while_starting();
@@ -94,76 +94,78 @@ impl Trial {
         command.args(["--operator", "127.0.0.1:0", "--guest", "127.0.0.1:0"]).args(FLAGS);
         let mut child = command.stdout(Stdio::null()).env("NOTBEFORE_LOG", "warn").spawn().unwrap();
         let moment = Duration::from_millis(self.random.within(0..=60));
-        pause(moment, "a kill comes at any moment of a start");
+        pause(moment, "the kill comes at a random moment of the start");
         child.kill().unwrap();
         child.wait().unwrap();
         self.killed_starting += 1;
     }
 
-    /// Lets the clients work until they have made so many steps, and for a moment more, while `end` ends the service.
+    /// Runs the clients for this many steps and a random moment more; then `end` ends the service while they run.
     fn under_load(&mut self, service: &mut Service, steps: u64, end: impl FnOnce(&mut Service)) {
         let (endpoints, load, round) = (endpoints(service), Load::default(), self.round);
         let moment = Duration::from_millis(self.random.within(0..=20));
         std::thread::scope(|scope| {
             let work = |client| scope.spawn(|| Client::work(client, round, &endpoints, &load));
             let working: Vec<_> = self.clients.iter_mut().map(work).collect();
-            // A client that has found something wrong stops.
+            // A client stops when it finds a violation.
             while load.steps.load(Ordering::SeqCst) < steps && !working.iter().all(|one| one.is_finished()) {
-                pause(Duration::from_millis(1), "the load runs meanwhile");
+                pause(Duration::from_millis(1), "the load runs");
             }
-            pause(moment, "a kill comes at any moment of the load; no verdict depends on which");
+            pause(moment, "the kill comes at a random moment; the checks hold for any");
             load.ending.store(true, Ordering::SeqCst);
             end(service);
         });
-        self.hear_complaints();
+        self.fail_on_violation();
     }
 
-    fn look(&mut self, service: &Service) {
+    fn check(&mut self, service: &Service) {
         let verdict = self.judge.check(&endpoints(service), &mut self.clients);
-        verdict.unwrap_or_else(|violation| self.give_up(&violation));
+        verdict.unwrap_or_else(|violation| self.fail(&violation));
     }
 
-    fn hear_complaints(&self) {
+    fn fail_on_violation(&self) {
         if let Some(first) = self.clients.iter().find_map(|client| client.ledger.violations.first()) {
-            self.give_up(first);
+            self.fail(first);
         }
     }
 
-    /// A service that was asked to end answers all that it has taken up: what was cut off had no effect.
-    fn check_everyone_heard_was_answered(&self) {
-        let mut doubts = self.clients.iter().filter_map(|client| client.ledger.doubt.as_ref());
-        if let Some(doubt) = doubts.find(|doubt| matches!(doubt.found, Found::Landed(_))) {
-            self.give_up(&Violation::new(&doubt.key, "took effect and was not answered"));
+    /// After SIGTERM the service answers every request that it has accepted, so an unanswered one had no effect.
+    fn check_unanswered_had_no_effect(&self) {
+        let mut unanswered = self.clients.iter().filter_map(|client| client.ledger.in_doubt.as_ref());
+        if let Some(in_doubt) = unanswered.find(|in_doubt| matches!(in_doubt.found, Found::Landed(_))) {
+            self.fail(&Violation::new(&in_doubt.key, "took effect and was not answered"));
         }
     }
 
-    /// The last round: no kill, every doubt is settled, everything is checked.
-    fn conclude(&mut self) {
+    /// The last round: no kill, every unknown outcome is resolved, everything is checked.
+    fn finish(&mut self) {
         self.round += 1;
         let service = Service::start_in(self.data.path(), &FLAGS);
-        self.look(&service);
+        self.check(&service);
         let endpoints = endpoints(&service);
         for client in &mut self.clients {
             client.resolve_unknown(self.round, &endpoints);
         }
-        self.hear_complaints();
+        self.fail_on_violation();
         assert!(
-            self.clients.iter().all(|client| client.ledger.doubt.is_none()),
-            "something is still in doubt"
+            self.clients.iter().all(|client| client.ledger.in_doubt.is_none()),
+            "a command is still in doubt"
         );
         let verdict = self.judge.check_all(&endpoints, &mut self.clients);
-        verdict.unwrap_or_else(|violation| self.give_up(&violation));
+        verdict.unwrap_or_else(|violation| self.fail(&violation));
     }
 
-    /// Tells the story of what went wrong.
-    fn give_up(&self, violation: &Violation) -> ! {
+    /// Panics with the violation and the log of the commands that it mentions.
+    fn fail(&self, violation: &Violation) -> ! {
         let Violation { text, about } = violation;
-        let commands =
-            self.clients.iter().flat_map(|client| client.ledger.settled.iter().chain(&client.ledger.doubt));
-        let stories: Vec<String> =
-            commands.filter(|command| command.concerns(about)).map(|command| command.story()).collect();
-        // The newest ones tell most.
-        let last = stories[stories.len().saturating_sub(12)..].join("\n");
+        let commands = self
+            .clients
+            .iter()
+            .flat_map(|client| client.ledger.settled.iter().chain(&client.ledger.in_doubt));
+        let logs: Vec<String> =
+            commands.filter(|command| command.mentions(about)).map(|command| command.log_text()).collect();
+        // The newest are the most useful.
+        let last = logs[logs.len().saturating_sub(12)..].join("\n");
         panic!("NOTBEFORE_SEED={} round {}: {about}: {text}\n{last}", self.seed, self.round);
     }
 
@@ -192,26 +194,25 @@ fn kill_9_under_load_loses_and_duplicates_no_command() {
     for round in 1..=rounds {
         trial.round = round;
         let mut service = trial.start();
-        // Sometimes the load is there before anybody has looked, while the service still takes up what it
-        // was killed in.
+        // Sometimes the load starts before the check, while the service still recovers.
         if trial.random.chance(80) {
-            trial.look(&service);
+            trial.check(&service);
         }
         let steps = trial.random.within(0..=250);
         trial.under_load(&mut service, steps, Service::kill);
     }
-    trial.conclude();
+    trial.finish();
 
     let (tally, reads, repeats) = (&trial.judge.tally, trial.reads(), trial.repeats());
     let starting = trial.killed_starting;
     println!(
         "{rounds} kills under load, {starting} while starting, {reads} reads, {repeats} repeats, {tally:#?}"
     );
-    assert!(starting > 0, "no kill on the way up");
+    assert!(starting > 0, "no kill during startup");
     assert!(tally.acknowledged >= rounds * 15, "too few commands were acknowledged");
     assert!(tally.in_doubt >= rounds / 5, "too few commands were in doubt");
-    assert!(tally.landed > 0 && tally.lost > 0, "all doubts were of one kind");
-    assert!(repeats >= rounds && reads >= rounds * 20, "too little was asked twice, or read");
+    assert!(tally.landed > 0 && tally.lost > 0, "all unknown outcomes were of one kind");
+    assert!(repeats >= rounds && reads >= rounds * 20, "too few repeats or reads");
 }
 
 #[test]
@@ -221,12 +222,12 @@ fn sigterm_under_load_exits_cleanly_without_unknown_outcomes() {
     for round in 1..=rounds {
         trial.round = round;
         let mut service = trial.start();
-        trial.look(&service);
-        trial.check_everyone_heard_was_answered();
+        trial.check(&service);
+        trial.check_unanswered_had_no_effect();
         let steps = trial.random.within(20..=200);
         trial.under_load(&mut service, steps, terminate);
     }
-    trial.conclude();
+    trial.finish();
 
     let tally = &trial.judge.tally;
     println!("{tally:#?}");
@@ -242,8 +243,8 @@ fn terminate(service: &mut Service) {
         let Ok(status) = end.recv_timeout(CLOSING_MAX) else {
             let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-            panic!("told to end, the service did not within {CLOSING_MAX:?}");
+            panic!("the service did not exit within {CLOSING_MAX:?} of SIGTERM");
         };
-        assert_eq!(status.code(), Some(0), "told to end, the service did not end well");
+        assert_eq!(status.code(), Some(0), "exit code after SIGTERM");
     });
 }

@@ -42,7 +42,7 @@ fn first_day_page_commands_work() {
     assert!(own.contains("web-0") && !own.contains("db-0"), "{own}");
     assert!(printed.contains("\nto acme there is no db-0\n"), "{printed}");
 
-    // The plan names both events, and both VMs listen.
+    // The plan names both events, and both VMs poll.
     let plan = after(&printed, "notbefore host maintain h1 --type reboot --dry-run");
     assert!(plan.contains("acme/default/web") && plan.contains("globex/default/db"), "{plan}");
     assert!(plan.contains("2 of 2"), "both listen: {plan}");

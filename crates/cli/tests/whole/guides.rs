@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::namespace::{Namespace, complaint};
+use crate::support::namespace::{Namespace, failure_text};
 use crate::support::pages::{as_typed, blocks, root};
 use crate::support::{binary, wait_for};
 
@@ -39,7 +39,7 @@ impl Terminal {
 
     fn run(&self, script: &str) -> String {
         let done = self.shell(script).output().unwrap();
-        assert!(done.status.success(), "{script}\n{}", complaint(&done));
+        assert!(done.status.success(), "{script}\n{}", failure_text(&done));
         String::from_utf8_lossy(&done.stdout).into_owned()
     }
 
@@ -118,6 +118,41 @@ fn handlers_page_handler_approves_every_event_type() {
 }
 
 #[test]
+fn handlers_page_handler_restores_only_after_events_that_were_prepared() {
+    let commands = blocks(&page("handlers.md"), "sh");
+    let mut terminal = Terminal::new();
+    // Events end only when the test completes them.
+    terminal.start(&commands[0].replace("--simulated-duration 5s", "--simulated-duration 1h"), "service.log");
+    wait_for("the service to be ready", || terminal.log("service.log").contains("operators").then_some(()));
+    let schedule = |terminal: &Terminal, flags: &str| {
+        let id = "--output json | jq -r '.targets[0].event'";
+        terminal.run(&format!("notbefore event schedule {flags} web-0 {id}")).trim().to_uppercase()
+    };
+
+    // The handler first reads this event as Started, so it has prepared nothing.
+    let failure = schedule(&terminal, "--cause host-failure");
+    terminal.start(&commands[2], "handler.log");
+    let read = format!("notbefore event show {failure} --output json | jq -r '.seen[0].first_read_at'");
+    wait_for("the first read", || (terminal.run(&read) != "null\n").then_some(()));
+    terminal.run(&format!("notbefore event complete {failure}"));
+
+    // A second handler restores after the event for which the first one prepared.
+    let reboot = schedule(&terminal, "--type reboot");
+    let status = format!("notbefore event show {reboot} --output json | jq -r .status");
+    wait_for("the approval", || (terminal.run(&status) == "Started\n").then_some(()));
+    let first = terminal.children.last_mut().unwrap();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    terminal.start(&commands[2], "second.log");
+    terminal.run(&format!("notbefore event complete {reboot}"));
+    wait_for("the second handler to restore", || {
+        terminal.log("second.log").contains("restore").then_some(())
+    });
+    assert_eq!(terminal.log("handler.log"), format!("prepare for Reboot {reboot}\n"));
+    assert_eq!(terminal.log("second.log"), format!("restore after Reboot {reboot}\n"));
+}
+
+#[test]
 fn handlers_page_output_matches_guest_view() {
     let page = page("handlers.md");
     let commands = blocks(&page, "sh");
@@ -168,6 +203,6 @@ fn ci_script_fails_without_handler() {
     let terminal = Terminal::new();
     std::fs::write(terminal.dir.path().join("handler.py"), "import time\ntime.sleep(60)\n").unwrap();
     let done = terminal.shell(&script.replace("--notice 0.1", "--notice 0.001")).output().unwrap();
-    assert_eq!(done.status.code(), Some(1), "{}", complaint(&done));
+    assert_eq!(done.status.code(), Some(1), "{}", failure_text(&done));
     assert!(String::from_utf8_lossy(&done.stdout).contains("Freeze Completed approved=false"), "{done:?}");
 }

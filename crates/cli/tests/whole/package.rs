@@ -20,23 +20,24 @@ const UNITS: [&str; 2] = ["notbefore.service", "notbefore-agent.service"];
 
 fn deb() -> PathBuf {
     let deb = std::env::var_os("NOTBEFORE_DEB").map(PathBuf::from);
-    let deb = deb.expect("NOTBEFORE_DEB does not name the package; './dev test deb' builds it and does");
+    let deb =
+        deb.expect("NOTBEFORE_DEB must name the package; './dev test deb' builds it and sets the variable");
     assert!(deb.is_file(), "{} is no file", deb.display());
     deb
 }
 
 fn installed() -> Machine {
-    installed_on(Machine::at_rest(&deb()))
+    installed_on(Machine::idle(&deb()))
 }
 
 fn installed_on(machine: Machine) -> Machine {
-    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    machine.stdout("dpkg", &["--install", "/root/package.deb"]);
     machine
 }
 
 /// Files with our name in theirs, including those of other packages.
-fn named_like_us(machine: &Machine) -> BTreeSet<String> {
-    let found = machine.said("find", &["/etc", "/usr", "/var", "-xdev", "-iname", "*notbefore*"]);
+fn files_with_our_name(machine: &Machine) -> BTreeSet<String> {
+    let found = machine.stdout("find", &["/etc", "/usr", "/var", "-xdev", "-iname", "*notbefore*"]);
     found.lines().map(str::to_owned).collect()
 }
 
@@ -110,7 +111,7 @@ fn package_files_follow_debian_layout_and_belong_to_root() {
 /// The sections of a program or a debug file.
 fn sections(file: &Path) -> String {
     let listed = Command::new("readelf").args(["--wide", "--sections"]).arg(file).output().unwrap();
-    assert!(listed.status.success(), "{}", machine::all_of(&listed));
+    assert!(listed.status.success(), "{}", machine::status_and_output(&listed));
     String::from_utf8(listed.stdout).unwrap()
 }
 
@@ -126,7 +127,7 @@ fn debug_file_has_line_tables_and_is_linked() {
     assert!(
         String::from_utf8_lossy(&named.stdout).contains("notbefore.debug"),
         "{}",
-        machine::all_of(&named)
+        machine::status_and_output(&named)
     );
 }
 
@@ -134,53 +135,57 @@ fn debug_file_has_line_tables_and_is_linked() {
 fn installed_services_run_and_wait_for_configuration() {
     let machine = installed();
     let version = format!("notbefore {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(machine.said("notbefore", &["--version"]), version);
-    assert!(machine.said("notbefore", &["serve", "--check-config"]).contains("no errors"));
-    let checked = machine.said("notbefore", &["agent", "check", "--offline"]);
+    assert_eq!(machine.stdout("notbefore", &["--version"]), version);
+    assert!(machine.stdout("notbefore", &["serve", "--check-config"]).contains("no errors"));
+    let checked = machine.stdout("notbefore", &["agent", "check", "--offline"]);
     assert!(checked.contains("drain"), "{checked}");
     for unit in UNITS {
         let path = format!("/usr/lib/systemd/system/{unit}");
         let verified = machine.command("systemd-analyze", &["verify", &path]).output().unwrap();
-        assert!(verified.status.success() && verified.stderr.is_empty(), "{}", machine::all_of(&verified));
+        assert!(
+            verified.status.success() && verified.stderr.is_empty(),
+            "{}",
+            machine::status_and_output(&verified)
+        );
         // The machine is not configured yet.
         let enabled = machine.command("systemctl", &["--root=/", "is-enabled", unit]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
     }
     // dpkg --verify finds changed files.
-    assert_eq!(machine.said("dpkg", &["--verify", "notbefore"]), "");
+    assert_eq!(machine.stdout("dpkg", &["--verify", "notbefore"]), "");
     let changed = "echo >>/usr/share/doc/notbefore/docs/guide/agent.md; dpkg --verify notbefore";
-    assert!(machine.said("sh", &["-c", changed]).contains("/docs/guide/agent.md"));
+    assert!(machine.stdout("sh", &["-c", changed]).contains("/docs/guide/agent.md"));
     for page in ["notbefore", "notbefore-serve", "notbefore-agent-run"] {
-        let shown = machine.said("man", &[page]);
+        let shown = machine.stdout("man", &[page]);
         assert!(shown.contains("SYNOPSIS") && shown.contains(&page.replacen('-', " ", 2)), "{page}: {shown}");
     }
-    let shown = machine.said("man", &["5", "notbefore-agent.toml"]);
+    let shown = machine.stdout("man", &["5", "notbefore-agent.toml"]);
     assert!(shown.contains("on_interrupt") && shown.contains("NOTBEFORE_EVENT_TYPE"), "{shown}");
     // As bash does for 'notbefore ev' and the tab key.
     let typed = "source /usr/share/bash-completion/completions/notbefore; COMP_WORDS=(notbefore ev); COMP_CWORD=1; \
                  _notbefore notbefore ev notbefore; echo \"${COMPREPLY[@]}\"";
-    assert_eq!(machine.said("bash", &["-c", typed]), "event\n");
+    assert_eq!(machine.stdout("bash", &["-c", typed]), "event\n");
 }
 
 #[test]
 fn removal_keeps_site_files_and_purge_deletes_them() {
-    let machine = Machine::at_rest(&deb());
-    let others = named_like_us(&machine);
+    let machine = Machine::idle(&deb());
+    let others = files_with_our_name(&machine);
     let machine = installed_on(machine);
     let mine = "echo '# mine' >> /etc/notbefore/agent.toml; mkdir -p /var/lib/notbefore-agent; echo > /var/lib/notbefore-agent/journal";
-    machine.said("sh", &["-c", mine]);
+    machine.stdout("sh", &["-c", mine]);
     let keeps = "grep -q '# mine' /etc/notbefore/agent.toml && test -f /var/lib/notbefore-agent/journal";
     // A second installation is an upgrade.
-    machine.said("dpkg", &["--install", "/root/package.deb"]);
-    assert!(machine.finds(keeps), "an upgrade has thrown away what the site wrote");
-    machine.said("dpkg", &["--remove", "notbefore"]);
-    assert!(machine.finds(keeps), "what the site wrote has gone with the package");
+    machine.stdout("dpkg", &["--install", "/root/package.deb"]);
+    assert!(machine.holds(keeps), "an upgrade replaced a site file");
+    machine.stdout("dpkg", &["--remove", "notbefore"]);
+    assert!(machine.holds(keeps), "what the site wrote has gone with the package");
     for path in
         ["/usr/bin/notbefore", "/usr/lib/systemd/system/notbefore-agent.service", "/usr/share/doc/notbefore"]
     {
-        assert!(!machine.finds(&format!("test -e {path}")), "{path} is still there");
+        assert!(!machine.holds(&format!("test -e {path}")), "{path} is still there");
     }
-    machine.said("dpkg", &["--purge", "notbefore"]);
-    let left: Vec<String> = named_like_us(&machine).difference(&others).cloned().collect();
+    machine.stdout("dpkg", &["--purge", "notbefore"]);
+    let left: Vec<String> = files_with_our_name(&machine).difference(&others).cloned().collect();
     assert_eq!(left, Vec::<String>::new());
 }

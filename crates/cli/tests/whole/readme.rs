@@ -9,20 +9,20 @@ use crate::support::pages::{as_typed, blocks, root};
 use serde_json::Value;
 
 /// A namespace with loopback, and a directory that looks like a fresh clone.
-struct Place {
+struct CloneDir {
     namespace: String,
     dir: tempfile::TempDir,
     service: Option<Child>,
 }
 
-impl Place {
+impl CloneDir {
     fn new() -> Self {
         let namespace = format!("nbt-readme-{}", std::process::id());
-        let ip = |words: &[&str]| {
-            let status = Command::new("ip").args(words).status().expect("Debian's iproute2 is installed");
+        let ip = |args: &[&str]| {
+            let status = Command::new("ip").args(args).status().expect("Debian's iproute2 is installed");
             assert!(
                 status.success(),
-                "ip {words:?} failed; this test makes a network namespace and needs root"
+                "ip {args:?} failed; this test makes a network namespace and needs root"
             );
         };
         ip(&["netns", "add", &namespace]);
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CloneDir {
     fn drop(&mut self) {
         if let Some(service) = &mut self.service {
             let _ = service.kill();
@@ -63,22 +63,22 @@ impl Drop for Place {
 fn readme_commands_work_as_printed() {
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();
     let commands = blocks(&page, "sh");
-    let mut place = Place::new();
+    let mut clone_dir = CloneDir::new();
 
     // The build's output is shown first, not mixed with the service's.
     assert_eq!(commands[0], "./dev run");
-    let checked = place.shell("./dev run --check-config").output().unwrap();
+    let checked = clone_dir.shell("./dev run --check-config").output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
     assert!(out.ends_with("no errors\n") && out.lines().count() == 1, "{out}");
     assert!(err.contains("Finished `release` profile"), "{err}");
-    let sections = place.run("readelf --wide --sections target/release/notbefore");
+    let sections = clone_dir.run("readelf --wide --sections target/release/notbefore");
     assert!(!sections.contains(".debug_line") && sections.contains(".symtab"), "{sections}");
 
     // The first command. Run with exec, so that the signal reaches the service, not a shell.
-    let mut service = place.shell("exec ./dev run").stdout(Stdio::piped()).spawn().unwrap();
+    let mut service = clone_dir.shell("exec ./dev run").stdout(Stdio::piped()).spawn().unwrap();
     let mut printed = BufReader::new(service.stdout.take().unwrap()).lines().map(Result::unwrap);
-    place.service = Some(service);
-    let name = place.run("uname -n").trim().to_owned();
+    clone_dir.service = Some(service);
+    let name = clone_dir.run("uname -n").trim().to_owned();
     for line in blocks(&page, "text")[0].lines() {
         let shown = line.replace("the VM lab.", &format!("the VM {name}."));
         assert_eq!(printed.next().as_deref(), Some(shown.as_str()), "what the page says one then sees");
@@ -88,7 +88,7 @@ fn readme_commands_work_as_printed() {
     let calls: Vec<&str> = commands[1].lines().filter(|line| line.starts_with("curl")).collect();
     assert_eq!(calls.len(), 5);
     let answers: Vec<String> =
-        calls.iter().map(|call| place.run(&call.replacen("curl", "curl -s", 1))).collect();
+        calls.iter().map(|call| clone_dir.run(&call.replacen("curl", "curl -s", 1))).collect();
     let json = |n: usize| {
         serde_json::from_str::<Value>(&answers[n]).unwrap_or_else(|error| panic!("{error}: {answers:?}"))
     };
@@ -102,16 +102,17 @@ fn readme_commands_work_as_printed() {
     assert_eq!(json(4)["Events"][0]["EventStatus"], "Started");
 
     // The command lines, in one shell.
-    let said = place.run(&format!("shopt -s expand_aliases\n{}", commands[2]));
-    assert!(said.contains(&format!("default/default/{name}/{name}")), "{said}");
-    assert!(said.contains(&format!("user-restart of {name}, not before")), "{said}");
-    assert!(said.contains("Scheduled") && said.contains("Started"), "{said}");
-    assert!(said.contains("MINE"), "what the guest sees: {said}");
+    let stdout = clone_dir.run(&format!("shopt -s expand_aliases\n{}", commands[2]));
+    assert!(stdout.contains(&format!("default/default/{name}/{name}")), "{stdout}");
+    assert!(stdout.contains(&format!("user-restart of {name}, not before")), "{stdout}");
+    assert!(stdout.contains("Scheduled") && stdout.contains("Started"), "{stdout}");
+    assert!(stdout.contains("MINE"), "what the guest sees: {stdout}");
 
     // The event would end after a minute; complete it now.
     let id = json(2)["Events"][0]["EventId"].as_str().unwrap().to_owned();
-    place.run(&format!("./target/release/notbefore event complete {id}"));
-    let left = serde_json::from_str::<Value>(&place.run(&calls[4].replacen("curl", "curl -s", 1))).unwrap();
+    clone_dir.run(&format!("./target/release/notbefore event complete {id}"));
+    let left =
+        serde_json::from_str::<Value>(&clone_dir.run(&calls[4].replacen("curl", "curl -s", 1))).unwrap();
     assert_eq!(left["Events"].as_array().unwrap().len(), 1, "only the restart is left: {left}");
 }
 
@@ -129,9 +130,9 @@ fn readme_fleet_and_rehearsal_work_as_printed() {
     ]);
     let run_block = |block: &str| {
         for line in block.lines().filter(|line| !line.contains("event watch")) {
-            let words: Vec<&str> =
+            let args: Vec<&str> =
                 line.strip_prefix("notbefore ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();
-            service.cli(&words);
+            service.cli(&args);
         }
     };
     assert_eq!(commands[3].lines().last(), Some("notbefore event watch"));
@@ -157,9 +158,9 @@ fn readme_fleet_and_rehearsal_work_as_printed() {
     std::fs::write(&file, yaml).unwrap();
     for line in commands[4].lines() {
         let line = line.replace("fleet.yaml", file.to_str().unwrap());
-        let words: Vec<&str> =
+        let args: Vec<&str> =
             line.strip_prefix("notbefore ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();
-        service.cli(&words);
+        service.cli(&args);
     }
     assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 2);
 }
@@ -174,8 +175,8 @@ fn documented_fleet_file_is_valid() {
     // Checking a file needs no service.
     let output =
         Command::new(support::binary()).args(check).env("NOTBEFORE_DATA", dir.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.ends_with(": 3 scopes and 4 VMs, no errors\n"), "{output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.ends_with(": 3 scopes and 4 VMs, no errors\n"), "{output:?}");
     let service = support::Service::start(&[]);
     assert!(
         service.cli(&["fleet", "apply", file.to_str().unwrap()]).contains("default/shop/web: created, 2 VMs")

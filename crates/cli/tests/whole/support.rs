@@ -41,17 +41,17 @@ pub fn binary() -> &'static str {
 /// A running service with its data directory.
 pub struct Service {
     child: Child,
-    /// Where guests call; port 0, which refuses every connection, where none but the VMs of `--guest-vm` can call.
+    /// Address of the guest listener; port 0 if only VMs of `--guest-vm` can call.
     pub guest: SocketAddr,
-    /// Where operators call.
+    /// Address of the operator listener.
     pub operator: SocketAddr,
-    /// Where single VMs call, in the order of `--guest-vm`.
+    /// Addresses of the bound listeners, in the order of `--guest-vm`.
     pub guest_vms: Vec<SocketAddr>,
     data: DataDir,
-    /// What it was started with, for starting it again.
+    /// Flags and variables for a restart.
     flags: Vec<String>,
     variables: Vec<(String, String)>,
-    /// A command that starts it, and that command's words; none for the service itself.
+    /// Wrapper command that runs the service, with its arguments; may be empty.
     through: Vec<String>,
 }
 
@@ -71,12 +71,12 @@ impl DataDir {
 }
 
 impl Service {
-    /// Starts a service on free ports with these further flags.
+    /// Starts a service on free ports, with further flags.
     pub fn start(flags: &[&str]) -> Self {
         Self::start_with(&[], flags)
     }
 
-    /// The same with these variables in its environment.
+    /// Starts a service with these environment variables.
     pub fn start_with(variables: &[(&str, &str)], flags: &[&str]) -> Self {
         let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
         Self::launch(
@@ -116,9 +116,9 @@ impl Service {
         log: Stdio,
         through: Vec<String>,
     ) -> Self {
-        let mut words = through.iter().map(String::as_str).chain([binary()]);
-        let mut command = Command::new(words.next().unwrap());
-        command.args(words).arg("serve").arg("--data").arg(data.path());
+        let mut args = through.iter().map(String::as_str).chain([binary()]);
+        let mut command = Command::new(args.next().unwrap());
+        command.args(args).arg("serve").arg("--data").arg(data.path());
         for door in ["--guest", "--operator"] {
             if !flags.iter().any(|flag| flag == door) {
                 command.args([door, "127.0.0.1:0"]);
@@ -147,7 +147,7 @@ impl Service {
                 _ => {}
             }
         }
-        // What it prints later must not fill the pipe and stop it.
+        // Drain later output, so that the pipe does not fill up.
         std::thread::spawn(move || for _ in lines.by_ref() {});
         let guest = guest.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Self { child, guest, operator: operator.unwrap(), guest_vms, data, flags, variables, through }
@@ -158,7 +158,7 @@ impl Service {
         self.data.path()
     }
 
-    /// What it has logged, its restarts included: a service that is started with `NOTBEFORE_LOG` logs to a file.
+    /// The log, including that of restarts. Only a service started with `NOTBEFORE_LOG` logs to a file.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(log_of(self.data())).unwrap()).into_owned()
     }
@@ -168,39 +168,39 @@ impl Service {
         self.child.id()
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it (SIGKILL).
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end and answers whether it did so well.
+    /// Sends SIGTERM and waits; returns the exit status.
     pub fn terminate(&mut self) -> std::process::ExitStatus {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap()
     }
 
-    /// Waits until it has aborted by itself, as `NOTBEFORE_ABORT_AFTER_COMMITS` has it do.
+    /// Waits until it has aborted because of `NOTBEFORE_ABORT_AFTER_COMMITS`.
     pub fn aborted(&mut self) {
         let status = wait_for("the service to abort", || self.child.try_wait().unwrap());
         assert_eq!(status.signal(), Some(rustix::process::Signal::ABORT.as_raw()), "{status}");
     }
 
-    /// Starts it again over the same data, after it was killed or has ended.
+    /// Kills it if it still runs, and starts it again with the same data.
     pub fn restart(mut self) -> Self {
         let variables = std::mem::take(&mut self.variables);
         self.restart_in(variables)
     }
 
-    /// The same, with these variables in its environment and none of those it had.
+    /// Restarts it with these environment variables instead of its former ones.
     pub fn restart_with(self, variables: &[(&str, &str)]) -> Self {
         self.restart_in(variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// The same, started by a command such as setpriv.
-    pub fn restart_through(mut self, words: &[&str]) -> Self {
-        self.through = words.iter().map(|&word| word.to_owned()).collect();
+    /// Restarts it with a wrapper command such as setpriv.
+    pub fn restart_through(mut self, args: &[&str]) -> Self {
+        self.through = args.iter().map(|&word| word.to_owned()).collect();
         self.restart()
     }
 
@@ -215,29 +215,29 @@ impl Service {
     }
 
     /// Runs the command line against this service.
-    pub fn run(&self, words: &[&str]) -> Output {
-        Command::new(binary()).args(words).env("NOTBEFORE_DATA", self.data()).output().unwrap()
+    pub fn run(&self, args: &[&str]) -> Output {
+        Command::new(binary()).args(args).env("NOTBEFORE_DATA", self.data()).output().unwrap()
     }
 
-    /// Runs the command line and gives what it printed; it must succeed.
-    pub fn cli(&self, words: &[&str]) -> String {
-        let output = self.run(words);
+    /// Runs the command line, which must succeed; returns its standard output.
+    pub fn cli(&self, args: &[&str]) -> String {
+        let output = self.run(args);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "notbefore {words:?} failed: {out}{err}");
+        assert!(output.status.success(), "notbefore {args:?} failed: {out}{err}");
         out.into_owned()
     }
 
-    /// Runs the command line and gives its complaint; it must fail.
-    pub fn cli_refused(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert!(!output.status.success(), "notbefore {words:?} should have failed");
+    /// Runs the command line, which must fail; returns its standard error.
+    pub fn cli_refused(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(!output.status.success(), "notbefore {args:?} should have failed");
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     /// Runs the command line with `--output json`.
-    pub fn cli_json(&self, words: &[&str]) -> Value {
-        let words: Vec<&str> = words.iter().copied().chain(["--output", "json"]).collect();
-        serde_json::from_str(&self.cli(&words)).unwrap()
+    pub fn cli_json(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["--output", "json"]).collect();
+        serde_json::from_str(&self.cli(&args)).unwrap()
     }
 
     /// Applies a fleet file.
@@ -247,7 +247,7 @@ impl Service {
         self.cli(&["fleet", "apply", file.to_str().unwrap()])
     }
 
-    /// What a guest at loopback reads at the newest version.
+    /// The document of a guest at loopback, at the newest version.
     pub fn document(&self) -> Value {
         self.poll(Ipv4Addr::LOCALHOST, "2020-07-01").json()
     }
@@ -333,7 +333,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(waited < PATIENCE, "waited {PATIENCE:?} in vain for {what}");
+        assert!(waited < PATIENCE, "timeout after {PATIENCE:?}: {what}");
         pause(span, what);
         waited += span;
     }

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crate::support::program::Program;
 use crate::support::{Service, first_event};
-use wine::{Windows, complaint, said};
+use wine::{Windows, stderr_text, stdout_text};
 
 /// A strict service with one VM, whose address is this machine's.
 fn service(flags: &[&str]) -> Service {
@@ -24,15 +24,15 @@ fn service(flags: &[&str]) -> Service {
 }
 
 /// The command line on Windows, inside the VM.
-fn guest(service: &Service, words: &[&str]) -> Command {
-    let mut command = Windows::get().notbefore(words);
+fn guest(service: &Service, args: &[&str]) -> Command {
+    let mut command = Windows::get().notbefore(args);
     command.args(["--endpoint", &format!("http://{}", service.guest)]);
     command
 }
 
 /// The command line on Windows, for a remote service.
-fn operator(service: &Service, words: &[&str]) -> Command {
-    let mut command = Windows::get().notbefore(words);
+fn operator(service: &Service, args: &[&str]) -> Command {
+    let mut command = Windows::get().notbefore(args);
     let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
     command.env("NOTBEFORE_TOKEN", token.trim());
     command.env("NOTBEFORE_OPERATOR", format!("http://{}", service.operator));
@@ -42,38 +42,38 @@ fn operator(service: &Service, words: &[&str]) -> Command {
 #[test]
 fn guest_reads_and_approves_event() {
     let service = service(&["--simulated-duration", "1h"]);
-    assert!(said(&mut guest(&service, &["get"])).contains("no scheduled or started events"));
+    assert!(stdout_text(&mut guest(&service, &["get"])).contains("no scheduled or started events"));
     service.cli(&["vm", "restart", "web-0"]);
     let event = first_event(&service.document());
-    // With a name that is set, no change is told again because the metadata took its time to say one.
+    // With --name, no change is printed again when the metadata is slow.
     let watch = ["get", "--watch", "--count", "2", "--name", "web-0"];
     let mut watching = Program::start(guest(&service, &watch));
-    watching.says(&["appeared"]);
-    let table = said(&mut guest(&service, &["get"]));
+    watching.wait_for_line(&["appeared"]);
+    let table = stdout_text(&mut guest(&service, &["get"]));
     for cell in [event.as_str(), "Reboot", "Scheduled", "yes", "web-0"] {
         assert!(table.contains(cell), "{cell}: {table}");
     }
-    assert!(said(&mut guest(&service, &["approve", "--all-mine"])).contains("approved"));
+    assert!(stdout_text(&mut guest(&service, &["approve", "--all-mine"])).contains("approved"));
     assert_eq!(service.document()["Events"][0]["EventStatus"], "Started");
-    // Once more is no error: an approval may be repeated.
-    said(&mut guest(&service, &["approve", &event]));
-    watching.says(&["started"]);
-    watching.ends_well();
+    // A repeated approval is not an error.
+    stdout_text(&mut guest(&service, &["approve", &event]));
+    watching.wait_for_line(&["started"]);
+    watching.assert_success();
 }
 
 #[test]
 fn operator_on_windows_schedules_event() {
     let service = service(&[]);
-    assert!(said(&mut operator(&service, &["vm", "list"])).contains("web-0"));
-    said(&mut operator(&service, &["vm", "restart", "web-0"]));
+    assert!(stdout_text(&mut operator(&service, &["vm", "list"])).contains("web-0"));
+    stdout_text(&mut operator(&service, &["vm", "restart", "web-0"]));
     assert_eq!(service.document()["Events"][0]["EventType"], "Reboot");
 }
 
 #[test]
 fn linux_only_commands_are_refused() {
-    for words in [["serve", "--notice", "0.01"], ["import", "--check", "backup.jsonl"]] {
-        let output = Windows::get().notbefore(&words).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", complaint(&output));
-        assert!(complaint(&output).contains("on Linux only"), "{}", complaint(&output));
+    for args in [["serve", "--notice", "0.01"], ["import", "--check", "backup.jsonl"]] {
+        let output = Windows::get().notbefore(&args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
+        assert!(stderr_text(&output).contains("on Linux only"), "{}", stderr_text(&output));
     }
 }

@@ -18,7 +18,7 @@ use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
 use notbefore_client::failure::FailureKind;
 use notbefore_client::identity::{Identity, NameSource};
 use notbefore_client::watch::{Update, Watch};
-use platform::{Asked, Platform, Reply, answer, body, document, event};
+use platform::{Platform, RecordedRequest, Reply, answer, body, document, event};
 
 const BAD_VERSION: &str =
     "{\"error\":\"Bad request. api-version is invalid or was not specified in the request.\"}";
@@ -43,7 +43,7 @@ async fn document_after(watch: &mut Watch, troubles: &[FailureKind]) -> Document
 }
 
 /// The failure of a first poll.
-async fn trouble_of(reply: Reply) -> (FailureKind, String) {
+async fn outage_of(reply: Reply) -> (FailureKind, String) {
     let platform = Platform::start([reply]).await;
     match Watch::new(platform.client()).next().await {
         Update::Outage(outage) => (outage.kind, outage.text),
@@ -59,9 +59,9 @@ async fn requests_have_required_headers_and_reuse_connection() {
     let mut watch = Watch::new(platform.client());
     document_after(&mut watch, &[]).await;
     assert!(matches!(watch.next().await, Update::Unchanged { .. }));
-    let asked = platform.asked();
-    assert_eq!(asked.len(), 2);
-    for one in &asked {
+    let requests = platform.requests();
+    assert_eq!(requests.len(), 2);
+    for one in &requests {
         assert!(one.head.starts_with("GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\n"));
         assert_eq!(one.header("metadata"), Some("true"));
         assert_eq!(one.header("host"), Some(platform.endpoint.to_string().trim_start_matches("http://")));
@@ -69,8 +69,11 @@ async fn requests_have_required_headers_and_reuse_connection() {
         assert_eq!(one.header("x-forwarded-for"), None);
         assert_eq!(one.connection, 0);
     }
-    assert_eq!((asked[0].header("if-none-match"), asked[0].header("prefer")), (None, None));
-    assert_eq!((asked[1].header("if-none-match"), asked[1].header("prefer")), (Some("1"), Some("wait=5")));
+    assert_eq!((requests[0].header("if-none-match"), requests[0].header("prefer")), (None, None));
+    assert_eq!(
+        (requests[1].header("if-none-match"), requests[1].header("prefer")),
+        (Some("1"), Some("wait=5"))
+    );
 }
 
 /// Longer than the timeout of later responses.
@@ -79,7 +82,7 @@ async fn first_poll_has_longer_timeout() {
     let slow = Reply::After(Duration::from_secs(11), Box::new(document(1, &[])));
     let platform = Platform::start([slow]).await;
     document_after(&mut Watch::new(platform.client()), &[]).await;
-    assert_eq!(platform.asked().len(), 1);
+    assert_eq!(platform.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +106,7 @@ async fn invalid_document_is_outage_not_empty() {
         (Reply::SendAndClose(vec![]), FailureKind::Broken, "http://127.0.0.1"),
     ] {
         let shown = format!("{reply:?}");
-        let (got, text) = trouble_of(reply).await;
+        let (got, text) = outage_of(reply).await;
         assert_eq!(got, kind, "{shown}: {text}");
         assert!(text.contains(said) && text.contains("http://127.0.0.1"), "{shown}: {text}");
     }
@@ -164,15 +167,15 @@ async fn truncated_response_is_outage_then_recovers() {
 #[tokio::test(start_paused = true)]
 async fn oversized_response_is_outage() {
     let long = "x".repeat(1 << 20);
-    let (kind, text) = trouble_of(answer(200, "", &format!("{long}y"))).await;
+    let (kind, text) = outage_of(answer(200, "", &format!("{long}y"))).await;
     assert_eq!(kind, FailureKind::Broken);
     assert!(text.contains("larger than the limit of 1048576 bytes"), "{text}");
     let endless = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n{long}y\r\n");
-    assert_eq!(trouble_of(Reply::Send(endless.into())).await.0, FailureKind::Broken);
+    assert_eq!(outage_of(Reply::Send(endless.into())).await.0, FailureKind::Broken);
     let head = format!("X-Long: {}\r\n", &long[..9_000]);
-    assert_eq!(trouble_of(answer(200, &head, &body(1, &[]))).await.0, FailureKind::Broken);
+    assert_eq!(outage_of(answer(200, &head, &body(1, &[]))).await.0, FailureKind::Broken);
     let many = "X: y\r\n".repeat(100);
-    assert_eq!(trouble_of(answer(200, &many, &body(1, &[]))).await.0, FailureKind::Broken);
+    assert_eq!(outage_of(answer(200, &many, &body(1, &[]))).await.0, FailureKind::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +189,7 @@ async fn idle_close_reconnects_without_outage() {
     for incarnation in ["1", "2", "3"] {
         assert_eq!(document_after(&mut watch, &[]).await.incarnation, incarnation);
     }
-    let connections: Vec<usize> = platform.asked().iter().map(|asked| asked.connection).collect();
+    let connections: Vec<usize> = platform.requests().iter().map(|requests| requests.connection).collect();
     assert_eq!(connections, [0, 1, 2]);
 }
 
@@ -194,9 +197,9 @@ async fn idle_close_reconnects_without_outage() {
 async fn a_redirect_is_not_followed() {
     let elsewhere = Platform::start([document(1, &[])]).await;
     let to = format!("Location: {}/metadata/scheduledevents\r\n", elsewhere.endpoint);
-    let (kind, _) = trouble_of(answer(302, &to, "")).await;
+    let (kind, _) = outage_of(answer(302, &to, "")).await;
     assert_eq!(kind, FailureKind::Status(302));
-    assert!(elsewhere.asked().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,7 +210,7 @@ async fn tags_are_echoed_verbatim() {
         let mut watch = Watch::new(platform.client());
         document_after(&mut watch, &[]).await;
         assert!(matches!(watch.next().await, Update::Unchanged { .. }));
-        assert_eq!(platform.asked()[1].header("if-none-match"), Some(tag));
+        assert_eq!(platform.requests()[1].header("if-none-match"), Some(tag));
     }
 }
 
@@ -272,7 +275,7 @@ async fn outage_has_start_time_and_polling_continues() {
     assert_eq!((first.tries, second.tries), (1, 2));
     assert_eq!(first.since, second.since);
     document_after(&mut watch, &[]).await;
-    let at: Vec<Duration> = platform.asked().iter().map(|asked| asked.at).collect();
+    let at: Vec<Duration> = platform.requests().iter().map(|requests| requests.at).collect();
     assert!(at[1] - at[0] >= Duration::from_secs(1) && at[2] - at[1] >= Duration::from_secs(2), "{at:?}");
 }
 
@@ -280,8 +283,8 @@ async fn outage_has_start_time_and_polling_continues() {
 async fn retry_after_is_honoured() {
     let platform = Platform::start([answer(429, "Retry-After: 3\r\n", ""), document(1, &[])]).await;
     document_after(&mut Watch::new(platform.client()), &[FailureKind::Status(429)]).await;
-    let asked = platform.asked();
-    let rest = asked[1].at - asked[0].at;
+    let requests = platform.requests();
+    let rest = requests[1].at - requests[0].at;
     assert!(rest >= Duration::from_secs(3) && rest < Duration::from_secs(5), "{rest:?}");
 }
 
@@ -297,7 +300,7 @@ async fn one_poll_a_second_for_a_server_that_does_not_wait() {
         for _ in 0..4 {
             watch.next().await;
         }
-        let at: Vec<Duration> = platform.asked().iter().map(|asked| asked.at).collect();
+        let at: Vec<Duration> = platform.requests().iter().map(|requests| requests.at).collect();
         let rests: Vec<Duration> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let pace = Duration::from_secs(1);
         // So an event is seen within 1.1 s.
@@ -324,18 +327,18 @@ async fn long_poll_server_is_polled_again_immediately() {
     .await;
     let mut watch = Watch::new(platform.client());
     let clock = Clock::start();
-    let mut heard = Vec::new();
+    let mut received_at = Vec::new();
     for _ in 0..4 {
         document_after(&mut watch, &[]).await;
-        heard.push(clock.now().tick);
+        received_at.push(clock.now().tick);
     }
-    let asked = platform.asked();
-    assert_eq!(asked[2].header("prefer"), Some("wait=30"));
+    let requests = platform.requests();
+    assert_eq!(requests[2].header("prefer"), Some("wait=30"));
     // Polled right after the last response, and answered right after the change.
     let late = |turn: usize| {
-        let asked_after = asked[turn].at.abs_diff(heard[turn - 1]);
-        let heard_after = heard[turn] - heard[turn - 1] - Duration::from_millis(1_200);
-        asked_after.max(heard_after)
+        let sent_after = requests[turn].at.abs_diff(received_at[turn - 1]);
+        let received_after = received_at[turn] - received_at[turn - 1] - Duration::from_millis(1_200);
+        sent_after.max(received_after)
     };
     assert!(late(2).max(late(3)) < Duration::from_millis(100), "late by {:?} and {:?}", late(2), late(3));
 }
@@ -354,7 +357,7 @@ async fn next_is_cancel_safe() {
     };
     assert!(matches!(document, Update::Document { .. }), "{document:?}");
     assert!(dropped > 5, "{dropped}");
-    assert_eq!(platform.asked().len(), 1);
+    assert_eq!(platform.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -379,17 +382,17 @@ async fn version_fallback_applies_to_approvals() {
         other @ (Update::Unchanged { .. } | Update::Outage(_)) => panic!("{other:?}"),
     }
     assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
-    assert_eq!(versions(&platform.asked()), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+    assert_eq!(versions(&platform.requests()), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
 }
 
 /// The requested versions, in order.
-fn versions(asked: &[Asked]) -> Vec<&str> {
-    asked.iter().map(|asked| asked.head.split(['=', ' ']).nth(2).unwrap()).collect()
+fn versions(requests: &[RecordedRequest]) -> Vec<&str> {
+    requests.iter().map(|requests| requests.head.split(['=', ' ']).nth(2).unwrap()).collect()
 }
 
 /// Never two within a second.
-fn paced(asked: &[Asked]) -> bool {
-    asked.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(1))
+fn is_paced(requests: &[RecordedRequest]) -> bool {
+    requests.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(1))
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,8 +402,8 @@ async fn single_get_falls_back_at_poll_pace() {
     assert_eq!((reading.version, reading.document.incarnation.as_str()), (EventsVersion::V2019_08_01, "7"));
     let never = Platform::start([answer(400, "", BAD_VERSION)]).await;
     assert_eq!(never.client().get().await.unwrap_err().kind, FailureKind::Status(400));
-    assert_eq!(never.asked().len(), EventsVersion::ALL.len());
-    assert!(paced(&never.asked()), "{:?}", never.asked());
+    assert_eq!(never.requests().len(), EventsVersion::ALL.len());
+    assert!(is_paced(&never.requests()), "{:?}", never.requests());
 }
 
 #[tokio::test(start_paused = true)]
@@ -411,9 +414,9 @@ async fn approval_falls_back_at_poll_pace() {
     for _ in 0..2 {
         assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
     }
-    let asked = platform.asked();
-    assert_eq!(versions(&asked), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
-    assert!(paced(&asked[..3]), "{asked:?}");
+    let requests = platform.requests();
+    assert_eq!(versions(&requests), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+    assert!(is_paced(&requests[..3]), "{requests:?}");
 }
 
 /// A new watch uses the negotiated version and the document read before.
@@ -424,12 +427,12 @@ async fn watch_continues_from_discovery_reading() {
     let found = Discovery::new(Some(platform.endpoint.clone()), Options::default()).find().await.unwrap();
     let mut watch = Watch::after(found.client, found.reading);
     assert_eq!(document_after(&mut watch, &[]).await.incarnation, "1");
-    assert_eq!(platform.asked().len(), 2, "the document was there");
+    assert_eq!(platform.requests().len(), 2, "the document was there");
     assert!(matches!(watch.next().await, Update::Unchanged { .. }));
-    let asked = platform.asked();
-    assert_eq!(versions(&asked), ["2020-07-01", "2019-08-01", "2019-08-01"]);
-    assert_eq!(asked[2].header("if-none-match"), Some("1"));
-    assert!(paced(&asked), "{asked:?}");
+    let requests = platform.requests();
+    assert_eq!(versions(&requests), ["2020-07-01", "2019-08-01", "2019-08-01"]);
+    assert_eq!(requests[2].header("if-none-match"), Some("1"));
+    assert!(is_paced(&requests), "{requests:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -445,10 +448,10 @@ async fn watch_without_reading_keeps_pace_and_version() {
     // An old reading is left to the first poll.
     let mut late = Watch::after(client, reading);
     assert_eq!(document_after(&mut late, &[]).await.incarnation, "1");
-    let asked = platform.asked();
-    assert_eq!(versions(&asked), ["2020-07-01", "2019-08-01", "2019-08-01", "2019-08-01", "2019-08-01"]);
-    assert_eq!(asked[4].header("if-none-match"), None);
-    assert!(paced(&asked), "{asked:?}");
+    let requests = platform.requests();
+    assert_eq!(versions(&requests), ["2020-07-01", "2019-08-01", "2019-08-01", "2019-08-01", "2019-08-01"]);
+    assert_eq!(requests[4].header("if-none-match"), None);
+    assert!(is_paced(&requests), "{requests:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -456,11 +459,11 @@ async fn approval_sends_platform_event_id() {
     let platform = Platform::start([answer(200, "", "")]).await;
     let id = EventId::new("602d9444-D2CD-49c7-8624-8643e7171297");
     assert_eq!(platform.client().approve(&id).await, Ok(Approval::Accepted));
-    let asked = &platform.asked()[0];
-    assert!(asked.head.starts_with("POST /metadata/scheduledevents?api-version=2020-07-01 "));
-    assert_eq!(asked.body, "{\"StartRequests\":[{\"EventId\":\"602d9444-D2CD-49c7-8624-8643e7171297\"}]}");
+    let requests = &platform.requests()[0];
+    assert!(requests.head.starts_with("POST /metadata/scheduledevents?api-version=2020-07-01 "));
+    assert_eq!(requests.body, "{\"StartRequests\":[{\"EventId\":\"602d9444-D2CD-49c7-8624-8643e7171297\"}]}");
     assert_eq!(
-        (asked.header("metadata"), asked.header("content-type")),
+        (requests.header("metadata"), requests.header("content-type")),
         (Some("true"), Some("application/json"))
     );
 }
@@ -501,7 +504,7 @@ async fn refusal_is_not_moot_if_version_hides_event() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(versions(&platform.asked()), ["2019-01-01", "2017-11-01", "2019-01-01", "2017-11-01"]);
+    assert_eq!(versions(&platform.requests()), ["2019-01-01", "2017-11-01", "2019-01-01", "2017-11-01"]);
     let platform = Platform::start(fallen_back(&[&event("a", "Started")])).await;
     assert_eq!(Client::new(platform.endpoint.clone(), options).approve(&id).await, Ok(Approval::Moot));
     // A client limited to this version has never seen hidden types.
@@ -539,20 +542,20 @@ async fn approve_within_retries_until_timeout() {
     let script = [answer(503, "", ""), busy(), Reply::SendAndClose(vec![]), answer(200, "", "")];
     let platform = Platform::start(script).await;
     assert_eq!(platform.client().approve_within(&id, limit).await, Ok(Approval::Accepted));
-    let asked = platform.asked();
-    assert!(asked[2].at - asked[1].at >= Duration::from_secs(5), "{asked:?}");
-    assert!(asked.len() == 4 && paced(&asked), "{asked:?}");
+    let requests = platform.requests();
+    assert!(requests[2].at - requests[1].at >= Duration::from_secs(5), "{requests:?}");
+    assert!(requests.len() == 4 && is_paced(&requests), "{requests:?}");
 
     let never = Platform::start([busy()]).await;
     let outcome = never.client().approve_within(&id, limit).await;
     assert!(matches!(outcome, Err(ApproveError::Transient(_))), "{outcome:?}");
-    assert!(never.asked().len() > 1 && never.asked().last().unwrap().at <= limit);
+    assert!(never.requests().len() > 1 && never.requests().last().unwrap().at <= limit);
 
     let refused = [answer(400, "", "{\"error\":\"no\"}"), document(1, &[&event("a", "Scheduled")])];
     let platform = Platform::start(refused).await;
     let outcome = platform.client().approve_within(&id, limit).await;
     assert!(matches!(outcome, Err(ApproveError::Refused(_))), "{outcome:?}");
-    assert_eq!(platform.asked().len(), 2, "what was refused is not sent again");
+    assert_eq!(platform.requests().len(), 2, "what was refused is not sent again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -562,7 +565,7 @@ async fn event_without_id_cannot_be_approved() {
     let document = document_after(&mut Watch::new(client.clone()), &[]).await;
     let outcome = client.approve(&document.events[0].id).await;
     assert!(matches!(outcome, Err(ApproveError::Refused(_))), "{outcome:?}");
-    assert_eq!(platform.asked().len(), 1, "no approval was sent");
+    assert_eq!(platform.requests().len(), 1, "no approval was sent");
 }
 
 /// An approval does not wait for a long poll.
@@ -575,7 +578,7 @@ async fn an_approval_does_not_wait_for_a_poll() {
     document_after(&mut watch, &[]).await;
     let clock = Clock::start();
     let approving = async {
-        while platform.asked().len() < 2 {
+        while platform.requests().len() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         client.approve(&EventId::new("a")).await
@@ -597,7 +600,7 @@ async fn identity_comes_from_metadata() {
         Identity::named("web_36")
     );
     assert!(
-        platform.asked()[0]
+        platform.requests()[0]
             .head
             .starts_with("GET /metadata/instance/compute/name?api-version=2021-02-01&format=text ")
     );
@@ -608,8 +611,8 @@ async fn identity_comes_from_metadata() {
     assert_eq!(Identity::find(&platform.client(), Identity::of_host("web000010")).await.name(), "web_36");
     // Terminal control characters are escaped.
     let odd = Platform::start([answer(200, "", "web\u{1b}[2J")]).await;
-    let told = Identity::from_metadata_once(&odd.client()).await.unwrap_err().text;
-    assert!(told.ends_with("compute.name is no name: web\\u{1b}[2J"), "{told}");
+    let error = Identity::from_metadata_once(&odd.client()).await.unwrap_err().text;
+    assert!(error.ends_with("compute.name is no name: web\\u{1b}[2J"), "{error}");
     // The VM may be unknown yet, or the response something else.
     let script = [answer(404, "", ""), answer(200, "", "<html>"), name()];
     let platform = Platform::start(script).await;
@@ -639,22 +642,22 @@ async fn configured_endpoint_is_final_then_environment() {
     discovery.memory = Some(memory.clone());
     let found = discovery.find().await.unwrap();
     assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &DiscoverySource::Environment));
-    assert!(!memory.exists(), "the environment will say so again");
+    assert!(!memory.exists(), "the environment still has the name");
 
     // With a configured endpoint, no other is tried.
-    let asked = good.asked().len();
+    let requests = good.requests().len();
     let elsewhere = Platform::start([answer(404, "", "")]).await;
     discovery.setting = Some(elsewhere.endpoint.clone());
     let error = discovery.find().await.unwrap_err().to_string();
     assert!(error.contains(&format!("{} (as set): 404 Not Found", elsewhere.endpoint)), "{error}");
-    assert_eq!((good.asked().len(), elsewhere.asked().len()), (asked, 1));
+    assert_eq!((good.requests().len(), elsewhere.requests().len()), (requests, 1));
 
     // An endpoint that is already polled is skipped.
     discovery.setting = Some(good.endpoint.clone());
     discovery.besides = Some(good.endpoint.clone());
     let error = discovery.find().await.unwrap_err().to_string();
     assert!(error.contains("it is asked already"), "{error}");
-    assert_eq!(good.asked().len(), asked);
+    assert_eq!(good.requests().len(), requests);
 }
 
 #[tokio::test(start_paused = true)]
@@ -665,15 +668,15 @@ async fn busy_endpoint_is_retried_before_next_source() {
     let mut discovery = Discovery::new(None, Options::default());
     discovery.environment = Some(platform.endpoint.to_string());
     assert_eq!(discovery.find().await.unwrap().by, DiscoverySource::Environment);
-    let asked = platform.asked();
-    assert!(paced(&asked), "{asked:?}");
+    let requests = platform.requests();
+    assert!(is_paced(&requests), "{requests:?}");
 
     for never in busy {
         let platform = Platform::start([never]).await;
         discovery.setting = Some(platform.endpoint.clone());
         discovery.find().await.unwrap_err();
-        let asked = platform.asked();
-        let tried = asked.last().unwrap().at - asked[0].at;
+        let requests = platform.requests();
+        let tried = requests.last().unwrap().at - requests[0].at;
         assert!(tried > Duration::from_secs(60) && tried <= BUSY_TIME_MAX, "{tried:?}");
     }
 }

@@ -49,7 +49,7 @@ pub fn event(id: &str, status: &str) -> String {
 
 /// A recorded request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     /// Time of arrival.
     pub at: Duration,
     /// Request line and headers; headers in lower case.
@@ -60,7 +60,7 @@ pub struct Asked {
     pub connection: usize,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         let line =
@@ -78,7 +78,7 @@ pub struct Platform {
 struct State {
     clock: Clock,
     script: VecDeque<Reply>,
-    asked: Vec<Asked>,
+    requests: Vec<RecordedRequest>,
 }
 
 impl Platform {
@@ -87,7 +87,7 @@ impl Platform {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = listener.local_addr().unwrap().to_string().parse().unwrap();
         let script = script.into_iter().collect();
-        let state = Arc::new(Mutex::new(State { clock: Clock::start(), script, asked: Vec::new() }));
+        let state = Arc::new(Mutex::new(State { clock: Clock::start(), script, requests: Vec::new() }));
         let shared = state.clone();
         tokio::spawn(async move {
             for connection in 0.. {
@@ -107,8 +107,8 @@ impl Platform {
     }
 
     /// All requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.state.lock().unwrap().asked.clone()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.state.lock().unwrap().requests.clone()
     }
 }
 
@@ -118,7 +118,7 @@ async fn serve(mut stream: TcpStream, connection: usize, state: &Mutex<State>) -
         let mut reply = {
             let mut state = state.lock().unwrap();
             let at = state.clock.now().tick;
-            state.asked.push(Asked { at, head, body, connection });
+            state.requests.push(RecordedRequest { at, head, body, connection });
             let next =
                 if state.script.len() > 1 { state.script.pop_front() } else { state.script.front().cloned() };
             next.unwrap()

@@ -46,14 +46,14 @@ impl Bench {
     fn new() -> Self {
         let (engine, _) = started(Settings::default(), Vec::new(), now());
         let mut bench = Self { engine, revision: Revision(0), commits: Vec::new(), answers: Vec::new() };
-        bench.ask(put("web", WEB, true));
-        bench.ask(put("other", OTHER, false));
+        bench.submit(put("web", WEB, true));
+        bench.submit(put("other", OTHER, false));
         bench.settle();
         bench.feed(Input::Polled(scope_id("web"), now()));
         bench.settle();
         let selector = TargetSelector::Vms(vec![WEB]);
         let new = NewOperation::with_defaults(operation_id(9), Cause::HostReboot, selector);
-        bench.ask(OperationCommand::Schedule(new));
+        bench.submit(OperationCommand::Schedule(new));
         bench.settle();
         bench
     }
@@ -68,13 +68,13 @@ impl Bench {
         }
     }
 
-    fn ask_as(&mut self, by: Actor, command: impl Into<Command>) {
+    fn submit_as(&mut self, by: Actor, command: impl Into<Command>) {
         let id = if matches!(by, Actor::Vm { .. }) { GUEST } else { OPERATOR };
         self.feed(Input::Request(id, Box::new(Request::new(by, command.into()))));
     }
 
-    fn ask(&mut self, command: impl Into<Command>) {
-        self.ask_as(operator(), command);
+    fn submit(&mut self, command: impl Into<Command>) {
+        self.submit_as(operator(), command);
     }
 
     fn settle(&mut self) {
@@ -95,7 +95,7 @@ impl Bench {
     fn approve(&mut self, events: Vec<EventId>, network: Option<&str>) -> Result<Answer, Failure> {
         let by = Actor::Vm { vm: WEB, name: "web".parse().unwrap(), address: ip() };
         let network = network.map(str::to_owned);
-        self.ask_as(by, GuestApproval { scope: scope_id("web"), events, network });
+        self.submit_as(by, GuestApproval { scope: scope_id("web"), events, network });
         self.settle();
         assert_eq!(self.answers.len(), 1);
         self.answers.remove(0)
@@ -114,10 +114,10 @@ fn approval_after_address_move_is_refused_as_unknown_caller() {
     for moved_to_another in [false, true] {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();
-        bench.ask(put("web", WEB, false));
+        bench.submit(put("web", WEB, false));
         if moved_to_another {
             bench.settle();
-            bench.ask(put("other", OTHER, true));
+            bench.submit(put("other", OTHER, true));
         }
         assert!(!bench.commits.is_empty(), "the move is not durable when the guest approves");
         let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
@@ -133,12 +133,12 @@ fn approval_after_vm_removal_is_refused_as_unknown_caller() {
     for network in [Some(NETWORK), None] {
         let mut bench = Bench::new();
         let event = bench.event().unwrap();
-        bench.ask(VmCommand::Remove(WEB));
+        bench.submit(VmCommand::Remove(WEB));
         assert!(!bench.commits.is_empty(), "the removal is not durable when the guest approves");
         let refused = Err(Failure::Refused(Refusal::UnknownCaller(WEB)));
         assert_eq!(bench.approve(vec![event], network), refused);
         // Another VM has the name and the address now.
-        bench.ask(put("web", OTHER, true));
+        bench.submit(put("web", OTHER, true));
         assert_eq!(bench.approve(vec![event], network), refused);
     }
 }

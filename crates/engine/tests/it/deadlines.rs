@@ -13,38 +13,38 @@ use crate::support::{commits, request, started, stored};
 const MANY: u128 = 1_000;
 
 /// Completes commits and returns how many wrote an operation's record.
-fn let_through(engine: &mut Engine, mut under_way: Vec<(JobId, Txn)>, at: Timestamp, from: u64) -> usize {
+fn complete(engine: &mut Engine, mut pending: Vec<(JobId, Txn)>, at: Timestamp, from: u64) -> usize {
     let mut written = 0;
     for revision in from.. {
-        let Some((id, txn)) = under_way.pop() else { break };
+        let Some((id, txn)) = pending.pop() else { break };
         written += usize::from(txn.put.iter().any(|(key, _)| key.starts_with(prefix::OPERATION)));
         let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
-        under_way.extend(commits(engine.handle(committed, at)));
+        pending.extend(commits(engine.handle(committed, at)));
     }
     written
 }
 
 /// An engine with a requested event in each scope, and the commits of that.
-fn asked_for(due: Timestamp) -> (Engine, Vec<(JobId, Txn)>) {
+fn with_scheduled_events(due: Timestamp) -> (Engine, Vec<(JobId, Txn)>) {
     let scopes = (1..=MANY).map(|n| standalone(&format!("scope-{n}"), vm(n)));
     let (mut engine, _) = started(Settings::default(), stored(scopes), now());
-    let mut under_way = commits(engine.handle(Input::Tick, now()));
+    let mut pending = commits(engine.handle(Input::Tick, now()));
     for n in 1..=MANY {
         let selector = TargetSelector::Vms(vec![vm(n)]);
         let new = NewOperation {
             not_before: Some(due),
             ..NewOperation::with_defaults(operation_id(n), Cause::HostReboot, selector)
         };
-        under_way.extend(commits(engine.handle(request(OperationCommand::Schedule(new)), now())));
+        pending.extend(commits(engine.handle(request(OperationCommand::Schedule(new)), now())));
     }
-    (engine, under_way)
+    (engine, pending)
 }
 
 #[test]
 fn due_scopes_start_in_batches_and_commit_once() {
     let due = now() + SignedDuration::from_mins(30);
-    let (mut engine, under_way) = asked_for(due);
-    let scheduled = let_through(&mut engine, under_way, now(), 2);
+    let (mut engine, pending) = with_scheduled_events(due);
+    let scheduled = complete(&mut engine, pending, now(), 2);
     assert_eq!(scheduled, MANY as usize);
     assert!(engine.next_due() > Some(now()));
 
@@ -61,16 +61,16 @@ fn due_scopes_start_in_batches_and_commit_once() {
         begun.iter().filter(|(_, txn)| txn.put.iter().any(|(key, _)| key.starts_with(prefix::SCOPE)));
     assert_eq!(scopes.count(), MANY as usize);
     // An operation with one part need not be written.
-    assert_eq!(let_through(&mut engine, begun, due, 10_000), 0);
+    assert_eq!(complete(&mut engine, begun, due, 10_000), 0);
     assert!(engine.state().scopes().all(|(_, held)| held.value.events[0].is_started()));
 }
 
 #[test]
 fn inputs_handled_together_start_one_batch() {
     let due = now() + SignedDuration::from_mins(30);
-    let (mut engine, mut under_way) = asked_for(due);
-    let late = under_way.split_off(MANY as usize - 300);
-    let_through(&mut engine, under_way, now(), 2);
+    let (mut engine, mut pending) = with_scheduled_events(due);
+    let late = pending.split_off(MANY as usize - 300);
+    complete(&mut engine, pending, now(), 2);
 
     let committed = late.into_iter().zip(10_000..);
     let committed = committed.map(|((id, _), n)| Input::Committed(id, Outcome::Committed(Revision(n))));
@@ -80,6 +80,6 @@ fn inputs_handled_together_start_one_batch() {
     while engine.next_due() <= Some(due) {
         begun.extend(commits(engine.handle(Input::Tick, due)));
     }
-    let_through(&mut engine, begun, due, 20_000);
+    complete(&mut engine, begun, due, 20_000);
     assert!(engine.state().scopes().all(|(_, held)| held.value.events[0].is_started()));
 }

@@ -30,7 +30,7 @@ fn engine(records: Vec<(Key, Versioned)>) -> Engine {
     engine
 }
 
-fn heard_of(txn: &Txn) -> usize {
+fn poll_time_records(txn: &Txn) -> usize {
     txn.put.iter().filter(|(key, _)| key.starts_with(prefix::HEARD)).count()
 }
 
@@ -45,7 +45,7 @@ fn first_request_of_a_scope_is_stored_within_a_second() {
     let due = engine.next_due().unwrap();
     assert!(due > now() && due < later(1_000), "{due}");
     let stored = commits(engine.handle(Input::Tick, due));
-    assert_eq!(stored.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
+    assert_eq!(stored.iter().map(|(_, txn)| poll_time_records(txn)).sum::<usize>(), 1);
 }
 
 #[test]
@@ -55,15 +55,15 @@ fn many_first_requests_are_stored_in_batches_four_at_a_time() {
     for n in 1..=SCOPES {
         engine.handle(Input::Polled(id(n), now()), now());
     }
-    let mut under_way = commits(engine.handle(Input::Tick, later(600)));
-    assert_eq!(under_way.iter().map(|(_, txn)| heard_of(txn)).collect::<Vec<_>>(), [90; 4]);
+    let mut pending = commits(engine.handle(Input::Tick, later(600)));
+    assert_eq!(pending.iter().map(|(_, txn)| poll_time_records(txn)).collect::<Vec<_>>(), [90; 4]);
     let mut stored = 0;
     for revision in 10.. {
-        let Some((id, txn)) = under_way.pop() else { break };
-        stored += heard_of(&txn);
+        let Some((id, txn)) = pending.pop() else { break };
+        stored += poll_time_records(&txn);
         let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
-        under_way.extend(commits(engine.handle(committed, later(700))));
-        assert!(under_way.len() <= 4);
+        pending.extend(commits(engine.handle(committed, later(700))));
+        assert!(pending.len() <= 4);
     }
     assert_eq!(stored, SCOPES as usize);
     assert!(engine.is_idle());
@@ -74,7 +74,7 @@ fn clean_stop_stores_recent_polls() {
     let mut engine = engine(records(1));
     engine.handle(Input::Polled(id(1), now()), now());
     let stored = commits(engine.handle(Input::Closing, later(1)));
-    assert_eq!(stored.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
+    assert_eq!(stored.iter().map(|(_, txn)| poll_time_records(txn)).sum::<usize>(), 1);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn refused_poll_time_is_retried_after_a_second() {
     let full = Outcome::Refused(Refusal::Unavailable("no space left".to_owned()));
     assert!(commits(engine.handle(Input::Committed(refused, full), later(700))).is_empty());
     let again = commits(engine.handle(Input::Tick, later(1_700)));
-    assert_eq!(again.iter().map(|(_, txn)| heard_of(txn)).sum::<usize>(), 1);
+    assert_eq!(again.iter().map(|(_, txn)| poll_time_records(txn)).sum::<usize>(), 1);
 }
 
 #[test]

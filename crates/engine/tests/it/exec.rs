@@ -65,7 +65,7 @@ impl Bench {
         let vms = names.iter().enumerate();
         let vms = vms.map(|(n, name)| VmSpec::with_defaults(vm(n), name.parse::<Name>().unwrap())).collect();
         let put = PutScope::with_defaults("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
-        bench.ask(ScopeChange::Put(put));
+        bench.submit(ScopeChange::Put(put));
         bench.settle();
         bench
     }
@@ -80,10 +80,10 @@ impl Bench {
     fn fail_hosts(&mut self, vms: usize) {
         let selector = TargetSelector::Vms((0..vms).map(vm).collect());
         let new = NewOperation::with_defaults(operation_id(1), Cause::HostFailure, selector);
-        self.ask(OperationCommand::Schedule(new));
+        self.submit(OperationCommand::Schedule(new));
     }
 
-    fn ask(&mut self, command: impl Into<Command>) {
+    fn submit(&mut self, command: impl Into<Command>) {
         self.feed(request(command));
     }
 
@@ -104,7 +104,7 @@ impl Bench {
         }
     }
 
-    fn land(&mut self, txn: &Txn) {
+    fn commit(&mut self, txn: &Txn) {
         txn.check().unwrap();
         self.revision = Revision(self.revision.0 + 1);
         for (key, value) in &txn.put {
@@ -120,7 +120,7 @@ impl Bench {
     fn settle(&mut self) {
         while !self.commits.is_empty() {
             let (id, txn) = self.commits.remove(0);
-            self.land(&txn);
+            self.commit(&txn);
             self.feed(Input::Committed(id, Outcome::Committed(self.revision)));
         }
     }
@@ -176,7 +176,7 @@ fn command_runs_once_after_its_attempt_is_durable() {
 
     // Other changes in the scope do not request it again.
     bench.runs.clear();
-    bench.ask(VmCommand::Remove(vm(1)));
+    bench.submit(VmCommand::Remove(vm(1)));
     bench.settle();
     bench.wait(60);
     bench.settle();
@@ -250,7 +250,7 @@ fn new_process_adopts_commands_and_ignores_old_reports() {
 fn crash_between_commit_and_spawn_reruns_command() {
     let mut bench = Bench::small();
     let (_, txn) = bench.commits.remove(0);
-    bench.land(&txn);
+    bench.commit(&txn);
     bench.restart();
     bench.settle();
     let fences: Vec<_> = bench.ids().into_iter().map(|id| (id.fence, id.attempt)).collect();
@@ -265,7 +265,7 @@ fn manual_completion_stops_running_commands() {
     let event = ids[0].event;
     bench.report(ids[0], succeeded());
     bench.settle();
-    bench.ask(EventCommand::Complete { event, hosts: Vec::new() });
+    bench.submit(EventCommand::Complete { event, hosts: Vec::new() });
     bench.settle();
     assert_eq!(bench.stops, vec![ids[1]]);
     bench.report(ids[1], succeeded());
@@ -277,7 +277,7 @@ fn retry_reruns_failed_commands() {
     let mut bench = Bench::small();
     bench.settle();
     let first = bench.ids()[0];
-    bench.ask(EventCommand::Retry(first.event));
+    bench.submit(EventCommand::Retry(first.event));
     assert_eq!(bench.answers.pop().unwrap().unwrap_err().code(), "nothing_failed");
     for attempt in 1..=5 {
         bench.report(CommandId { attempt, ..first }, failed());
@@ -287,7 +287,7 @@ fn retry_reruns_failed_commands() {
     }
     assert!(matches!(bench.run().commands[0], CommandState::Failed { attempt: 5, .. }));
     bench.runs.clear();
-    bench.ask(EventCommand::Retry(first.event));
+    bench.submit(EventCommand::Retry(first.event));
     bench.settle();
     assert_eq!(bench.ids(), vec![CommandId { attempt: 6, ..first }]);
     assert_eq!(bench.answers.pop(), Some(Ok(Answer::Done)));
@@ -322,7 +322,7 @@ fn scope_with_1000_vms_holds_180_events() {
     let mut bench = Bench::new(&names);
     let selector = TargetSelector::Vms((0..180).map(vm).collect());
     let new = NewOperation::with_defaults(operation_id(1), Cause::HostRedeploy, selector);
-    bench.ask(OperationCommand::Schedule(new));
+    bench.submit(OperationCommand::Schedule(new));
     bench.settle();
     assert!(bench.answers.pop().unwrap().is_ok());
     assert_eq!(bench.events().len(), 180);

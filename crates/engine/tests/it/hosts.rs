@@ -24,7 +24,7 @@ struct Bench {
     engine: Engine,
     records: BTreeMap<Key, Bytes>,
     revision: u64,
-    under_way: VecDeque<(JobId, Txn)>,
+    pending: VecDeque<(JobId, Txn)>,
     answers: Vec<Result<Answer, Failure>>,
 }
 
@@ -33,8 +33,8 @@ impl Bench {
         let stored = stored(scopes.iter().cloned());
         let records = stored.iter().map(|(key, record)| (key.clone(), record.value.clone())).collect();
         let (engine, _) = started(Settings::default(), stored, now());
-        let (under_way, answers) = (VecDeque::new(), Vec::new());
-        let mut bench = Self { engine, records, revision: 1, under_way, answers };
+        let (pending, answers) = (VecDeque::new(), Vec::new());
+        let mut bench = Self { engine, records, revision: 1, pending, answers };
         // Background writes at the start.
         bench.feed(Input::Tick);
         bench.commit_all();
@@ -44,27 +44,27 @@ impl Bench {
     fn feed(&mut self, input: Input) {
         for effect in self.engine.handle(input, now()) {
             match effect {
-                Effect::Commit(id, txn) => self.under_way.push_back((id, txn)),
+                Effect::Commit(id, txn) => self.pending.push_back((id, txn)),
                 Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) => {}
                 Effect::Answer(_, answer) => self.answers.push(answer),
             }
         }
     }
 
-    fn ask(&mut self, command: OperationCommand) {
+    fn submit(&mut self, command: OperationCommand) {
         self.feed(request(command));
     }
 
     /// Carries out the oldest commit.
     fn commit_one(&mut self) {
-        let (id, txn) = self.under_way.pop_front().unwrap();
+        let (id, txn) = self.pending.pop_front().unwrap();
         self.revision += 1;
         self.records.extend(txn.put.iter().cloned());
         self.feed(Input::Committed(id, Outcome::Committed(Revision(self.revision))));
     }
 
     fn commit_all(&mut self) {
-        while !self.under_way.is_empty() {
+        while !self.pending.is_empty() {
             self.commit_one();
         }
     }
@@ -115,7 +115,7 @@ fn full_scope_is_reported_and_other_scopes_get_events() {
     assert_eq!(preview.operation.targets.len(), 5);
     assert_eq!(preview.refused.len(), 3);
 
-    bench.ask(OperationCommand::Schedule(maintain(Cause::HostReboot)));
+    bench.submit(OperationCommand::Schedule(maintain(Cause::HostReboot)));
     bench.commit_all();
     assert_eq!(bench.answers.pop(), Some(Ok(Answer::Operation(operation_id(7)))));
     let operation = bench.operation();
@@ -133,7 +133,7 @@ fn scope_gets_as_many_events_as_fit() {
     // How many events fit depends on their size, so the test searches for the limit.
     let at_the_edge = (300..EVENTS_MAX).step_by(4).find_map(|live| {
         let mut bench = Bench::new(&[filled(scope("tight", 5), EVENTS_MAX - live)]);
-        bench.ask(OperationCommand::Schedule(maintain(Cause::HostRedeploy)));
+        bench.submit(OperationCommand::Schedule(maintain(Cause::HostRedeploy)));
         bench.commit_all();
         let fit = bench.events("tight").len() - live;
         (fit < 5).then_some((bench, fit))
@@ -148,9 +148,9 @@ fn scope_gets_as_many_events_as_fit() {
 #[test]
 fn operation_is_refused_when_all_scopes_are_full() {
     let mut bench = Bench::new(&[filled(scope("full", 3), 0)]);
-    bench.ask(OperationCommand::Schedule(maintain(Cause::HostReboot)));
+    bench.submit(OperationCommand::Schedule(maintain(Cause::HostReboot)));
     assert!(matches!(bench.answers.pop(), Some(Err(Failure::Refused(_)))));
-    assert!(bench.under_way.is_empty());
+    assert!(bench.pending.is_empty());
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn vm_removed_before_event_opens_gets_no_event() {
         member.update_domain = 0;
     }
     let mut bench = Bench::new(&[one, two.clone(), scope("three", 1)]);
-    bench.ask(OperationCommand::Schedule(maintain(Cause::HostFreeze)));
+    bench.submit(OperationCommand::Schedule(maintain(Cause::HostFreeze)));
     // The operation itself; its parts are in flight now, and the moves come before them.
     bench.commit_one();
-    let opens = std::mem::take(&mut bench.under_way);
+    let opens = std::mem::take(&mut bench.pending);
     assert_eq!(opens.len(), 3);
     let mut moved = two.clone();
     moved.members[0].host = Some("h2".to_owned());
@@ -183,7 +183,7 @@ fn vm_removed_before_event_opens_gets_no_event() {
             let found = found.filter(|one| one.key.starts_with(prefix::SCOPE)).collect();
             bench.feed(Input::Committed(id, Outcome::Conflict(found)));
         } else {
-            bench.under_way.push_front((id, txn));
+            bench.pending.push_front((id, txn));
         }
     }
     bench.commit_all();

@@ -32,16 +32,16 @@ impl Bench {
         }
     }
 
-    fn ask(&mut self, command: TokenCommand) {
+    fn submit(&mut self, command: TokenCommand) {
         self.feed(request(command));
     }
 
     fn create(&mut self, name: &str) {
-        self.ask(TokenCommand::Create(token(name)));
+        self.submit(TokenCommand::Create(token(name)));
     }
 
     fn revoke(&mut self, name: &str) {
-        self.ask(TokenCommand::Revoke(name.parse().unwrap()));
+        self.submit(TokenCommand::Revoke(name.parse().unwrap()));
     }
 
     fn settle(&mut self) -> Vec<String> {
@@ -74,7 +74,7 @@ fn concurrent_mutual_revocation_succeeds_once() {
     let mut bench = Bench::new();
     bench.create("one");
     bench.create("two");
-    bench.ask(TokenCommand::Create(Token { expires_at: Some(at(3_600)), ..token("brief") }));
+    bench.submit(TokenCommand::Create(Token { expires_at: Some(at(3_600)), ..token("brief") }));
     assert_eq!(bench.settle(), ["ok"; 3]);
     bench.revoke("one");
     bench.revoke("two");

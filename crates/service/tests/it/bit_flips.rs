@@ -43,8 +43,8 @@ async fn exported(store: &RedbStore) -> Result<Vec<String>, ExportError> {
 }
 
 /// A store in which every record was written once: its file, the file's bytes, and the records.
-fn written_once(place: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
-    let (old, new) = (place.join("old"), place.join("new"));
+fn written_once(dir: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
+    let (old, new) = (dir.join("old"), dir.join("new"));
     let runtime = || tokio::runtime::Runtime::new().unwrap();
     runtime().block_on(used_data_dir(&old));
     let lines = runtime().block_on(async {
@@ -62,15 +62,15 @@ fn written_once(place: &Path) -> (PathBuf, Vec<u8>, Vec<(Key, Versioned)>) {
 }
 
 /// The offsets of some bytes in a file.
-fn places(image: &[u8], bytes: &[u8]) -> Vec<usize> {
+fn offsets(image: &[u8], bytes: &[u8]) -> Vec<usize> {
     let finds = |at: &usize| image[*at..].starts_with(bytes);
     (0..=image.len() - bytes.len()).filter(|at| image[*at] == bytes[0]).filter(finds).collect()
 }
 
 /// The range of a record in a file without its key: checksum, revision and value.
-fn stretch(image: &[u8], record: &Versioned) -> std::ops::Range<usize> {
+fn byte_range(image: &[u8], record: &Versioned) -> std::ops::Range<usize> {
     let bytes = [&record.revision.0.to_le_bytes()[..], &record.value].concat();
-    let found = places(image, &bytes);
+    let found = offsets(image, &bytes);
     // Records without a value may have the same bytes, so they are found by key.
     let at = *found.last().unwrap();
     at - 4..at + bytes.len()
@@ -78,8 +78,8 @@ fn stretch(image: &[u8], record: &Versioned) -> std::ops::Range<usize> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flipped_bit_prevents_start_and_export() {
-    let place = tempfile::tempdir().unwrap();
-    let at = place.path().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().to_owned();
     let (path, image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
     let file = File::options().write(true).open(&path).unwrap();
     let lines = exported(&RedbStore::open_unchanged(&path).unwrap()).await.unwrap();
@@ -87,8 +87,8 @@ async fn flipped_bit_prevents_start_and_export() {
     let mut tried = 0;
     for (key, record) in &records {
         let is_loaded = **key == *ALIVE || LOADED.iter().any(|kind| key.starts_with(kind));
-        let value = if record.value.is_empty() { 0..0 } else { stretch(&image, record) };
-        let keys = places(&image, key.as_bytes()).into_iter().map(|at| (at..at + key.len(), false));
+        let value = if record.value.is_empty() { 0..0 } else { byte_range(&image, record) };
+        let keys = offsets(&image, key.as_bytes()).into_iter().map(|at| (at..at + key.len(), false));
         for (range, is_value) in keys.chain([(value, true)]) {
             for at in range.step_by(5) {
                 tried += 1;
@@ -117,13 +117,13 @@ async fn flipped_bit_prevents_start_and_export() {
 /// The sweep keeps a damaged event and its index entry, and removes everything else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_history_is_never_swept() {
-    let place = tempfile::tempdir().unwrap();
-    let at = place.path().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().to_owned();
     let (path, mut image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
     let of = |kind: &str| records.iter().filter(|(key, _)| key.starts_with(kind)).collect::<Vec<_>>();
     let damaged = [of("past/")[0], of("fact/")[0], of("command/")[0]];
     for (_, record) in damaged {
-        let at = stretch(&image, record).start;
+        let at = byte_range(&image, record).start;
         image[at] ^= 1;
     }
     fs::write(&path, image).unwrap();
@@ -143,13 +143,13 @@ async fn damaged_history_is_never_swept() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn salvaged_export_of_damaged_store_imports() {
-    let place = tempfile::tempdir().unwrap();
-    let at = place.path().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().to_owned();
     let (file, image, records) = tokio::task::spawn_blocking(move || written_once(&at)).await.unwrap();
     for kind in ["scope/", "vm/", "claim/", "operation/", "token/", "fact/", "past/"] {
         let (key, record) = records.iter().find(|(key, _)| key.starts_with(kind)).unwrap();
         let mut flipped = image.clone();
-        flipped[stretch(&image, record).end - 1] ^= 1;
+        flipped[byte_range(&image, record).end - 1] ^= 1;
         fs::write(&file, &flipped).unwrap();
         let checked = damaged::check(&file).await.unwrap();
         let named = |finding: &damaged::Finding| finding.key.as_deref() == Some(&**key);
@@ -161,12 +161,12 @@ async fn salvaged_export_of_damaged_store_imports() {
         let expected = records.len() - if kind == "scope/" { 3 } else { 1 };
         assert_eq!(saved.records, expected as u64, "{kind}: {saved:?}");
         assert!(fs::read(&file).unwrap() == flipped, "the file is unchanged");
-        let new = place.path().join(kind.trim_end_matches('/'));
+        let new = dir.path().join(kind.trim_end_matches('/'));
         let imported = tokio::task::spawn_blocking(move || import::import(&new, &lines[..], |_| {}));
         assert_eq!(imported.await.unwrap().unwrap().records, expected as u64, "{kind}");
     }
     // The store's own metadata is not a record: all records are exported.
-    let state = places(&image, b"store ").into_iter().find(|at| image[at + 22] == b'\n').unwrap();
+    let state = offsets(&image, b"store ").into_iter().find(|at| image[at + 22] == b'\n').unwrap();
     let mut flipped = image.clone();
     flipped[state] ^= 1;
     fs::write(&file, &flipped).unwrap();

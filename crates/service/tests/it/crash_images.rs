@@ -117,7 +117,12 @@ impl Service {
         assert!(self.engine.is_idle(), "the engine is not idle");
     }
 
-    fn ask(&mut self, by: Actor, key: Option<&str>, command: impl Into<Command>) -> Result<Answer, Failure> {
+    fn submit(
+        &mut self,
+        by: Actor,
+        key: Option<&str>,
+        command: impl Into<Command>,
+    ) -> Result<Answer, Failure> {
         let idempotency =
             key.map(|key| Idempotency { principal: "root".into(), key: key.into(), hash: key.into() });
         self.requests += 1;
@@ -132,14 +137,14 @@ impl Service {
         match step {
             Step::Ask(command) => {
                 let command = command(self);
-                let answer = self.ask(Actor::Token("root".into()), Some(key), command);
+                let answer = self.submit(Actor::Token("root".into()), Some(key), command);
                 Some(answer.unwrap_or_else(|failure| panic!("{key}: {failure}")))
             }
             Step::Approve(scope) => {
                 let id = scope_id(scope);
                 let events = self.scope(scope).events.iter().map(|event| event.id).collect();
                 let by = Actor::Service;
-                self.ask(by, None, GuestApproval { scope: id, events, network: None }).unwrap();
+                self.submit(by, None, GuestApproval { scope: id, events, network: None }).unwrap();
                 None
             }
             Step::Pass(_) => {
@@ -152,7 +157,7 @@ impl Service {
                 let first = tokens::ensure_first(&self.store, &self.dir, self.now);
                 self.runtime.block_on(first).unwrap();
                 let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
-                self.ask(Actor::Service, None, first_run).unwrap();
+                self.submit(Actor::Service, None, first_run).unwrap();
                 None
             }
             Step::Poll(scope) => {
@@ -245,13 +250,13 @@ fn scope(name: &str, kind: ScopeKind, vms: std::ops::Range<u8>, network: u8, pru
     })
 }
 
-fn ask<C: Into<Command>>(command: impl Fn(&Service) -> C + 'static) -> Step {
+fn submit<C: Into<Command>>(command: impl Fn(&Service) -> C + 'static) -> Step {
     Step::Ask(Arc::new(move |service| command(service).into()))
 }
 
 /// Schedules an event for VMs, given by scope.
 fn schedule(cause: Cause, vms: &'static [(&'static str, &'static [&'static str])]) -> Step {
-    ask(move |service| {
+    submit(move |service| {
         let selector =
             TargetSelector::Vms(vms.iter().flat_map(|(scope, names)| service.vms(scope, names)).collect());
         OperationCommand::Schedule(NewOperation::with_defaults(OperationId(Uuid::new_v4()), cause, selector))
@@ -276,7 +281,7 @@ fn host_down(host: &str) -> OperationCommand {
 
 /// Acts on the first live event of a scope; in a repeated step, on the same event as in the first attempt.
 fn first_event(scope: &'static str, act: fn(notbefore_core::EventId) -> EventCommand) -> Step {
-    ask(move |service| {
+    submit(move |service| {
         let scope = service.scope(scope);
         let ended = || scope.ended.last().map(|ended| ended.event);
         act(scope.events.first().map(|event| event.id).or_else(ended).unwrap())
@@ -295,11 +300,11 @@ fn day() -> Vec<Step> {
     let redeployed = |event| EventCommand::Complete { event, hosts: Vec::new() };
     vec![
         Step::Begin,
-        ask(|_| scope("web", AvailabilitySet, 0..4, 1, false)),
+        submit(|_| scope("web", AvailabilitySet, 0..4, 1, false)),
         // More than one transaction can hold.
-        ask(|_| scope("batch", ScaleSet, 0..30, 2, false)),
-        ask(move |_| add("db")),
-        ask(move |_| add("cache")),
+        submit(|_| scope("batch", ScaleSet, 0..30, 2, false)),
+        submit(move |_| add("db")),
+        submit(move |_| add("cache")),
         Step::Poll("web"),
         Step::Poll("batch"),
         Step::Poll("db"),
@@ -320,7 +325,7 @@ fn day() -> Vec<Step> {
         Step::Pass(MINUTE * 2),
         // Another one is announced and cancelled; a third starts at NotBefore.
         schedule(Cause::HostFreeze, &[("web", &["web_2"]), ("batch", &["batch_1", "batch_2"])]),
-        ask(|service| {
+        submit(|service| {
             let open = service.engine.state().operations().next().map(|(id, _)| *id);
             OperationCommand::Cancel(open.unwrap_or(OperationId(Uuid::nil())))
         }),
@@ -328,7 +333,7 @@ fn day() -> Vec<Step> {
         Step::Pass(MINUTE * 20),
         Step::Pass(MINUTE),
         // All VMs of a host, in several scopes.
-        ask(|_| host_down("h1")),
+        submit(|_| host_down("h1")),
         Step::Approve("web"),
         Step::Pass(MINUTE * 20),
         Step::Pass(MINUTE * 2),
@@ -337,21 +342,21 @@ fn day() -> Vec<Step> {
         schedule(Cause::Eviction, &[("batch", &["batch_3", "batch_4"])]),
         Step::Pass(MINUTE),
         Step::Pass(MINUTE * 2),
-        ask(|service| VmCommand::Start(service.vms("batch", &["batch_3"])[0])),
+        submit(|service| VmCommand::Start(service.vms("batch", &["batch_3"])[0])),
         // A redeploy by an operator.
         schedule(Cause::UserRedeploy, &[("db", &["db"])]),
         first_event("db", EventCommand::Start),
         first_event("db", redeployed),
         // A token is created and revoked.
-        ask(|service| TokenCommand::Create(token(service.now))),
-        ask(|service| TokenCommand::Revoke(token(service.now).name)),
+        submit(|service| TokenCommand::Create(token(service.now))),
+        submit(|service| TokenCommand::Revoke(token(service.now).name)),
         // VMs are deleted, with notice and immediately; a scope loses VMs, another is removed.
         schedule(Cause::Deletion, &[("batch", &["batch_5", "batch_6", "batch_7"])]),
         Step::Pass(MINUTE * 6),
         Step::Pass(MINUTE * 2),
-        ask(|_| scope("web", AvailabilitySet, 1..4, 1, true)),
-        ask(|_| scope("batch", ScaleSet, 10..28, 2, true)),
-        ask(|_| {
+        submit(|_| scope("web", AvailabilitySet, 1..4, 1, true)),
+        submit(|_| scope("batch", ScaleSet, 10..28, 2, true)),
+        submit(|_| {
             let (scope, fleet_only) = (scope_id("cache"), false);
             ScopeChange::Remove { scope, fleet_only }
         }),

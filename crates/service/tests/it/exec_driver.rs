@@ -51,17 +51,17 @@ impl Fixture {
         let too = Arc::clone(&views);
         let engine = runtime::start(engine, effects, store, Revision(0), too, clock, driver);
         let fixture = Self { engine, views };
-        fixture.ask(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
+        fixture.submit(FirstRun { vm: vm(1), name: "lab".parse().unwrap() }).await.unwrap();
         let failed = NewOperation::with_defaults(
             operation_id(2),
             Cause::HostFailure,
             TargetSelector::Vms(vec![vm(1)]),
         );
-        fixture.ask(OperationCommand::Schedule(failed)).await.unwrap();
+        fixture.submit(OperationCommand::Schedule(failed)).await.unwrap();
         fixture
     }
 
-    async fn ask<A: TypedCommand>(&self, command: A) -> Result<A::Answer, Failure> {
+    async fn submit<A: TypedCommand>(&self, command: A) -> Result<A::Answer, Failure> {
         self.engine.ask(Request::new(operator(), command)).await
     }
 
@@ -115,7 +115,7 @@ async fn manual_completion_stops_command_and_ignores_report() {
     let driver = Arc::new(ManualDriver::default());
     let fixture = Fixture::new(Arc::<ManualDriver>::clone(&driver)).await;
     let (run, report) = next(&driver).await;
-    fixture.ask(EventCommand::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
+    fixture.submit(EventCommand::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
     assert_eq!(*driver.stopped.lock().unwrap(), [run.id]);
     report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
     fixture.engine.close().await;
@@ -133,8 +133,8 @@ async fn missing_command_fails_every_attempt() {
     };
     fixture.until("the attempts to be used up", failed(2)).await;
     let (event, _) = fixture.command().unwrap();
-    fixture.ask(EventCommand::Retry(event)).await.unwrap();
+    fixture.submit(EventCommand::Retry(event)).await.unwrap();
     fixture.until("the new attempts to be used up", failed(4)).await;
-    fixture.ask(EventCommand::Complete { event, hosts: Vec::new() }).await.unwrap();
+    fixture.submit(EventCommand::Complete { event, hosts: Vec::new() }).await.unwrap();
     assert!(fixture.command().is_none());
 }

@@ -1,6 +1,5 @@
 //! The guest listener in a process without free file descriptors. The limit is per process, so the test runs itself in
 //! another process.
-//! another one.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -16,7 +15,7 @@ use tokio::net::TcpSocket;
 struct NoFiles(Rlimit);
 
 impl NoFiles {
-    fn left() -> NoFiles {
+    fn exhaust() -> NoFiles {
         let before = getrlimit(Resource::Nofile);
         // The next descriptor would have this number; the limit is exclusive.
         let next = File::open("/dev/null").unwrap().as_raw_fd();
@@ -33,21 +32,21 @@ impl Drop for NoFiles {
 }
 
 /// The environment variable of the child process.
-const ALONE: &str = "NOTBEFORE_TEST_ALONE";
+const CHILD: &str = "NOTBEFORE_TEST_ALONE";
 
 #[test]
 fn out_of_files_evicts_longest_idle_connection() {
-    if std::env::var_os(ALONE).is_some() {
+    if std::env::var_os(CHILD).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         return runtime.block_on(longest_idle_connection_is_closed());
     }
     let test = "out_of_files::out_of_files_evicts_longest_idle_connection";
-    let mut alone = Command::new(std::env::current_exe().unwrap());
-    let output = alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}{}",
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }
@@ -61,7 +60,7 @@ async fn longest_idle_connection_is_closed() {
         until(|| server.stats.connections_open.get() == count).await;
     }
     let sockets = [(); 4].map(|()| TcpSocket::new_v4().unwrap());
-    let limit = NoFiles::left();
+    let limit = NoFiles::exhaust();
     let mut late = Vec::new();
     for (socket, mut oldest) in sockets.into_iter().zip(idle.drain(..4)) {
         let mut client = server.connect_with(socket, From::A).await;
@@ -82,7 +81,7 @@ async fn longest_idle_connection_is_closed() {
     half.send(&get(EVENTS)[..9]).await;
     until(|| server.stats.connections_handed_over.get() == 1).await;
     let socket = TcpSocket::new_v4().unwrap();
-    let limit = NoFiles::left();
+    let limit = NoFiles::exhaust();
     let accepted = server.stats.connections_accepted.get();
     let mut waits = server.connect_with(socket, From::A).await;
     waits.send(get(EVENTS)).await;

@@ -8,7 +8,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use crate::support::in_namespace::{ADDRESS, Service};
-use crate::support::namespace::{complaint, need};
+use crate::support::namespace::{failure_text, require_file};
 use crate::support::program::source;
 
 const AGENT: &str = "/usr/lib/ocf/resource.d/heartbeat/azure-events-az";
@@ -31,8 +31,8 @@ struct Node<'a> {
 
 impl<'a> Node<'a> {
     fn new(service: &'a Service) -> Self {
-        need(AGENT, "resource-agents");
-        // The agent takes the machine's name for the node's; the VM of the first run bears the same.
+        require_file(AGENT, "resource-agents");
+        // The agent uses the host name as the node's name; the first-run VM has the same name.
         let name = service.first_run_vm();
         let cluster = tempfile::tempdir().unwrap();
         fs::write(cluster.path().join("nodes"), format!("1 {name} member\n2 {name}-other member\n")).unwrap();
@@ -41,7 +41,7 @@ impl<'a> Node<'a> {
         node
     }
 
-    /// Says what the node's resources are doing.
+    /// Sets the state of the node's resources.
     fn resources_are(&self, operation: &str) {
         fs::write(self.cluster.path().join("operations"), format!("{operation}\n")).unwrap();
     }
@@ -57,8 +57,8 @@ impl<'a> Node<'a> {
         agent.env("HA_LOGFILE", &log).env("HA_debug", "1").env("PYTHONDONTWRITEBYTECODE", "1");
         let done = agent.output().unwrap();
         let log = || fs::read_to_string(&log).unwrap_or_default();
-        assert!(done.status.success(), "{AGENT} monitor: {}\n{}", complaint(&done), log());
-        // The agent shrugs at a refused request or a failed tool and says so only in its log.
+        assert!(done.status.success(), "{AGENT} monitor: {}\n{}", failure_text(&done), log());
+        // The agent ignores a refused request or a failed tool, and only logs it.
         assert!(!log().contains("WARNING") && !log().contains("ERROR"), "{}", log());
     }
 
@@ -68,7 +68,7 @@ impl<'a> Node<'a> {
         Some(text.trim_end().to_owned())
     }
 
-    /// What the agent thinks of this node, which events it waits for, and the node's weight.
+    /// The node's state as the agent stores it, the events it waits for, and the node's weight.
     fn state(&self) -> (Option<String>, Option<String>, Option<String>) {
         let own = |name: &str| self.attribute(&format!("azure-events-az_{name}"));
         (own("curNodeState"), own("pendingEventIDs"), self.attribute("#health-azure"))
@@ -91,8 +91,8 @@ fn azure_events_az() {
     assert_eq!(node.attribute("azName"), some(&node.name), "from /metadata/instance");
     assert_eq!(node.state(), (None, None, None), "nothing is announced, nothing is done");
 
-    // Announced: the node is put out of service, once its resources have come to rest.
-    let event = service.user_asks("restart", &node.name);
+    // Announced: the agent takes the node out of service when no resource is in transition.
+    let event = service.user_operation("restart", &node.name);
     node.resources_are(UNDER_WAY);
     node.monitor();
     assert_eq!(node.state(), (some("STOPPING"), some(&event), None));
@@ -100,7 +100,7 @@ fn azure_events_az() {
     node.monitor();
     assert_eq!(node.state(), (some("STOPPING"), some(&event), some(OUT_OF_SERVICE)));
 
-    // The resources move away: until they have, the agent does not approve.
+    // The agent approves only after the resources have moved away.
     node.resources_are(UNDER_WAY);
     node.monitor();
     assert_eq!(node.state(), (some("STOPPING"), some(&event), some(OUT_OF_SERVICE)));
@@ -111,11 +111,11 @@ fn azure_events_az() {
     assert_eq!(service.status(&event), "Started", "the agent approved it");
     assert_eq!(node.attribute("azure-events-az_lastDocVersion"), some("2"));
 
-    // Started is a new incarnation, so the agent looks again, and waits.
+    // Started is a new incarnation, so the agent reads the document again and waits.
     node.monitor();
     assert_eq!(node.state(), (some("IN_EVENT"), some(&event), some(OUT_OF_SERVICE)));
 
-    // Gone is another, without which the node would stay out of service for ever.
+    // The end of the event is another new incarnation. Without it, the node would stay out of service.
     service.complete(&event);
     node.monitor();
     assert_eq!(node.state(), (some("AVAILABLE"), None, some("0")));

@@ -15,15 +15,15 @@ fn ids(guest: &Guest<'_>) -> Vec<String> {
 #[test]
 fn local_callers_are_first_run_vm() {
     let service = Service::start(&[]);
-    service.namespace.own("10.77.0.9");
+    service.namespace.add_address("10.77.0.9");
     let vm = service.first_run_vm();
     let from = |source| Guest { namespace: &service.namespace, source, address: ADDRESS };
     let (itself, loopback, other) = (from(None), from(Some("127.0.0.1")), from(Some("10.77.0.9")));
 
     assert!(ids(&itself).is_empty() && ids(&loopback).is_empty());
-    let event = service.user_asks("restart", &vm);
+    let event = service.user_operation("restart", &vm);
     assert_eq!((ids(&itself), ids(&loopback)), (vec![event.clone()], vec![event.clone()]));
-    assert_stranger(&other, &event);
+    assert_unknown_caller(&other, &event);
 
     assert_eq!(itself.approve(&event), (200, String::new()));
     assert_eq!(loopback.events()[0]["EventStatus"], "Started");
@@ -37,7 +37,7 @@ fn local_callers_are_first_run_vm() {
 fn bound_listener_callers_are_its_vm() {
     let namespace = Namespace::new();
     for address in ["10.77.0.1", "10.77.0.2", "10.77.0.9"] {
-        namespace.own(address);
+        namespace.add_address(address);
     }
     let service = Service::start_in(
         namespace,
@@ -46,10 +46,10 @@ fn bound_listener_callers_are_its_vm() {
     let at = |address| Guest { namespace: &service.namespace, source: Some("10.77.0.9"), address };
     let (first, second) = (at("10.77.0.1"), at("10.77.0.2"));
 
-    let event = service.user_asks("restart", "web-0");
+    let event = service.user_operation("restart", "web-0");
     assert_eq!((ids(&first), ids(&second)), (vec![event.clone()], vec![]));
     assert_eq!(second.approve(&event).0, 400, "another VM's event");
-    assert_stranger(&Guest { namespace: &service.namespace, source: None, address: ADDRESS }, &event);
+    assert_unknown_caller(&Guest { namespace: &service.namespace, source: None, address: ADDRESS }, &event);
 
     assert_eq!(first.approve(&event), (200, String::new()));
     assert_eq!(first.events()[0]["EventStatus"], "Started");
@@ -75,7 +75,7 @@ fn guests_behind_links_see_their_own_scope() {
     vms: [ { name: db, addresses: [10.77.2.2] } ]
 ",
     );
-    let [web, db, stranger] = [&homes[0], &homes[1], &homes[2]].map(|namespace| Guest {
+    let [web, db, unknown] = [&homes[0], &homes[1], &homes[2]].map(|namespace| Guest {
         namespace,
         source: None,
         address: ADDRESS,
@@ -83,10 +83,10 @@ fn guests_behind_links_see_their_own_scope() {
 
     // The first request is what makes user operations give notice in a scope.
     assert!(ids(&web).is_empty() && ids(&db).is_empty());
-    let of_web = service.user_asks("restart", "web-0");
-    let of_db = service.user_asks("redeploy", "db");
+    let of_web = service.user_operation("restart", "web-0");
+    let of_db = service.user_operation("redeploy", "db");
     assert_eq!((ids(&web), ids(&db)), (vec![of_web.clone()], vec![of_db.clone()]));
-    assert_stranger(&stranger, &of_web);
+    assert_unknown_caller(&unknown, &of_web);
     assert_eq!(db.approve(&of_web).0, 400, "another scope's event");
     assert_eq!(service.status(&of_web), "Scheduled");
 
@@ -118,7 +118,7 @@ pub(super) fn linked(service: &Namespace, number: u8) -> Namespace {
 }
 
 /// Asserts that a caller is unknown: every request is refused and shows no event.
-fn assert_stranger(guest: &Guest<'_>, event: &str) {
+fn assert_unknown_caller(guest: &Guest<'_>, event: &str) {
     for (status, body) in
         [guest.poll(), guest.approve(event), guest.approve("00000000-0000-0000-0000-000000000000")]
     {

@@ -6,7 +6,7 @@
 use tempfile::TempDir;
 
 use crate::support::in_namespace::{ADDRESS, Service};
-use crate::support::namespace::{Namespace, complaint, need};
+use crate::support::namespace::{Namespace, failure_text, require_file};
 use crate::support::program::{Program, source};
 
 /// Debian's path of the assembly that the client links.
@@ -19,14 +19,14 @@ struct Compiled {
 
 impl Compiled {
     fn new(namespace: &Namespace) -> Self {
-        need("/usr/bin/mcs", "mono-mcs");
-        need("/usr/bin/mono", "mono-runtime");
-        need(NEWTONSOFT, "libnewtonsoft-json5.0-cil");
+        require_file("/usr/bin/mcs", "mono-mcs");
+        require_file("/usr/bin/mono", "mono-runtime");
+        require_file(NEWTONSOFT, "libnewtonsoft-json5.0-cil");
         let dir = tempfile::tempdir().unwrap();
         let mut mcs = namespace.bounded("/usr/bin/mcs");
         mcs.arg(format!("-out:{}", dir.path().join("client.exe").display())).arg(format!("-r:{NEWTONSOFT}"));
         let done = mcs.arg(source("csharp_2017.cs")).output().unwrap();
-        assert!(done.status.success(), "mcs: {}", complaint(&done));
+        assert!(done.status.success(), "mcs: {}", failure_text(&done));
         // Beside the program, the assembly is found without a global cache.
         std::fs::copy(NEWTONSOFT, dir.path().join("Newtonsoft.Json.dll")).unwrap();
         Self { dir }
@@ -46,25 +46,25 @@ fn csharp_2017() {
     let service = Service::start(&[]);
     let vm = service.first_run_vm();
     let compiled = Compiled::new(&service.namespace);
-    let events = [service.user_asks("restart", &vm), service.user_asks("redeploy", &vm)];
+    let events = [service.user_operation("restart", &vm), service.user_operation("redeploy", &vm)];
     let mut client = compiled.run(&service, "2017-03-01");
 
     let named = format!("_{vm}");
     for (event, kind) in events.iter().zip(["Reboot", "Redeploy"]) {
         let not_before = service.cli(&["event", "show", event])["trail"][0]["detail"]["not_before"].clone();
-        client.says(&["3", event, "Scheduled", kind, &named, not_before.as_str().unwrap()]);
+        client.wait_for_line(&["3", event, "Scheduled", kind, &named, not_before.as_str().unwrap()]);
     }
-    client.says(&["approved", "2"]);
+    client.wait_for_line(&["approved", "2"]);
     // One POST for both is one change of the document.
-    client.says(&["4", &events[0], "Started", "now"]);
-    client.says(&["4", &events[1], "Started", "now"]);
-    client.says(&["approved", "2"]);
+    client.wait_for_line(&["4", &events[0], "Started", "now"]);
+    client.wait_for_line(&["4", &events[1], "Started", "now"]);
+    client.wait_for_line(&["approved", "2"]);
 
     for event in &events {
         service.complete(event);
     }
-    // Its last line. Whether it then ends is not asked: mono now and then hangs as it shuts down.
-    client.says(&["6", "nothing"]);
+    // This is the client's last line. The test does not wait for its exit: mono sometimes hangs on shutdown.
+    client.wait_for_line(&["6", "nothing"]);
     for event in &events {
         service.assert_approved_by(event, &vm, ADDRESS);
     }
@@ -88,15 +88,15 @@ fn csharp_2017_at_2020_with_lenient() {
     let service = Service::start(&["--lenient"]);
     let vm = service.first_run_vm();
     let compiled = Compiled::new(&service.namespace);
-    let event = service.user_asks("restart", &vm);
+    let event = service.user_operation("restart", &vm);
     let mut client = compiled.run(&service, "2020-07-01");
-    client.says(&["2", &event, "Scheduled", "Reboot", &vm]);
-    client.says(&["approved", "1"]);
-    client.says(&["3", &event, "Started", "now"]);
-    // Its second approval must be over before the event is: only then is the trail the whole story.
-    client.says(&["approved", "1"]);
+    client.wait_for_line(&["2", &event, "Scheduled", "Reboot", &vm]);
+    client.wait_for_line(&["approved", "1"]);
+    client.wait_for_line(&["3", &event, "Started", "now"]);
+    // Complete the event only after the second approval, so that the trail has both.
+    client.wait_for_line(&["approved", "1"]);
     service.complete(&event);
-    client.says(&["4", "nothing"]);
+    client.wait_for_line(&["4", "nothing"]);
     service.assert_approved_by(&event, &vm, ADDRESS);
 }
 
@@ -104,11 +104,11 @@ fn refused(flags: &[&str], version: &str) {
     let service = Service::start(flags);
     let vm = service.first_run_vm();
     let compiled = Compiled::new(&service.namespace);
-    let event = service.user_asks("restart", &vm);
+    let event = service.user_operation("restart", &vm);
     let mut client = compiled.run(&service, version);
-    client.says(&["2", &event, "Scheduled"]);
-    let complaint = client.fails();
-    assert!(complaint.contains("(400)"), "{complaint}");
+    client.wait_for_line(&["2", &event, "Scheduled"]);
+    let failure_text = client.fails();
+    assert!(failure_text.contains("(400)"), "{failure_text}");
     let trail = service.trail(&event);
     assert_eq!((trail.len(), trail[0].0.as_str()), (1, "EventScheduled"), "{trail:?}");
 }

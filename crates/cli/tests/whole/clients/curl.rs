@@ -4,7 +4,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::in_namespace::{ADDRESS, Service};
-use crate::support::namespace::{complaint, need};
+use crate::support::namespace::{failure_text, require_file};
 
 /// Read command of the 2017 documentation.
 const GET_2017: &str =
@@ -31,7 +31,7 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     fn new(service: &'a Service) -> Self {
-        need("/usr/bin/curl", "curl");
+        require_file("/usr/bin/curl", "curl");
         let curl_home = tempfile::tempdir().unwrap();
         std::fs::write(curl_home.path().join(".curlrc"), "silent\nwrite-out = \"\\n%{http_code}\"\n")
             .unwrap();
@@ -42,13 +42,13 @@ impl<'a> Shell<'a> {
     fn run(&self, line: &str) -> (u16, String) {
         let mut sh = self.service.namespace.bounded("sh");
         let output = sh.args(["-c", line]).env("CURL_HOME", self.curl_home.path()).output().unwrap();
-        assert!(output.status.success(), "{line}: {}", complaint(&output));
+        assert!(output.status.success(), "{line}: {}", failure_text(&output));
         let text = String::from_utf8(output.stdout).unwrap();
         let (body, status) = text.rsplit_once('\n').unwrap();
         (status.parse().unwrap(), body.to_owned())
     }
 
-    /// Runs a line that reads, and gives the document's events.
+    /// Runs a line that reads; returns the document's events.
     fn events(&self, line: &str) -> Vec<Value> {
         let (status, body) = self.run(line);
         assert_eq!(status, 200, "{line}: {body}");
@@ -70,7 +70,7 @@ fn documented_curl_commands_work() {
         (GET_2020, POST_2020, vm.clone(), " GMT"),
     ] {
         assert!(shell.events(get).is_empty(), "{get}");
-        let event = service.user_asks("restart", &vm);
+        let event = service.user_operation("restart", &vm);
 
         let seen = shell.events(get);
         assert_eq!(seen.len(), 1, "{get}: {seen:?}");

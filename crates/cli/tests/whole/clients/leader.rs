@@ -33,36 +33,35 @@ fn leader_of_three_vms_approves() {
     let agents: Vec<Agent> = places
         .iter()
         .zip(&homes)
-        .map(|(place, home)| {
-            // Only the leader has to wait for something, so that it is the last to be ready.
-            let wait = if *place.path("go") == *go {
+        .map(|(dir, home)| {
+            // Only the leader's step waits, so the leader is the last to be ready.
+            let wait = if *dir.path("go") == *go {
                 format!("; while [ ! -e {} ]; do sleep 0.05; done", go.display())
             } else {
                 String::new()
             };
             let before = format!("[[rule.before]]\n{}", AgentDir::traced("drain", &wait));
             let after = format!("[[rule.after]]\n{}", AgentDir::traced("start", ""));
-            place
-                .configure(None, &format!("[[rule]]\nname = \"all\"\napprove = \"leader\"\n{before}{after}"));
-            place.start_with(home.command(binary()), "boot 1")
+            dir.configure(None, &format!("[[rule]]\nname = \"all\"\napprove = \"leader\"\n{before}{after}"));
+            dir.start_with(home.command(binary()), "boot 1")
         })
         .collect();
 
-    for place in &places {
-        assert_eq!(place.wait_for_trace(1), ["before drain Reboot"], "{}", place.log());
+    for dir in &places {
+        assert_eq!(dir.wait_for_trace(1), ["before drain Reboot"], "{}", dir.log());
     }
-    for (number, place) in places.iter().enumerate().filter(|(number, _)| *number != leader) {
-        let told = format!("web-{leader} is first of the event's VMs");
+    for (number, dir) in places.iter().enumerate().filter(|(number, _)| *number != leader) {
+        let line = format!("web-{leader} is first of the event's VMs");
         wait_for(&format!("web-{number} to leave it to the leader"), || {
-            place.log().contains(&told).then_some(())
+            dir.log().contains(&line).then_some(())
         });
     }
     assert_eq!(service.status(&event), "Scheduled", "the leader is not ready");
     std::fs::write(&go, "").unwrap();
     wait_for("the event to start", || (service.status(&event) == "Started").then_some(()));
     service.complete(&event);
-    for place in &places {
-        assert_eq!(place.wait_for_trace(2)[1], "after start Reboot");
+    for dir in &places {
+        assert_eq!(dir.wait_for_trace(2)[1], "after start Reboot");
     }
     service.assert_approved_by(&event, &format!("web-{leader}"), &format!("10.77.{}.2", leader + 1));
     drop(agents);

@@ -35,39 +35,39 @@ fn start(service: &Service, program: &str) -> Program {
 fn dask_worker_retires_on_preempt_and_new_worker_recovers() {
     let service = Service::start(&["--notice", "0.1"]);
     let mut dask = start(&service, "dask_preempt.py");
-    dask.says(&["working", "spot", "steady"]);
+    dask.wait_for_line(&["working", "spot", "steady"]);
 
-    let event = service.user_asks("evict", VM);
-    let noticed = dask.says(&["noticed"]);
+    let event = service.user_operation("evict", VM);
+    let noticed = dask.wait_for_line(&["noticed"]);
     assert!(!noticed.contains("nothing"), "{noticed}");
-    let retired = dask.says(&["retired", "steady", "value", "precious"]);
+    let retired = dask.wait_for_line(&["retired", "steady", "value", "precious"]);
     assert!(!retired.contains("spot"), "{retired}");
     service.complete(&event);
     assert_eq!(service.cli(&["vm", "show", VM])["state"], "deallocated");
 
     service.cli(&["vm", "start", VM]);
-    dask.tell("go on");
-    dask.says(&["recovered", "again", "steady", "answer", "42", "terminating", "False"]);
-    dask.ends_well();
+    dask.send_line("go on");
+    dask.wait_for_line(&["recovered", "again", "steady", "answer", "42", "terminating", "False"]);
+    dask.assert_success();
 }
 
 #[test]
 fn jobq_retires_on_preempt_and_recovers() {
     let service = Service::start(&[]);
     let mut jobq = start(&service, "jobq_preempt.py");
-    jobq.says(&["working"]);
+    jobq.wait_for_line(&["working"]);
 
-    let called_off = service.user_asks("evict", VM);
-    jobq.says(&["retired"]);
+    let called_off = service.user_operation("evict", VM);
+    jobq.wait_for_line(&["retired"]);
     service.cli(&["event", "cancel", &called_off]);
-    jobq.says(&["recovered"]);
+    jobq.wait_for_line(&["recovered"]);
 
-    let carried_out = service.user_asks("evict", VM);
-    jobq.says(&["retired"]);
+    let carried_out = service.user_operation("evict", VM);
+    jobq.wait_for_line(&["retired"]);
     service.cli(&["event", "approve", &carried_out]);
     service.complete(&carried_out);
-    jobq.says(&["recovered"]);
-    jobq.ends_well();
+    jobq.wait_for_line(&["recovered"]);
+    jobq.assert_success();
     let facts: Vec<String> = service.trail(&carried_out).into_iter().map(|(fact, _)| fact).collect();
     assert_eq!(facts, ["EventScheduled", "EventApproved", "EventStarted", "EventCompleted"]);
 }

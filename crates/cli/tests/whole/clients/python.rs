@@ -1,7 +1,7 @@
 //! Python clients after the documentation of 2017 (Python 2, with jython) and of 2020 (Python 3).
 
 use crate::support::in_namespace::{ADDRESS, Service};
-use crate::support::namespace::need;
+use crate::support::namespace::require_file;
 use crate::support::program::{Program, source};
 
 /// `python2_2017.py` lists the differences from the documented sample: mainly, it strips `_` from names, or it would
@@ -9,24 +9,24 @@ use crate::support::program::{Program, source};
 /// it.
 #[test]
 fn python2_2017() {
-    need("/usr/bin/jython", "jython");
+    require_file("/usr/bin/jython", "jython");
     let service = Service::start(&[]);
     let vm = service.first_run_vm();
     let mut jython = service.namespace.bounded("/usr/bin/jython");
     jython.arg(source("python2_2017.py"));
     let mut client = Program::start(jython);
 
-    client.says(&["1", "nothing"]);
-    let event = service.user_asks("restart", &vm);
+    client.wait_for_line(&["1", "nothing"]);
+    let event = service.user_operation("restart", &vm);
     let named = format!("_{vm}");
-    let seen = client.says(&["2", &event, "Scheduled", "Reboot", "VirtualMachine", &named]);
+    let seen = client.wait_for_line(&["2", &event, "Scheduled", "Reboot", "VirtualMachine", &named]);
     // The documents of that version show ISO 8601, so there is no space to replace.
     assert!(seen.ends_with("Z]") && seen.contains('T') && !seen.contains(','), "{seen}");
     service.cli(&["event", "start", &event]);
-    client.says(&["3", &event, "Started", "Reboot", &named, "[]"]);
+    client.wait_for_line(&["3", &event, "Started", "Reboot", &named, "[]"]);
     service.complete(&event);
-    client.says(&["4", "nothing"]);
-    client.ends_well();
+    client.wait_for_line(&["4", "nothing"]);
+    client.assert_success();
 
     let trail = service.trail(&event);
     let facts: Vec<&str> = trail.iter().map(|(fact, _)| fact.as_str()).collect();
@@ -38,22 +38,23 @@ fn python2_2017() {
 /// approves.
 #[test]
 fn python3_2020() {
-    need("/usr/bin/python3", "python3");
+    require_file("/usr/bin/python3", "python3");
     let service = Service::start(&[]);
     let vm = service.first_run_vm();
     let mut python = service.namespace.bounded("/usr/bin/python3");
     python.arg(source("python3_2020.py"));
     let mut client = Program::start(python);
 
-    client.says(&["1", "nothing"]);
-    let event = service.user_asks("restart", &vm);
+    client.wait_for_line(&["1", "nothing"]);
+    let event = service.user_operation("restart", &vm);
     let description = "[Virtual_machine_is_going_to_be_restarted_as_requested_by_authorized_user.]";
-    let seen = client.says(&["2", &event, "Scheduled", "Reboot", "VirtualMachine", "User", description]);
+    let seen =
+        client.wait_for_line(&["2", &event, "Scheduled", "Reboot", "VirtualMachine", "User", description]);
     assert!(seen.ends_with("_GMT]"), "{seen}");
-    client.says(&["approved", &event, "200", "0", "bytes"]);
-    client.says(&["3", &event, "Started", "User", "[]"]);
+    client.wait_for_line(&["approved", &event, "200", "0", "bytes"]);
+    client.wait_for_line(&["3", &event, "Started", "User", "[]"]);
     service.complete(&event);
-    client.says(&["4", "nothing"]);
-    client.ends_well();
+    client.wait_for_line(&["4", "nothing"]);
+    client.assert_success();
     service.assert_approved_by(&event, &vm, ADDRESS);
 }

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::fleet::{Fleet, pool, pool_name};
-use super::http::{self, Endpoints, Operator, Reply, Silence};
-use super::ledger::{Answer, Command, Document, Found, Ledger, Rank, Standing, TAG, Verb, What};
+use super::http::{self, Endpoints, NoResponse, Operator, Reply};
+use super::ledger::{Answer, Command, CommandKind, Document, Found, Ledger, Outcome, Rank, TAG, Verb};
 use super::random::Random;
 
 /// Limit of live events per client; above it, the client ends some before it schedules more.
@@ -27,14 +27,14 @@ const POOL_MAX: usize = 4;
 /// Age limit, in commands, of an answered command that is repeated.
 const REPEATED_FROM_LAST: usize = 150;
 
-/// Stops a client: the service is gone.
+/// `Break` stops a client because the service has ended.
 type Flow = ControlFlow<()>;
 
 /// A live event that this client scheduled.
-struct Mine {
+struct OwnEvent {
     id: Uuid,
     rank: Rank,
-    /// Where its guests call from.
+    /// Source addresses of its guests.
     guests: Vec<Ipv4Addr>,
 }
 
@@ -42,7 +42,7 @@ struct Mine {
 struct PoolVm {
     id: Uuid,
     address: Ipv4Addr,
-    /// Its deletion was announced, so that it may go by itself.
+    /// Whether its deletion is scheduled, so that the service may remove it.
     going: bool,
 }
 
@@ -50,10 +50,10 @@ pub struct Client {
     number: usize,
     random: Random,
     fleet: Arc<Fleet>,
-    /// What makes this run's keys its own.
+    /// Prefix of this run's idempotency keys.
     run: String,
     count: u32,
-    mine: Vec<Mine>,
+    own_events: Vec<OwnEvent>,
     pool: Vec<PoolVm>,
     round: usize,
     pub ledger: Ledger,
@@ -62,9 +62,9 @@ pub struct Client {
 /// Shared state of all clients during a round.
 #[derive(Default)]
 pub struct Load {
-    /// Whether the service is being ended: until then no connection may be cut.
+    /// Whether the service is being stopped; before that, no connection may be cut.
     pub ending: AtomicBool,
-    /// How many steps the clients have made.
+    /// Number of steps of all clients.
     pub steps: AtomicU64,
 }
 
@@ -78,41 +78,44 @@ struct Session<'a> {
 impl Client {
     pub fn new(number: usize, random: Random, fleet: Arc<Fleet>, seed: u64) -> Self {
         let run = format!("{seed:x}-{number}");
-        let (mine, pool) = (Vec::new(), Vec::new());
-        Self { number, random, fleet, run, count: 0, mine, pool, round: 0, ledger: Ledger::default() }
+        let (own_events, pool) = (Vec::new(), Vec::new());
+        Self { number, random, fleet, run, count: 0, own_events, pool, round: 0, ledger: Ledger::default() }
     }
 
-    /// Works until the service is gone.
+    /// Runs until the service ends.
     pub fn work(&mut self, round: usize, endpoints: &Endpoints, load: &Load) {
         self.round = round;
         let mut session = Session { endpoints, operator: Operator::new(endpoints), load };
-        let mut flow = self.settle_doubt(&mut session);
+        let mut flow = self.resolve_in_doubt(&mut session);
         while flow.is_continue() && self.ledger.violations.is_empty() {
             flow = self.step(&mut session);
             load.steps.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    /// Only finds out what became of the command in doubt.
+    /// Only resolves the command in doubt.
     pub fn resolve_unknown(&mut self, round: usize, endpoints: &Endpoints) {
         self.round = round;
         let load = Load::default();
-        let _ =
-            self.settle_doubt(&mut Session { endpoints, operator: Operator::new(endpoints), load: &load });
+        let _ = self.resolve_in_doubt(&mut Session {
+            endpoints,
+            operator: Operator::new(endpoints),
+            load: &load,
+        });
     }
 
-    fn settle_doubt(&mut self, session: &mut Session<'_>) -> Flow {
-        match self.ledger.doubt.take() {
-            Some(doubt) => self.send(session, doubt),
+    fn resolve_in_doubt(&mut self, session: &mut Session<'_>) -> Flow {
+        match self.ledger.in_doubt.take() {
+            Some(in_doubt) => self.send(session, in_doubt),
             None => Flow::Continue(()),
         }
     }
 
     fn step(&mut self, session: &mut Session<'_>) -> Flow {
-        let crowded = self.mine.len() >= LIVE_MAX;
+        let is_full = self.own_events.len() >= LIVE_MAX;
         match self.random.within(0..=99) {
-            0..=29 if !crowded => self.schedule(session),
-            30..=39 if !crowded => self.restart(session),
+            0..=29 if !is_full => self.schedule(session),
+            30..=39 if !is_full => self.restart(session),
             40..=54 => self.change_pool(session),
             55..=64 => self.poll(session),
             65..=69 => self.repeat(session),
@@ -120,11 +123,11 @@ impl Client {
         }
     }
 
-    fn command(&mut self, what: What, method: &'static str, target: String, body: String) -> Command {
+    fn command(&mut self, what: CommandKind, method: &'static str, target: String, body: String) -> Command {
         self.count += 1;
         let key = format!("{}-{}", self.run, self.count);
-        let (standing, found, log) = (Standing::InDoubt, Found::Nothing, Vec::new());
-        Command { what, key, method, target, body, standing, found, looked_for: false, log }
+        let (outcome, found, log) = (Outcome::InDoubt, Found::Nothing, Vec::new());
+        Command { what, key, method, target, body, outcome, found, is_checked: false, log }
     }
 
     fn schedule(&mut self, session: &mut Session<'_>) -> Flow {
@@ -140,16 +143,17 @@ impl Client {
         let tag = format!("{TAG}{}-{}", self.run, self.count + 1);
         let (cause, vms) = (*self.random.pick(&CAUSES), self.fleet.some(&mut self.random));
         let body = json!({"cause": cause, "vms": vms, "description": tag, "duration_seconds": 1});
-        let command = self.command(What::Schedule { tag }, "POST", "/v1/events".to_owned(), body.to_string());
+        let command =
+            self.command(CommandKind::Schedule { tag }, "POST", "/v1/events".to_owned(), body.to_string());
         self.send(session, command)
     }
 
     fn restart(&mut self, session: &mut Session<'_>) -> Flow {
-        // A VM that no other client restarts, so that an operation without a tag is known by its VM.
+        // No other client restarts this VM, so the VM identifies an operation without a tag.
         let own: Vec<Uuid> =
             self.fleet.vms.iter().skip(self.number).step_by(super::CLIENTS).map(|vm| vm.id).collect();
         let vm = *self.random.pick(&own);
-        let what = What::Act { vm, cause: "user-restart" };
+        let what = CommandKind::Act { vm, cause: "user-restart" };
         let command = self.command(what, "POST", format!("/v1/vms/{vm}/restart"), String::new());
         self.send(session, command)
     }
@@ -157,11 +161,10 @@ impl Client {
     fn change_pool(&mut self, session: &mut Session<'_>) -> Flow {
         let scope = pool(self.number);
         if self.random.chance(30) {
-            // Never the value that is there: then every one of them is a change, and one that came back would
-            // be seen.
+            // Never the current value, so every request is a change, and a reverted one is detected.
             let seconds = 301 + self.count % 600;
             let policy = json!({"kind": "scale-set", "policy": {"terminate_notification_seconds": seconds}});
-            let what = What::SetNotice { scope: scope.clone(), seconds };
+            let what = CommandKind::SetNotice { scope: scope.clone(), seconds };
             let command = self.command(what, "PUT", format!("/v1/scopes/{scope}"), policy.to_string());
             return self.send(session, command);
         }
@@ -170,35 +173,40 @@ impl Client {
             let name = format!("{}-{n}", pool_name(self.number));
             let address = Ipv4Addr::new(127, 2 + self.number as u8, (n / 250) as u8, (n % 250) as u8 + 1);
             let body = json!({"scope": scope, "vm": {"name": name, "addresses": [address]}});
-            let what = What::AddVm { name, address };
+            let what = CommandKind::AddVm { name, address };
             let command = self.command(what, "POST", "/v1/vms".to_owned(), body.to_string());
             return self.send(session, command);
         }
         let vm = self.random.index(self.pool.len());
         let PoolVm { id, going, .. } = self.pool[vm];
         let command = match going || self.random.chance(60) {
-            true => self.command(What::RemoveVm { vm: id }, "DELETE", format!("/v1/vms/{id}"), String::new()),
+            true => self.command(
+                CommandKind::RemoveVm { vm: id },
+                "DELETE",
+                format!("/v1/vms/{id}"),
+                String::new(),
+            ),
             false => {
-                let what = What::Act { vm: id, cause: "deletion" };
+                let what = CommandKind::Act { vm: id, cause: "deletion" };
                 self.command(what, "POST", format!("/v1/vms/{id}/delete"), String::new())
             }
         };
         self.send(session, command)
     }
 
-    /// Moves one of its events on, or looks how far it is.
+    /// Advances one of its events, or reads it.
     fn advance(&mut self, session: &mut Session<'_>) -> Flow {
-        if self.mine.is_empty() {
+        if self.own_events.is_empty() {
             return self.poll(session);
         }
-        let Mine { id, rank, guests } = &self.mine[self.random.index(self.mine.len())];
+        let OwnEvent { id, rank, guests } = &self.own_events[self.random.index(self.own_events.len())];
         let (event, from) = (*id, *self.random.pick(guests));
         let roll = self.random.within(0..=99);
         let verb = match (rank, roll) {
-            (_, 0..=9) => return self.look(session, event).map_continue(|_| ()),
+            (_, 0..=9) => return self.read_event(session, event).map_continue(|_| ()),
             (Rank::Scheduled, 10..=49) => {
                 let command = self.command(
-                    What::GuestApproval { event, from },
+                    CommandKind::GuestApproval { event, from },
                     "POST",
                     format!("StartRequest {event}"),
                     String::new(),
@@ -211,14 +219,14 @@ impl Client {
             (Rank::Approved, 10..=24) => Verb::Approve,
             (Rank::Approved, 25..=49) => Verb::Start,
             (Rank::Started, _) => Verb::Complete,
-            (Rank::Approved | Rank::Ended, _) => return self.look(session, event).map_continue(|_| ()),
+            (Rank::Approved | Rank::Ended, _) => return self.read_event(session, event).map_continue(|_| ()),
         };
-        let target = format!("/v1/events/{event}/{}", verb.word());
-        let command = self.command(What::Event { event, verb }, "POST", target, String::new());
+        let target = format!("/v1/events/{event}/{}", verb.name());
+        let command = self.command(CommandKind::Event { event, verb }, "POST", target, String::new());
         self.send(session, command)
     }
 
-    /// Asks once more for something that was acknowledged: the answer must be the one of the first time.
+    /// Repeats an acknowledged command: the response must be the same.
     fn repeat(&mut self, session: &mut Session<'_>) -> Flow {
         let settled = &self.ledger.settled;
         let recent = &settled[settled.len().saturating_sub(REPEATED_FROM_LAST)..];
@@ -226,28 +234,29 @@ impl Client {
             return Flow::Continue(());
         }
         let first = self.random.pick(recent).clone();
-        let Standing::Acknowledged { answer, .. } = &first.standing else { return Flow::Continue(()) };
-        let pointless = match &first.what {
-            What::GuestApproval { .. } => true,
-            // A VM that has gone since cannot be shown again.
-            What::AddVm { .. } => !self.pool.iter().any(|vm| Some(vm.id) == answer.id && !vm.going),
-            What::RemoveVm { .. }
-            | What::Act { .. }
-            | What::Schedule { .. }
-            | What::Event { .. }
-            | What::SetNotice { .. } => false,
+        let Outcome::Acknowledged { answer, .. } = &first.outcome else { return Flow::Continue(()) };
+        let is_skipped = match &first.what {
+            CommandKind::GuestApproval { .. } => true,
+            // A VM that was removed since cannot be returned again.
+            CommandKind::AddVm { .. } => !self.pool.iter().any(|vm| Some(vm.id) == answer.id && !vm.going),
+            CommandKind::RemoveVm { .. }
+            | CommandKind::Act { .. }
+            | CommandKind::Schedule { .. }
+            | CommandKind::Event { .. }
+            | CommandKind::SetNotice { .. } => false,
         };
-        if pointless {
+        if is_skipped {
             return Flow::Continue(());
         }
-        let reply = match session.operator.ask(first.method, &first.target, &first.key, &first.body) {
+        let reply = match session.operator.request(first.method, &first.target, &first.key, &first.body) {
             Ok(reply) => reply,
-            Err(silence) => return self.cut(session, silence),
+            Err(no_response) => return self.cut(session, no_response),
         };
         self.ledger.repeats += 1;
-        // An approval that changes nothing writes nothing, so there may be no record of it to answer from.
-        let needless = matches!(first.what, What::Event { verb: Verb::Approve, .. }) && reply.status >= 400;
-        if !needless && answer_of(&reply) != *answer {
+        // An approval that changes nothing is not recorded, so a repeat may be refused.
+        let is_unrecorded =
+            matches!(first.what, CommandKind::Event { verb: Verb::Approve, .. }) && reply.status >= 400;
+        if !is_unrecorded && answer_of(&reply) != *answer {
             let (status, body) = (reply.status, &reply.body);
             let text = format!("acknowledged with {answer:?}, repeated it got {status} {body}");
             self.ledger.report_violation(&first.key, text);
@@ -261,14 +270,14 @@ impl Client {
         let (scope, from) = (vm.scope.clone(), vm.address);
         let reply = match http::poll(session.endpoints, from) {
             Ok(reply) => reply,
-            Err(silence) => return self.cut(session, silence),
+            Err(no_response) => return self.cut(session, no_response),
         };
         match read_document(&reply) {
             Ok((document, events)) => {
                 for (event, rank) in events {
-                    self.ledger.saw(event, rank);
+                    self.ledger.record_read(event, rank);
                 }
-                if let Err(text) = follows(self.ledger.documents.get(&scope), &document) {
+                if let Err(text) = check_follows(self.ledger.documents.get(&scope), &document) {
                     self.ledger.report_violation(&scope, text);
                 }
                 self.ledger.documents.insert(scope, document);
@@ -278,34 +287,35 @@ impl Client {
         Flow::Continue(())
     }
 
-    /// Reads an event, and where it stands.
-    fn look(&mut self, session: &mut Session<'_>, event: Uuid) -> ControlFlow<(), Rank> {
-        let reply = match session.operator.ask("GET", &format!("/v1/events/{event}"), "", "") {
+    /// Reads an event and its progress.
+    fn read_event(&mut self, session: &mut Session<'_>, event: Uuid) -> ControlFlow<(), Rank> {
+        let reply = match session.operator.request("GET", &format!("/v1/events/{event}"), "", "") {
             Ok(reply) => reply,
-            Err(silence) => return self.cut(session, silence).map_continue(|()| Rank::Scheduled),
+            Err(no_response) => return self.cut(session, no_response).map_continue(|()| Rank::Scheduled),
         };
         if reply.status != 200 {
             self.ledger.report_violation(event, format!("cannot be read: {} {}", reply.status, reply.body));
             return ControlFlow::Break(());
         }
         let shown: wire::Event = reply.parsed();
-        self.take_note(&shown);
+        self.record_event(&shown);
         ControlFlow::Continue(Rank::of(&shown))
     }
 
-    fn take_note(&mut self, event: &wire::Event) {
+    fn record_event(&mut self, event: &wire::Event) {
         let rank = Rank::of(event);
-        self.ledger.saw(event.id, rank);
-        if let Some(mine) = self.mine.iter_mut().find(|mine| mine.id == event.id) {
-            mine.rank = rank.max(mine.rank);
+        self.ledger.record_read(event.id, rank);
+        if let Some(own) = self.own_events.iter_mut().find(|own| own.id == event.id) {
+            own.rank = rank.max(own.rank);
         }
-        self.mine.retain(|mine| mine.rank != Rank::Ended);
+        self.own_events.retain(|own| own.rank != Rank::Ended);
     }
 
     /// A connection without a response: expected only while the service is being stopped.
-    fn cut(&mut self, session: &Session<'_>, silence: Silence) -> Flow {
+    fn cut(&mut self, session: &Session<'_>, no_response: NoResponse) -> Flow {
         if !session.load.ending.load(Ordering::SeqCst) {
-            let text = format!("client {}: no answer ({silence:?}) from a service that runs", self.number);
+            let text =
+                format!("client {}: no response ({no_response:?}) from a running service", self.number);
             self.ledger.report_violation(self.run.clone(), text);
         }
         Flow::Break(())
@@ -314,37 +324,37 @@ impl Client {
     /// Sends or repeats a command until it is answered or the service is gone.
     fn send(&mut self, session: &mut Session<'_>, mut command: Command) -> Flow {
         let reply = match &command.what {
-            What::GuestApproval { event, from } => http::approve(session.endpoints, *from, *event),
-            What::Schedule { .. }
-            | What::Act { .. }
-            | What::Event { .. }
-            | What::AddVm { .. }
-            | What::RemoveVm { .. }
-            | What::SetNotice { .. } => {
-                session.operator.ask(command.method, &command.target, &command.key, &command.body)
+            CommandKind::GuestApproval { event, from } => http::approve(session.endpoints, *from, *event),
+            CommandKind::Schedule { .. }
+            | CommandKind::Act { .. }
+            | CommandKind::Event { .. }
+            | CommandKind::AddVm { .. }
+            | CommandKind::RemoveVm { .. }
+            | CommandKind::SetNotice { .. } => {
+                session.operator.request(command.method, &command.target, &command.key, &command.body)
             }
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(silence) => {
-                command.note(self.round, &format!("{silence:?}"));
+            Err(no_response) => {
+                command.log_line(self.round, &format!("{no_response:?}"));
                 let sent_before = command.log.len() > 1;
-                if silence == Silence::Unanswered || sent_before {
-                    command.looked_for &= silence == Silence::NotSent;
-                    self.ledger.doubt = Some(command);
+                if no_response == NoResponse::Unanswered || sent_before {
+                    command.is_checked &= no_response == NoResponse::NotSent;
+                    self.ledger.in_doubt = Some(command);
                 }
-                return self.cut(session, silence);
+                return self.cut(session, no_response);
             }
         };
-        command.note(self.round, &format!("{} {}", reply.status, reply.body));
+        command.log_line(self.round, &format!("{} {}", reply.status, reply.body));
         match reply.status {
             200..=299 => self.acknowledged(command, &reply),
             500..=599 if reply.code() != "unavailable" => {
                 // The outcome is unknown: a retry finds out.
-                self.ledger.doubt = Some(command);
+                self.ledger.in_doubt = Some(command);
                 return match session.load.ending.load(Ordering::SeqCst) {
                     true => Flow::Break(()),
-                    false => self.settle_doubt(session),
+                    false => self.resolve_in_doubt(session),
                 };
             }
             _ => return self.refused(session, command, &reply),
@@ -362,9 +372,9 @@ impl Client {
             self.ledger.report_violation(&command.key, text);
         }
         match &command.what {
-            What::Schedule { .. } | What::Act { .. } => {
+            CommandKind::Schedule { .. } | CommandKind::Act { .. } => {
                 let operation: wire::Operation = reply.parsed();
-                if let What::Act { vm, cause: "deletion" } = command.what {
+                if let CommandKind::Act { vm, cause: "deletion" } = command.what {
                     self.pool.iter_mut().filter(|one| one.id == vm).for_each(|one| one.going = true);
                 }
                 for target in &operation.targets {
@@ -372,64 +382,68 @@ impl Client {
                     let own =
                         self.pool.iter().filter(|vm| target.resources.iter().any(|one| one.vm == vm.id));
                     guests.extend(own.map(|vm| vm.address));
-                    self.mine.push(Mine { id: target.event, rank: Rank::Scheduled, guests });
+                    self.own_events.push(OwnEvent { id: target.event, rank: Rank::Scheduled, guests });
                 }
             }
-            What::Event { verb, .. } => {
+            CommandKind::Event { verb, .. } => {
                 let event: wire::Event = reply.parsed();
-                let as_asked = match verb {
+                let is_done = match verb {
                     Verb::Approve => event.approved || Rank::of(&event) >= Rank::Started,
                     Verb::Start => Rank::of(&event) >= Rank::Started,
                     Verb::Cancel => event.status == wire::EventStatus::Cancelled,
                     Verb::Complete => event.status == wire::EventStatus::Completed,
                 };
-                if !as_asked {
+                if !is_done {
                     self.ledger.report_violation(
                         event.id,
-                        format!("{} was acknowledged: {}", verb.word(), reply.body),
+                        format!("{} was acknowledged: {}", verb.name(), reply.body),
                     );
                 }
-                self.take_note(&event);
+                self.record_event(&event);
             }
-            What::GuestApproval { event, .. } => {
-                let mine = self.mine.iter_mut().filter(|mine| mine.id == *event);
-                mine.for_each(|mine| mine.rank = mine.rank.max(Rank::Approved));
+            CommandKind::GuestApproval { event, .. } => {
+                let approved = self.own_events.iter_mut().filter(|own| own.id == *event);
+                approved.for_each(|own| own.rank = own.rank.max(Rank::Approved));
             }
-            What::AddVm { address, .. } => {
+            CommandKind::AddVm { address, .. } => {
                 let id = answer.id.unwrap_or_default();
                 self.pool.push(PoolVm { id, address: *address, going: false });
             }
-            What::RemoveVm { vm } => self.pool.retain(|one| one.id != *vm),
-            What::SetNotice { .. } => {}
+            CommandKind::RemoveVm { vm } => self.pool.retain(|one| one.id != *vm),
+            CommandKind::SetNotice { .. } => {}
         }
-        command.standing = Standing::Acknowledged { at: reply.date(), answer };
+        command.outcome = Outcome::Acknowledged { at: reply.date(), answer };
         self.ledger.settled.push(command);
     }
 
     /// A refusal must have its reason, and a command that took effect before the crash is not refused.
     fn refused(&mut self, session: &mut Session<'_>, mut command: Command, reply: &Reply) -> Flow {
         let code = reply.code();
-        // A VM that was deleted is a stranger, and what was to happen to it is over.
-        let is_stranger = |from| reply.status == 403 && !self.fleet.calls_from(from);
-        let is_deleted = matches!(command.what, What::GuestApproval { from, .. } if is_stranger(from));
+        // A deleted VM is an unknown caller, and its events have ended.
+        let is_unknown = |from| reply.status == 403 && !self.fleet.calls_from(from);
+        let is_deleted = matches!(command.what, CommandKind::GuestApproval { from, .. } if is_unknown(from));
         if matches!(command.found, Found::Landed(_)) && !is_deleted {
             let text =
                 format!("had taken effect before the crash and was refused when repeated: {}", reply.body);
             self.ledger.report_violation(&command.key, text);
         }
-        // How far the event must be for this refusal; none where the refusal is out of place.
+        // The least progress of the event that justifies this refusal. An unexpected refusal is reported.
         let due = match (&command.what, code.as_str()) {
-            (What::GuestApproval { event, .. }, _) if reply.status == 400 => Some((*event, Rank::Ended)),
-            (What::GuestApproval { event, .. }, _) if is_deleted => Some((*event, Rank::Ended)),
-            (What::Event { event, .. }, "event_ended" | "unknown_event") => Some((*event, Rank::Ended)),
-            (What::Event { event, verb: Verb::Cancel | Verb::Start }, "event_started") => {
+            (CommandKind::GuestApproval { event, .. }, _) if reply.status == 400 => {
+                Some((*event, Rank::Ended))
+            }
+            (CommandKind::GuestApproval { event, .. }, _) if is_deleted => Some((*event, Rank::Ended)),
+            (CommandKind::Event { event, .. }, "event_ended" | "unknown_event") => {
+                Some((*event, Rank::Ended))
+            }
+            (CommandKind::Event { event, verb: Verb::Cancel | Verb::Start }, "event_started") => {
                 Some((*event, Rank::Started))
             }
-            (What::Event { event, verb: Verb::Complete }, "event_not_started")
-            | (What::Event { event, verb: Verb::Start }, "update_domain_busy") => {
+            (CommandKind::Event { event, verb: Verb::Complete }, "event_not_started")
+            | (CommandKind::Event { event, verb: Verb::Start }, "update_domain_busy") => {
                 Some((*event, Rank::Scheduled))
             }
-            (What::RemoveVm { vm }, "unknown_vm") => {
+            (CommandKind::RemoveVm { vm }, "unknown_vm") => {
                 if !self.pool.iter().any(|one| one.id == *vm && one.going) {
                     self.ledger.report_violation(
                         &command.key,
@@ -445,12 +459,12 @@ impl Client {
                 None
             }
         };
-        command.standing = Standing::Refused;
+        command.outcome = Outcome::Refused;
         self.ledger.settled.push(command);
         match due {
             None => Flow::Continue(()),
             Some((event, due)) => {
-                let rank = self.look(session, event)?;
+                let rank = self.read_event(session, event)?;
                 if rank < due {
                     let text = format!("a command was refused as if it were {due:?}, and it is {rank:?}");
                     self.ledger.report_violation(event, text);
@@ -487,7 +501,7 @@ pub fn read_document(reply: &Reply) -> Result<(Document, Vec<(Uuid, Rank)>), Str
 }
 
 /// Whether a document may follow another: the incarnation never decreases, and changes exactly if the document does.
-pub fn follows(before: Option<&Document>, now: &Document) -> Result<(), String> {
+pub fn check_follows(before: Option<&Document>, now: &Document) -> Result<(), String> {
     match before {
         Some(before) if now.incarnation < before.incarnation => {
             Err(format!("the document went back:\n  {}\n  {}", before.body, now.body))

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use notbefore_wire::operator as wire;
 use serde::de::DeserializeOwned;
 
-use crate::support::http::Line;
-pub use crate::support::http::{Answer as Reply, Silence};
+use crate::support::http::Connection;
+pub use crate::support::http::{Answer as Reply, NoResponse};
 
 /// Addresses and token of a running service.
 #[derive(Clone)]
@@ -18,26 +18,35 @@ pub struct Endpoints {
 
 /// The operator listener.
 pub struct Operator {
-    line: Line,
+    line: Connection,
     token: String,
 }
 
 impl Operator {
     pub fn new(endpoints: &Endpoints) -> Self {
-        Self { line: Line::new(Ipv4Addr::LOCALHOST, endpoints.operator), token: endpoints.token.clone() }
+        Self {
+            line: Connection::new(Ipv4Addr::LOCALHOST, endpoints.operator),
+            token: endpoints.token.clone(),
+        }
     }
 
-    pub fn ask(&mut self, method: &str, target: &str, key: &str, body: &str) -> Result<Reply, Silence> {
+    pub fn request(
+        &mut self,
+        method: &str,
+        target: &str,
+        key: &str,
+        body: &str,
+    ) -> Result<Reply, NoResponse> {
         let key = if key.is_empty() { String::new() } else { format!("Idempotency-Key: {key}\r\n") };
         let (token, length) = (&self.token, body.len());
-        self.line.ask(&format!(
+        self.line.request(&format!(
             "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{key}Content-Length: {length}\r\n\r\n{body}"
         ))
     }
 
     /// Reads from a service that is not being stopped.
     pub fn read<T: DeserializeOwned>(&mut self, target: &str) -> T {
-        let reply = self.ask("GET", target, "", "").unwrap_or_else(|why| panic!("GET {target}: {why:?}"));
+        let reply = self.request("GET", target, "", "").unwrap_or_else(|why| panic!("GET {target}: {why:?}"));
         assert_eq!(reply.status, 200, "GET {target}: {}", reply.body);
         reply.parsed()
     }
@@ -57,14 +66,14 @@ impl Operator {
 const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// A guest's poll from its own address.
-pub fn poll(endpoints: &Endpoints, from: Ipv4Addr) -> Result<Reply, Silence> {
+pub fn poll(endpoints: &Endpoints, from: Ipv4Addr) -> Result<Reply, NoResponse> {
     let head = "Host: x\r\nMetadata: true\r\nConnection: close";
-    Line::new(from, endpoints.guest).ask(&format!("GET {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n"))
+    Connection::new(from, endpoints.guest).request(&format!("GET {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n"))
 }
 
 /// A guest's approval from its own address.
-pub fn approve(endpoints: &Endpoints, from: Ipv4Addr, event: uuid::Uuid) -> Result<Reply, Silence> {
+pub fn approve(endpoints: &Endpoints, from: Ipv4Addr, event: uuid::Uuid) -> Result<Reply, NoResponse> {
     let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}");
     let head = format!("Host: x\r\nMetadata: true\r\nConnection: close\r\nContent-Length: {}", body.len());
-    Line::new(from, endpoints.guest).ask(&format!("POST {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n{body}"))
+    Connection::new(from, endpoints.guest).request(&format!("POST {EVENTS} HTTP/1.1\r\n{head}\r\n\r\n{body}"))
 }

@@ -12,14 +12,14 @@ pub const TAG: &str = "crash-";
 
 /// The kind of a command, with its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum CommandKind {
     /// `POST /v1/events`; the tag is the description of every event it makes.
     Schedule { tag: String },
     /// `POST /v1/vms/{vm}/restart` or `delete`: an operation without a tag, known by its VM.
     Act { vm: Uuid, cause: &'static str },
     /// `POST /v1/events/{event}/{verb}`.
     Event { event: Uuid, verb: Verb },
-    /// A StartRequest; it has no key, and needs none: approving twice is approving.
+    /// A StartRequest; it needs no key, because an approval is idempotent.
     GuestApproval { event: Uuid, from: Ipv4Addr },
     /// `POST /v1/vms`; no name is used twice.
     AddVm { name: String, address: Ipv4Addr },
@@ -38,7 +38,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Cancel => "cancel",
@@ -50,12 +50,12 @@ impl Verb {
 
 /// Outcome of a command as the client knows it.
 #[derive(Clone, Debug)]
-pub enum Standing {
-    /// Sent, and cut off before the answer.
+pub enum Outcome {
+    /// Sent; the connection was cut before the response.
     InDoubt,
-    /// Acknowledged, in these words, at this time of the service's clock.
+    /// Acknowledged with this response, at this time of the service's clock.
     Acknowledged { at: Timestamp, answer: Answer },
-    /// Refused: it must not have had an effect.
+    /// Refused: it must have no effect.
     Refused,
 }
 
@@ -63,25 +63,25 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
-    /// The operation, VM or event that the answer names.
+    /// The operation, VM or event in the response.
     pub id: Option<Uuid>,
-    /// What an operation was said to consist of, by event.
+    /// The events of the operation in the response.
     pub targets: Vec<Uuid>,
 }
 
 /// A command with its attempts and outcome.
 #[derive(Clone, Debug)]
 pub struct Command {
-    pub what: What,
+    pub what: CommandKind,
     pub key: String,
     pub method: &'static str,
     pub target: String,
     pub body: String,
-    pub standing: Standing,
-    /// What the judge found of it in the service while it was in doubt.
+    pub outcome: Outcome,
+    /// The effect that the judge found while it was in doubt.
     pub found: Found,
-    /// Whether the judge has looked since it was last sent.
-    pub looked_for: bool,
+    /// Whether the judge has checked for an effect since it was last sent.
+    pub is_checked: bool,
     /// Requests and responses, for debugging.
     pub log: Vec<String>,
 }
@@ -90,24 +90,22 @@ pub struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Nothing,
-    /// It had; and this is the operation or VM that it made, if it makes one.
+    /// It took effect, and created this operation or VM, if it creates one.
     Landed(Option<Uuid>),
 }
 
 impl Command {
-    pub fn note(&mut self, round: usize, line: &str) {
+    pub fn log_line(&mut self, round: usize, line: &str) {
         let line: String = line.chars().take(220).collect();
         self.log.push(format!("    round {round}: {line}"));
     }
 
-    /// Whether the command's story has to do with this id, tag or name.
-    pub fn concerns(&self, about: &str) -> bool {
+    /// Whether the command or its log mentions this id, tag or name.
+    pub fn mentions(&self, about: &str) -> bool {
         let mentions = |text: &String| text.contains(about);
-        let made = match &self.standing {
-            Standing::Acknowledged { answer, .. } => {
-                answer.targets.iter().any(|one| one.to_string() == about)
-            }
-            Standing::InDoubt | Standing::Refused => false,
+        let made = match &self.outcome {
+            Outcome::Acknowledged { answer, .. } => answer.targets.iter().any(|one| one.to_string() == about),
+            Outcome::InDoubt | Outcome::Refused => false,
         };
         made || mentions(&self.target)
             || mentions(&self.body)
@@ -115,7 +113,7 @@ impl Command {
             || self.log.iter().any(mentions)
     }
 
-    pub fn story(&self) -> String {
+    pub fn log_text(&self) -> String {
         let Self { method, target, key, body, log, .. } = self;
         format!("  {method} {target} [{key}] {body}\n{}", log.join("\n"))
     }
@@ -152,21 +150,21 @@ pub struct Document {
 /// The ledger of one client.
 #[derive(Default)]
 pub struct Ledger {
-    /// Answered, in order.
+    /// Answered commands, in order.
     pub settled: Vec<Command>,
-    /// The one that was cut off; a client sends nothing else before it knows.
-    pub doubt: Option<Command>,
-    /// How far events were when the client read of them, since the judge last looked.
+    /// The command without a response; the client sends nothing else before it is resolved.
+    pub in_doubt: Option<Command>,
+    /// Progress of events that the client read since the judge's last check.
     pub seen: HashMap<Uuid, Rank>,
     /// The newest document read, by scope.
     pub documents: HashMap<String, Document>,
-    /// What the client itself found to be wrong.
+    /// Violations that the client itself found.
     pub violations: Vec<Violation>,
     pub reads: usize,
     pub repeats: usize,
 }
 
-/// A violation, and the id, tag or name to find its commands by.
+/// A violation, and the id, tag or name that selects its commands.
 #[derive(Clone, Debug)]
 pub struct Violation {
     pub text: String,
@@ -180,7 +178,7 @@ impl Violation {
 }
 
 impl Ledger {
-    pub fn saw(&mut self, event: Uuid, rank: Rank) {
+    pub fn record_read(&mut self, event: Uuid, rank: Rank) {
         self.reads += 1;
         let known = self.seen.entry(event).or_insert(rank);
         *known = rank.max(*known);

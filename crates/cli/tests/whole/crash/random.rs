@@ -12,11 +12,11 @@ impl Random {
         Self(seed)
     }
 
-    /// The seed that was asked for, or a fresh one.
+    /// The seed in `NOTBEFORE_SEED`, or a random one.
     pub fn seed() -> u64 {
         match std::env::var("NOTBEFORE_SEED") {
             Ok(text) => text.parse().unwrap_or_else(|_| panic!("NOTBEFORE_SEED={text} is no number")),
-            // A number that JSON and shells take without quotes.
+            // A number that JSON and shells accept without quotes.
             Err(_) => uuid::Uuid::new_v4().as_u64_pair().0 >> 12,
         }
     }

@@ -22,9 +22,10 @@ const POLLS: [Answer; 7] = [
     ("429 Too Many Requests", "{\"error\":\"Too many requests\"}"),
     ("200 OK", ODD),
 ];
-/// A document whose incarnation is text. Its first event names nobody and no time, the second is none, the third has no
-/// id, the fourth a text for its names and a time in another language; the type of the fifth nobody knows, its VM is
-/// spelt in another case, and the 11th of April 2026 is a Saturday. The last is as it should be.
+/// A document with invalid events; its incarnation is text. The first event has no VMs and no time, the second is not
+/// an object, the third has no id. The fourth has text instead of a list of VMs and a time in another language. The
+/// fifth has an unknown type, a VM name in another case, and a wrong weekday (11 April 2026 is a Saturday). The last
+/// is valid.
 const ODD: &str = r#"{"DocumentIncarnation":"7","Events":[
     {"EventId":"cc-dd","EventStatus":"Scheduled","EventType":"Reboot"},
     "nothing of the kind",
@@ -53,40 +54,40 @@ const PLAIN: Answer = (
 /// The id of the event whose approval is refused.
 const REFUSED: &str = "aa-bb";
 /// Response of a metadata service that is not ready.
-const NAMELESS: [Answer; 3] =
+const NO_NAME: [Answer; 3] =
     [("503 Service Unavailable", "not now"), ("404 Not Found", "not found"), ("200 OK", "")];
 
 /// Serves during the test, and counts requests.
 struct Platform {
     address: SocketAddr,
-    heard: Arc<Mutex<Heard>>,
+    received: Arc<Mutex<Received>>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Received {
     names: usize,
     polls: usize,
     approvals: Vec<String>,
 }
 
 impl Platform {
-    /// One that gives these answers for the VM's name, and these to polls, of both the last for ever.
+    /// Starts a platform with these responses to requests for the VM's name and to polls. The last of each repeats.
     fn start(names: &'static [Answer], polls: &'static [Answer]) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        let counted = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Received::default()));
+        let counted = Arc::clone(&received);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 answer(&mut stream.unwrap(), |line, body| {
-                    let mut heard = counted.lock().unwrap();
+                    let mut received = counted.lock().unwrap();
                     if line.starts_with("GET /metadata/instance/compute/name") {
-                        return nth(names, &mut heard.names);
+                        return nth(names, &mut received.names);
                     }
                     if line.starts_with("GET") {
-                        return nth(polls, &mut heard.polls);
+                        return nth(polls, &mut received.polls);
                     }
-                    heard.approvals.push(body.to_owned());
+                    received.approvals.push(body.to_owned());
                     match body.contains(REFUSED) {
                         true => ("400 Bad Request", "{\"error\":\"Bad request\"}"),
                         false => ("200 OK", ""),
@@ -94,22 +95,22 @@ impl Platform {
                 });
             }
         });
-        Self { address, heard }
+        Self { address, received }
     }
 
-    /// Waits until it was polled so often.
+    /// Waits for this many further polls.
     fn was_polled(&self, more: usize) {
-        let before = self.heard.lock().unwrap().polls;
-        wait_for("further polls", || (self.heard.lock().unwrap().polls >= before + more).then_some(()));
+        let before = self.received.lock().unwrap().polls;
+        wait_for("further polls", || (self.received.lock().unwrap().polls >= before + more).then_some(()));
     }
 
-    /// The approvals that it has heard.
+    /// The approvals received.
     fn approvals(&self) -> Vec<String> {
-        self.heard.lock().unwrap().approvals.clone()
+        self.received.lock().unwrap().approvals.clone()
     }
 }
 
-/// The next of some answers.
+/// The next response.
 fn nth(answers: &[Answer], count: &mut usize) -> Answer {
     let now = answers[(*count).min(answers.len() - 1)];
     *count += 1;
@@ -142,15 +143,15 @@ fn answer(stream: &mut TcpStream, judge: impl FnOnce(&str, &str) -> Answer) {
 
 /// The sample survives all faults, never reports an empty document, handles every event, and does not resend a refused
 /// approval.
-fn gets_through(sample: Command) {
+fn assert_survives_faults(sample: Command) {
     let platform = Platform::start(&[("200 OK", "web-0\n")], &POLLS);
     let mut client = Program::start(at(sample, platform.address, &["--yes"]));
     let mut shown = Vec::new();
     while shown.len() < ODD_SHOWN.len() {
-        shown.push(client.says(&[]));
+        shown.push(client.wait_for_line(&[]));
     }
-    assert_eq!(shown, ODD_SHOWN, "the first that it says");
-    assert_eq!(client.says(&[]), "approved gg-hh");
+    assert_eq!(shown, ODD_SHOWN, "printed events");
+    assert_eq!(client.wait_for_line(&[]), "approved gg-hh");
     platform.was_polled(3);
     let approvals = platform.approvals();
     let of = |id: &str| approvals.iter().filter(|body| body.contains(id)).count();
@@ -160,41 +161,41 @@ fn gets_through(sample: Command) {
 /// With `--once`, an unreadable response is a failure.
 fn fails_once(sample: Command) {
     let platform = Platform::start(&[("200 OK", "web-0")], &POLLS);
-    let complaint = Program::start(at(sample, platform.address, &["--once", "--yes"])).fails();
-    assert!(complaint.contains("no document from"), "{complaint}");
+    let stderr = Program::start(at(sample, platform.address, &["--once", "--yes"])).fails();
+    assert!(stderr.contains("no document from"), "{stderr}");
 }
 
 /// Without a name from the platform nothing is approved: the host name may differ.
 fn learns_its_name(sample: impl Fn() -> Command) {
-    let platform = Platform::start(&NAMELESS, &[PLAIN]);
-    let complaint = Program::start(at(sample(), platform.address, &["--once", "--yes"])).fails();
-    assert!(complaint.contains("does not say what this VM is called"), "{complaint}");
+    let platform = Platform::start(&NO_NAME, &[PLAIN]);
+    let stderr = Program::start(at(sample(), platform.address, &["--once", "--yes"])).fails();
+    assert!(stderr.contains("does not say what this VM is called"), "{stderr}");
     assert!(platform.approvals().is_empty());
 
-    const LATE: [Answer; 4] = [NAMELESS[0], NAMELESS[1], NAMELESS[2], ("200 OK", "web-0")];
+    const LATE: [Answer; 4] = [NO_NAME[0], NO_NAME[1], NO_NAME[2], ("200 OK", "web-0")];
     let platform = Platform::start(&LATE, &[PLAIN]);
     let mut client = Program::start(at(sample(), platform.address, &["--yes"]));
-    assert_eq!(client.says(&[]), "3 ii-jj Scheduled Reboot web-0 - unknown");
-    assert_eq!(client.says(&[]), "3 ii-jj Scheduled Reboot web-0 - mine");
-    assert_eq!(client.says(&[]), "approved ii-jj");
+    assert_eq!(client.wait_for_line(&[]), "3 ii-jj Scheduled Reboot web-0 - unknown");
+    assert_eq!(client.wait_for_line(&[]), "3 ii-jj Scheduled Reboot web-0 - mine");
+    assert_eq!(client.wait_for_line(&[]), "approved ii-jj");
     assert_eq!(platform.approvals().len(), 1);
 }
 
 #[test]
 fn bash_survives_faults() {
-    gets_through(bash());
+    assert_survives_faults(bash());
     fails_once(bash());
 }
 
 #[test]
 fn python3_survives_faults() {
-    gets_through(python3());
+    assert_survives_faults(python3());
     fails_once(python3());
 }
 
 #[test]
 fn csharp_survives_faults() {
-    gets_through(csharp());
+    assert_survives_faults(csharp());
     fails_once(csharp());
 }
 

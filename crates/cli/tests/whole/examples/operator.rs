@@ -8,11 +8,11 @@ use crate::support::program::Program;
 use crate::support::{Service, first_event, wait_for};
 
 /// The script, configured with a token file only.
-fn script(service: &Service, token: &str, words: &[&str]) -> Command {
+fn script(service: &Service, token: &str, args: &[&str]) -> Command {
     let file = service.data().join("a.token");
     std::fs::write(&file, token).unwrap();
     let mut command = bounded(example("operator/restart-vm.sh"));
-    command.args(words).env("NOTBEFORE_OPERATOR", format!("http://{}", service.operator));
+    command.args(args).env("NOTBEFORE_OPERATOR", format!("http://{}", service.operator));
     command.env("NOTBEFORE_TOKEN_FILE", file).env("no_proxy", "127.0.0.1");
     command
 }
@@ -29,13 +29,13 @@ fn tenant_restarts_and_redeploys_vm_and_waits() {
     let token = tenant(&service);
     for (verb, cause) in [("restart", "user-restart"), ("redeploy", "user-redeploy")] {
         let mut script = Program::start(script(&service, &token, &[verb, &vm]));
-        let said = script.says(&[cause, "of", &format!("{vm},"), "not", "before"]);
+        let line = script.wait_for_line(&[cause, "of", &format!("{vm},"), "not", "before"]);
         let event = first_event(&service.document());
-        assert!(said.to_uppercase().contains(&event), "{said}");
+        assert!(line.to_uppercase().contains(&event), "{line}");
         service.approve(Ipv4Addr::LOCALHOST, &event);
         service.cli(&["event", "complete", &event]);
-        script.says(&["done"]);
-        script.ends_well();
+        script.wait_for_line(&["done"]);
+        script.assert_success();
     }
 }
 
@@ -55,11 +55,11 @@ fn cancelled_operation_is_reported() {
 #[test]
 fn refusal_is_not_retried() {
     let service = Service::start(&[]);
-    let complaint = Program::start(script(&service, &tenant(&service), &["restart", "nobody"])).fails();
-    assert!(complaint.contains("\"status\":404"), "{complaint}");
-    let complaint = Program::start(script(&service, "guessed", &["restart", "nobody"])).fails();
-    assert!(complaint.contains("\"status\":401"), "{complaint}");
-    assert!(!complaint.contains("guessed"), "the token is printed: {complaint}");
+    let stderr = Program::start(script(&service, &tenant(&service), &["restart", "nobody"])).fails();
+    assert!(stderr.contains("\"status\":404"), "{stderr}");
+    let stderr = Program::start(script(&service, "guessed", &["restart", "nobody"])).fails();
+    assert!(stderr.contains("\"status\":401"), "{stderr}");
+    assert!(!stderr.contains("guessed"), "the token is printed: {stderr}");
 }
 
 /// A token revoked during the wait ends the script.
@@ -68,17 +68,17 @@ fn refusal_ends_wait() {
     let service = Service::start(&["--simulated-duration", "1h"]);
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
     let mut script = Program::start(script(&service, &tenant(&service), &["restart", &vm]));
-    script.says(&["user-restart"]);
+    script.wait_for_line(&["user-restart"]);
     service.cli(&["token", "revoke", "team"]);
-    let complaint = script.fails();
-    assert!(complaint.contains("\"status\":401"), "{complaint}");
+    let stderr = script.fails();
+    assert!(stderr.contains("\"status\":401"), "{stderr}");
 }
 
 #[test]
 fn incomplete_command_shows_usage() {
     let service = Service::start(&[]);
-    for words in [&[][..], &["restart"], &["explode", "vm"], &["restart", "vm", "now"]] {
-        let complaint = Program::start(script(&service, "any", words)).fails();
-        assert_eq!(complaint.trim(), "restart-vm.sh restart|redeploy VM", "{words:?}");
+    for args in [&[][..], &["restart"], &["explode", "vm"], &["restart", "vm", "now"]] {
+        let stderr = Program::start(script(&service, "any", args)).fails();
+        assert_eq!(stderr.trim(), "restart-vm.sh restart|redeploy VM", "{args:?}");
     }
 }

@@ -52,24 +52,24 @@ fn parsed(files: &[&Path]) -> Output {
 #[test]
 fn powershell_samples_parse() {
     let samples = ["powershell/Watch-Events.ps1", "operator/Restart-VM.ps1"].map(example);
-    let said = parsed(&[&samples[0], &samples[1]]);
+    let output = parsed(&[&samples[0], &samples[1]]);
     assert!(
-        said.status.success(),
+        output.status.success(),
         "{}{}",
-        String::from_utf8_lossy(&said.stdout),
-        String::from_utf8_lossy(&said.stderr)
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
     );
 
     // The grammar must detect an error.
     let dir = tempfile::tempdir().unwrap();
     let broken = dir.path().join("broken.ps1");
     std::fs::write(&broken, read("powershell/Watch-Events.ps1").replacen("{ throw", "throw", 1)).unwrap();
-    let said = parsed(&[&broken]);
-    assert!(String::from_utf8_lossy(&said.stdout).contains("not PowerShell"), "{said:?}");
+    let output = parsed(&[&broken]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not PowerShell"), "{output:?}");
 }
 
-/// `$id?` is a variable called `id?`, and `$id:` the beginning of one in a scope called `id`, within strings too; what
-/// is meant is `${id}?`. The grammar takes both.
+/// In PowerShell, `$id?` is a variable named `id?`, and `$id:` begins a variable of a scope named `id`, also in
+/// strings. `${id}?` is correct. The grammar accepts both.
 #[test]
 fn sample_variables_are_delimited() {
     let swallowed = |text: &str| {

@@ -74,19 +74,19 @@ pub fn rust() -> Command {
             .output()
             .unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let said = String::from_utf8(done.stdout).unwrap();
+        let stdout = String::from_utf8(done.stdout).unwrap();
         let executable = |line: &str| {
             let message: Value = serde_json::from_str(line).ok()?;
             message["executable"].as_str().map(PathBuf::from)
         };
-        said.lines().find_map(executable).unwrap_or_else(|| panic!("cargo names no executable: {said}"))
+        stdout.lines().find_map(executable).unwrap_or_else(|| panic!("cargo names no executable: {stdout}"))
     });
     bounded(built)
 }
 
 /// A sample that calls this address.
-pub fn at(mut sample: Command, endpoint: SocketAddr, words: &[&str]) -> Command {
-    sample.args(["--endpoint", &format!("http://{endpoint}")]).args(words);
+pub fn at(mut sample: Command, endpoint: SocketAddr, args: &[&str]) -> Command {
+    sample.args(["--endpoint", &format!("http://{endpoint}")]).args(args);
     sample
 }
 
@@ -120,19 +120,19 @@ fn trail(service: &Service, event: &str) -> Vec<(String, String)> {
 fn whole_event(sample: Command, version: &str) {
     let service = two_vms();
     let mut client = Program::start(at(sample, service.guest, &["--api-version", version]));
-    client.says(&["1", "nothing"]);
+    client.wait_for_line(&["1", "nothing"]);
 
     let (others, not_before) = announced(&service, "reboot", "web-1");
-    client.says(&["2", &others, "Scheduled", "Reboot", "web-1", &not_before, "others"]);
+    client.wait_for_line(&["2", &others, "Scheduled", "Reboot", "web-1", &not_before, "others"]);
     let (mine, not_before) = announced(&service, "redeploy", "web-0");
-    client.says(&["3", &mine, "Scheduled", "Redeploy", "web-0", &not_before, "mine"]);
-    client.tell("y");
-    client.says(&["approved", &mine]);
-    client.says(&["4", &mine, "Started", "Redeploy", "web-0", "-", "mine"]);
+    client.wait_for_line(&["3", &mine, "Scheduled", "Redeploy", "web-0", &not_before, "mine"]);
+    client.send_line("y");
+    client.wait_for_line(&["approved", &mine]);
+    client.wait_for_line(&["4", &mine, "Started", "Redeploy", "web-0", "-", "mine"]);
     service.cli(&["event", "complete", &mine]);
-    client.says(&["5", &others, "Scheduled"]);
+    client.wait_for_line(&["5", &others, "Scheduled"]);
     service.cli(&["event", "cancel", &others]);
-    client.says(&["6", "nothing"]);
+    client.wait_for_line(&["6", "nothing"]);
 
     let facts = trail(&service, &mine);
     assert_eq!(facts[1], ("EventApproved".to_owned(), "vm web-0 at 127.0.0.1".to_owned()), "{facts:?}");
@@ -144,7 +144,7 @@ fn whole_event(sample: Command, version: &str) {
 fn once(sample: impl Fn() -> Command) {
     let service = two_vms();
     let (mine, _) = announced(&service, "freeze", "web-0");
-    let run = |words: &[&str]| at(sample(), service.guest, words).stdin(Stdio::null()).output().unwrap();
+    let run = |args: &[&str]| at(sample(), service.guest, args).stdin(Stdio::null()).output().unwrap();
     let status = || service.cli_json(&["event", "show", &mine])["status"].as_str().unwrap().to_owned();
 
     let unasked = run(&["--once"]);
@@ -154,7 +154,7 @@ fn once(sample: impl Fn() -> Command) {
 
     let another = run(&["--once", "--yes", "--name", "web-1"]);
     assert!(String::from_utf8_lossy(&another.stdout).contains(" others"), "{another:?}");
-    assert_eq!(status(), "Scheduled", "it was told to be another VM");
+    assert_eq!(status(), "Scheduled", "--name names another VM");
 
     let approved = run(&["--once", "--yes"]);
     assert!(String::from_utf8_lossy(&approved.stdout).contains(&format!("approved {mine}")), "{approved:?}");

@@ -4,7 +4,7 @@ use super::machine::{ADDRESS, Machine};
 use crate::support::wait_for;
 
 /// The spoofed address. The neighbour is down, so it does not answer ARP.
-const LIES: [(&str, &[&str]); 2] = [
+const SPOOFED: [(&str, &[&str]); 2] = [
     ("the address", &["addr add 10.0.0.4/24 dev eth0"]),
     (
         "the address and the MAC address",
@@ -20,8 +20,8 @@ const LIES: [(&str, &[&str]); 2] = [
 
 #[test]
 fn address_spoofing_is_blocked_by_rules() {
-    for (lie, commands) in LIES {
-        let (mut host, [victim, liar]) = Machine::with_guests();
+    for (lie, commands) in SPOOFED {
+        let (mut host, [victim, spoofer]) = Machine::with_guests();
         host.run("bridge");
         host.serve("bridge-serve");
         host.run("fleet");
@@ -31,23 +31,23 @@ fn address_spoofing_is_blocked_by_rules() {
         assert_eq!(own.len(), 1);
         victim.namespace.ip("link set eth0 down");
         for command in commands {
-            liar.namespace.ip(command);
+            spoofer.namespace.ip(command);
         }
 
-        let asks = || liar.asks(ADDRESS, &["--interface", "10.0.0.4"]);
-        let (status, body) = asks().unwrap();
+        let request = || spoofer.request(ADDRESS, &["--interface", "10.0.0.4"]);
+        let (status, body) = request().unwrap();
         assert_eq!(status, 200, "{lie}");
         assert!(body.contains(&own[0]), "{lie}: this is why the rules are needed: {body}");
 
         host.run("guard");
         host.namespace.ip("neigh flush dev br0");
-        asks().expect_err("the liar is not heard");
+        request().expect_err("a spoofed address gets no response");
         assert!(!neighbour(&host).contains("02:00:00:00:00:0"), "{lie}: no owner of the address");
 
         // The guest's own address still works.
         victim.namespace.ip("link set eth0 up");
         victim.namespace.ip("route replace default via 10.0.0.1");
-        heard(&victim);
+        wait_for_answer(&victim);
         assert_eq!(victim.events(), own, "{lie}");
     }
 }
@@ -67,12 +67,12 @@ fn new_guest_is_served_after_rule_update() {
     host.run("guard");
     host.serve("bridge-serve");
     host.run("fleet");
-    assert!(third.asks(ADDRESS, &[]).is_err());
+    assert!(third.request(ADDRESS, &[]).is_err());
     host.run("guard-add");
-    assert_eq!(heard(&third), 403, "not in the fleet");
+    assert_eq!(wait_for_answer(&third), 403, "not in the fleet");
 }
 
 /// Waits until a guest is answered: ARP retries a failed lookup only after a while.
-fn heard(guest: &Machine) -> u16 {
-    wait_for("an answer to the guest", || guest.asks(ADDRESS, &[]).ok()).0
+fn wait_for_answer(guest: &Machine) -> u16 {
+    wait_for("an answer to the guest", || guest.request(ADDRESS, &[]).ok()).0
 }

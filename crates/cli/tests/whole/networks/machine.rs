@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::page::block;
-use crate::support::namespace::{Namespace, complaint, need};
+use crate::support::namespace::{Namespace, failure_text, require_file};
 use crate::support::{binary, wait_for};
 
 /// The address that every published client calls.
@@ -19,9 +19,9 @@ const NO_ANSWER_SECONDS: &str = "3";
 /// A machine: a namespace and a working directory.
 pub struct Machine {
     children: Vec<Child>,
-    /// Where its files are, and the service's data.
+    /// Directory of its files and of the service's data.
     pub dir: TempDir,
-    /// Its network. Dropped last: whatever still runs in it is ended then.
+    /// Its network. Dropped last: this kills the processes in it.
     pub namespace: Namespace,
 }
 
@@ -36,7 +36,7 @@ impl Machine {
             ("/sbin/sysctl", "procps"),
             ("/usr/bin/curl", "curl"),
         ] {
-            need(file, package);
+            require_file(file, package);
         }
         Self { children: Vec::new(), dir: tempfile::tempdir().unwrap(), namespace: Namespace::new() }
     }
@@ -81,7 +81,7 @@ impl Machine {
             .env("NOTBEFORE_DATA", self.dir.path().join("data"));
     }
 
-    /// Commands to run here, ended if they hang.
+    /// A command in the namespace, with a time limit.
     pub fn shell(&self, text: &str) -> Command {
         let mut command = self.namespace.bounded("bash");
         command.args(["-euc", text]);
@@ -89,14 +89,14 @@ impl Machine {
         command
     }
 
-    /// Runs a block of the page here and gives what it says.
+    /// Runs a block of the page; returns its output.
     pub fn run(&self, name: &str) -> String {
         let output = self.shell(block(name)).output().unwrap();
-        assert!(output.status.success(), "{name}: {}", complaint(&output));
+        assert!(output.status.success(), "{name}: {}", failure_text(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts a block of the page here that is one command, and leaves it running.
+    /// Starts a block of one command, which keeps running.
     pub fn start(&mut self, name: &str, also: &str) -> u32 {
         let block = block(name);
         let exec = if block.contains("exec ") { "" } else { "exec " };
@@ -108,8 +108,8 @@ impl Machine {
         self.children.last().unwrap().id()
     }
 
-    /// Starts the service as a block of the page says, and waits until it is ready. Its events stay Started until
-    /// they are completed. Gives its process.
+    /// Starts the service with a block of the page and waits until it is ready. Events stay Started until the test
+    /// completes them. Returns the process id.
     pub fn serve(&mut self, name: &str) -> u32 {
         let id = self.start(name, "--simulated-duration 1h");
         let mut lines = BufReader::new(self.children.last_mut().unwrap().stdout.take().unwrap()).lines();
@@ -121,42 +121,41 @@ impl Machine {
         id
     }
 
-    /// Ends what was started last.
+    /// Ends the process that was started last.
     pub fn end_last(&mut self) {
         let mut child = self.children.pop().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Waits until a socket here is as `ss` shows it with these words.
-    pub fn wait_for_socket(&self, words: &str, shown: &str) {
+    /// Waits until `ss` with these arguments prints this text.
+    pub fn wait_for_socket(&self, args: &str, shown: &str) {
         wait_for(&format!("a socket at {shown}"), || {
-            let listed = self.namespace.command("ss").args(words.split(' ')).output().unwrap();
+            let listed = self.namespace.command("ss").args(args.split(' ')).output().unwrap();
             String::from_utf8_lossy(&listed.stdout).contains(shown).then_some(())
         });
     }
 
-    /// Runs the command line here and gives what it says as JSON.
-    pub fn cli(&self, words: &[&str]) -> Value {
+    /// Runs the command line; returns its JSON output.
+    pub fn cli(&self, args: &[&str]) -> Value {
         let mut command = self.namespace.bounded(binary());
         self.prepared(&mut command);
-        let output = command.args(words).args(["--output", "json"]).output().unwrap();
-        assert!(output.status.success(), "notbefore {words:?}: {}", complaint(&output));
+        let output = command.args(args).args(["--output", "json"]).output().unwrap();
+        assert!(output.status.success(), "notbefore {args:?}: {}", failure_text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A VM's id, by the end of its path.
+    /// The id of the VM whose path ends so.
     pub fn id(&self, vm: &str) -> String {
         self.cli(&["vm", "show", vm])["id"].as_str().unwrap().to_owned()
     }
 
-    /// A request of this machine for the scheduled events at an address: status and body, or curl's number for
-    /// why there was no answer.
-    pub fn asks(&self, address: &str, words: &[&str]) -> Result<(u16, String), i32> {
+    /// Reads the scheduled events from an address: status and body, or curl's exit code.
+    pub fn request(&self, address: &str, args: &[&str]) -> Result<(u16, String), i32> {
         let url = format!("http://{address}/metadata/scheduledevents?api-version=2020-07-01");
         let mut curl = self.namespace.bounded("curl");
         curl.args(["-q", "-s", "-w", "\n%{http_code}", "-H", "Metadata: true", "-m", NO_ANSWER_SECONDS]);
-        let output = curl.args(words).arg(url).output().unwrap();
+        let output = curl.args(args).arg(url).output().unwrap();
         if !output.status.success() {
             return Err(output.status.code().unwrap());
         }
@@ -167,7 +166,7 @@ impl Machine {
 
     /// The ids of the events that this guest sees.
     pub fn events(&self) -> Vec<String> {
-        let (status, body) = self.asks(ADDRESS, &[]).unwrap();
+        let (status, body) = self.request(ADDRESS, &[]).unwrap();
         assert_eq!(status, 200, "{body}");
         let document: Value = serde_json::from_str(&body).unwrap();
         let id = |event: &Value| event["EventId"].as_str().unwrap().to_owned();
@@ -175,10 +174,11 @@ impl Machine {
     }
 
     pub fn approves(&self, event: &str) -> (u16, String) {
-        self.asks(ADDRESS, &["-d", &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}")]).unwrap()
+        self.request(ADDRESS, &["-d", &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}")])
+            .unwrap()
     }
 
-    /// Who it is, by the page's own command.
+    /// Its identity, read with the page's command.
     pub fn name(&self) -> String {
         self.run("guest")
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::support::binary;
-use crate::support::namespace::complaint;
+use crate::support::namespace::failure_text;
 
 const PAGE: &str = include_str!("../../../../../docs/guide/hypervisor.md");
 const FENCE: &str = "```sh ";
@@ -29,7 +29,7 @@ fn page_configuration_is_valid() {
     std::fs::write(&file, text.replace("/etc/notbefore/proxy.secret", secret.to_str().unwrap())).unwrap();
     let mut serve = Command::new(binary());
     let checked = serve.args(["serve", "--check-config", "--config"]).arg(&file).output().unwrap();
-    assert!(checked.status.success(), "{}", complaint(&checked));
+    assert!(checked.status.success(), "{}", failure_text(&checked));
 }
 
 /// Incomplete proxy settings, a missing device and a missing secret: each error names its fix.
@@ -39,7 +39,7 @@ fn invalid_network_setup_error_names_fix() {
     let empty = dir.path().join("empty");
     std::fs::write(&empty, "\n").unwrap();
     let file = empty.to_str().unwrap();
-    for (words, told) in [
+    for (args, error) in [
         (&["--proxy", "10.9.0.2"] as &[&str], "--proxy is given without --proxy-secret-file"),
         (&["--proxy-secret-file", file], "--proxy-secret-file is given without --proxy"),
         (
@@ -57,12 +57,12 @@ fn invalid_network_setup_error_names_fix() {
     ] {
         let mut serve = Command::new(binary());
         serve.args(["serve", "--operator", "127.0.0.1:0", "--data"]).arg(dir.path().join("data"));
-        if words[0] != "--guest" {
+        if args[0] != "--guest" {
             serve.args(["--guest", "127.0.0.1:0"]);
         }
-        let refused = serve.args(words).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(!refused.status.success() && said.contains(told), "{words:?}: {said}");
+        let refused = serve.args(args).output().unwrap();
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && stderr.contains(error), "{args:?}: {stderr}");
     }
 }
 

@@ -47,7 +47,7 @@ fn signing_proxy() {
     for vm in ["web-0", "web-1"] {
         service.cli(&["vm", "add", vm]);
     }
-    // The proxy's address is also a VM's: it must make no difference.
+    // The proxy's address is also a VM's address; this must have no effect.
     service.cli(&["vm", "add", "bastion", "--address", "10.9.0.2"]);
     let ids = ["web-0", "web-1"].map(|vm| service.id(vm));
     copy_secret(&service, &host);
@@ -67,19 +67,19 @@ fn signing_proxy() {
     let claims = ["-H", &id(&ids[1]), "-H", &proofs[1]];
     let event =
         service.cli(&["vm", "restart", "web-1"])["targets"][0]["event"].as_str().unwrap().to_uppercase();
-    assert!(!guests[0].asks(ADDRESS, &claims).unwrap().1.contains(&event));
-    assert!(guests[1].asks(ADDRESS, &[]).unwrap().1.contains(&event));
+    assert!(!guests[0].request(ADDRESS, &claims).unwrap().1.contains(&event));
+    assert!(guests[1].request(ADDRESS, &[]).unwrap().1.contains(&event));
     let sent_on = ["-H", "X-Forwarded-For: 192.0.2.1"];
-    assert_eq!(guests[0].asks(ADDRESS, &sent_on).unwrap().0, 400, "sent on by something in the guest");
+    assert_eq!(guests[0].request(ADDRESS, &sent_on).unwrap().0, 400, "sent on by something in the guest");
     host.shell("sysctl -q -w net.ipv4.ip_forward=1").status().unwrap();
     service.namespace.ip("route add 10.0.0.0/24 via 10.9.0.2");
-    assert_eq!(guests[0].asks(SERVICE, &claims).unwrap().0, 403, "replayed from a guest's own address");
-    assert_eq!(service.asks(SERVICE, &claims).unwrap().0, 403, "replayed beside the service");
+    assert_eq!(guests[0].request(SERVICE, &claims).unwrap().0, 403, "replayed from a guest's own address");
+    assert_eq!(service.request(SERVICE, &claims).unwrap().0, 403, "replayed beside the service");
 
     // From the proxy's address the signature decides.
-    let status = |host: &Machine, words: &[&str]| host.asks(SERVICE, words).unwrap().0;
+    let status = |host: &Machine, args: &[&str]| host.request(SERVICE, args).unwrap().0;
     assert_eq!(status(&host, &claims), 200, "the same request from the same address is the same request");
-    for (name, words) in [
+    for (name, args) in [
         ("nothing", &[] as &[&str]),
         ("no proof", &["-H", &id(&ids[0])]),
         ("no id", &["-H", &proofs[0]]),
@@ -87,7 +87,7 @@ fn signing_proxy() {
         ("the proof of another", &["-H", &id(&ids[0]), "-H", &proofs[1]]),
         ("two ids", &["-H", &id(&ids[0]), "-H", &id(&ids[1]), "-H", &proofs[0]]),
     ] {
-        assert_eq!(status(&host, words), 403, "{name}");
+        assert_eq!(status(&host, args), 403, "{name}");
     }
 
     // Rotate the secret while guests poll.

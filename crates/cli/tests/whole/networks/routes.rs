@@ -17,8 +17,8 @@ fn address_on_bridge() {
     guests[0].namespace.ip("route add 169.254.0.0/16 dev eth0");
     assert_eq!(guests[0].name(), "web-0");
     // Guests cannot reach the operator listener.
-    assert_eq!(guests[0].asks(&format!("{ADDRESS}:9255"), &[]), Err(REFUSED));
-    assert_eq!(guests[1].asks("10.0.0.1:9255", &[]), Err(REFUSED));
+    assert_eq!(guests[0].request(&format!("{ADDRESS}:9255"), &[]), Err(REFUSED));
+    assert_eq!(guests[1].request("10.0.0.1:9255", &[]), Err(REFUSED));
 }
 
 /// curl's exit code for a refused connection.
@@ -31,7 +31,7 @@ fn redirect() {
     host.serve("redirect-serve");
     host.run("fleet");
     each_guest_is_its_own_vm(&host, &guests, VMS);
-    assert_eq!(guests[0].asks("10.0.0.1:9254", &[]).unwrap().0, 200, "known there as well");
+    assert_eq!(guests[0].request("10.0.0.1:9254", &[]).unwrap().0, 200, "known there as well");
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn dhcp() {
     let guest = &guests[0];
     guest.namespace.ip("addr flush dev eth0");
     guest.namespace.ip("route add unreachable 169.254.0.0/16");
-    assert!(guest.asks(ADDRESS, &[]).is_err());
-    let said = guest.run("dhcp-guest");
-    assert_eq!(said, "web-0");
+    assert!(guest.request(ADDRESS, &[]).is_err());
+    let stdout = guest.run("dhcp-guest");
+    assert_eq!(stdout, "web-0");
     assert_eq!(std::fs::read_to_string(guest.dir.path().join("endpoint")).unwrap(), "168.63.129.16\n");
-    assert!(guest.asks(ADDRESS, &[]).is_err(), "there is still no way to the usual address");
+    assert!(guest.request(ADDRESS, &[]).is_err(), "the default address is still unreachable");
     assert_eq!(guests[1].name(), "web-1", "which those who have one go on using");
 }

@@ -18,6 +18,6 @@ fn tenants_with_overlapping_addresses() {
 
     // The same address in another network is not this VM.
     host.cli(&["vm", "remove", "--yes", "green/web/web"]);
-    assert_eq!(guests[1].asks(super::machine::ADDRESS, &[]).unwrap().0, 403);
+    assert_eq!(guests[1].request(super::machine::ADDRESS, &[]).unwrap().0, 403);
     assert_eq!(guests[0].name(), "web");
 }

@@ -87,7 +87,7 @@ fn copyright_file_lists_every_linked_crate_with_licence() {
 
 #[test]
 fn crate_without_allowed_licence_or_text_fails_packaging() {
-    for (crates, said) in [
+    for (crates, expected) in [
         ("serde v1.0.0|", "serde-1.0.0 names no licence"),
         ("serde v1.0.0|GPL-3.0-only", "serde-1.0.0 has the licence 'GPL-3.0-only'"),
         ("serde v1.0.0|MIT AND Proprietary", "['Proprietary'] is not among those"),
@@ -96,6 +96,6 @@ fn crate_without_allowed_licence_or_text_fails_packaging() {
     ] {
         let refused = write_copyright(crates);
         let error = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(1) && error.contains(said), "{crates}: {error}");
+        assert!(refused.status.code() == Some(1) && error.contains(expected), "{crates}: {error}");
     }
 }

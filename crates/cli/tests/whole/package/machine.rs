@@ -31,7 +31,7 @@ rmdir "$place"
 
 /// Process 1 of the machine: changes root, then execs systemd or sleeps. Kernel settings are shared with the host, so
 /// they are read-only.
-const MOVE_IN: &str = r#"
+const PIVOT: &str = r#"
 set -e
 root=$1
 echo 0 >"$2/cgroup.procs"
@@ -63,7 +63,7 @@ exec unshare --cgroup --uts --ipc sh -ec '
 "#;
 
 /// Reported by process 1 after it has changed root: a process that enters earlier would be on the host.
-const BE: &str = r#"
+const INIT: &str = r#"
 echo in
 case $1 in
   booted) exec env -i container=test /lib/systemd/systemd --system --unit=basic.target --show-status=no --log-target=journal ;;
@@ -74,17 +74,17 @@ esac
 /// The machine.
 pub struct Machine {
     keeper: Child,
-    /// The process whose namespaces they are.
+    /// The process that owns the namespaces.
     inside: String,
 }
 
 impl Machine {
-    /// One where nothing runs, with a package's file at `/root/package.deb`.
-    pub fn at_rest(deb: &Path) -> Self {
+    /// A machine without processes, with the package at `/root/package.deb`.
+    pub fn idle(deb: &Path) -> Self {
         Self::make(deb, "at-rest")
     }
 
-    /// The same, booted.
+    /// A booted machine.
     pub fn booted(deb: &Path) -> Self {
         let machine = Self::make(deb, "booted");
         let state = || machine.command("systemctl", &["is-system-running"]).output().unwrap().stdout;
@@ -93,14 +93,14 @@ impl Machine {
         machine
     }
 
-    /// A notbefore that is installed on this machine is not on that one.
+    /// Removes a notbefore that is installed on the host.
     fn make(deb: &Path, how: &str) -> Self {
         let mut unshare = Command::new("unshare");
         unshare
             .args(["--mount", "--net", "--propagation", "private", "sh", "-c", KEEP, "sh"])
             .arg(deb)
             .arg(how);
-        unshare.env("MOVE_IN", MOVE_IN).env("BE", BE).stdin(Stdio::piped()).stdout(Stdio::piped());
+        unshare.env("MOVE_IN", PIVOT).env("BE", INIT).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut keeper = unshare.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -112,36 +112,36 @@ impl Machine {
         };
         let inside = child(&child(&keeper.id().to_string()));
         let machine = Self { keeper, inside };
-        assert!(machine.finds("test -f /root/package.deb"), "that is not the machine");
-        machine.said("dpkg", &["--purge", "notbefore"]);
+        assert!(machine.holds("test -f /root/package.deb"), "not in the machine's namespaces");
+        machine.stdout("dpkg", &["--purge", "notbefore"]);
         machine
     }
 
-    /// A program on it.
-    pub fn command(&self, program: &str, words: &[&str]) -> Command {
+    /// A program on the machine.
+    pub fn command(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.inside, "--mount", "--net", "--pid", "--cgroup", "--uts", "--root"]);
-        command.args(["--wdns=/", "--", program]).args(words).env_clear();
+        command.args(["--wdns=/", "--", program]).args(args).env_clear();
         command.envs([("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LC_ALL", "C.UTF-8"), ("HOME", "/root")]);
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     }
 
-    /// Runs a program and gives what it printed; it must succeed.
-    pub fn said(&self, program: &str, words: &[&str]) -> String {
-        let output = self.command(program, words).output().unwrap();
-        assert!(output.status.success(), "{program} {words:?}: {}", all_of(&output));
+    /// Runs a program, which must succeed; returns its standard output.
+    pub fn stdout(&self, program: &str, args: &[&str]) -> String {
+        let output = self.command(program, args).output().unwrap();
+        assert!(output.status.success(), "{program} {args:?}: {}", status_and_output(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Whether a shell finds something to be so.
-    pub fn finds(&self, test: &str) -> bool {
+    /// Whether a shell test succeeds.
+    pub fn holds(&self, test: &str) -> bool {
         self.command("sh", &["-c", test]).stdout(Stdio::null()).status().unwrap().success()
     }
 
     /// Writes a file.
     pub fn write(&self, path: &str, text: &str) {
-        self.said(
+        self.stdout(
             "sh",
             &["-ec", "mkdir -p \"$(dirname \"$1\")\"; printf %s \"$2\" >\"$1\"", "sh", path, text],
         );
@@ -156,7 +156,7 @@ impl Drop for Machine {
 }
 
 /// Exit status and output of a program.
-pub fn all_of(output: &Output) -> String {
+pub fn status_and_output(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     format!("{}\n{out}{err}", output.status)
 }

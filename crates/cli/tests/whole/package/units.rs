@@ -1,6 +1,6 @@
 //! The package's units under a running systemd: an event passes from service to agent, and systemd restarts both.
 
-use super::machine::{Machine, all_of};
+use super::machine::{Machine, status_and_output};
 use crate::support::wait_for;
 
 const CONFIG: &str = r#"
@@ -18,14 +18,14 @@ start_unit = "work.service"
 
 /// One property of a unit.
 fn property(machine: &Machine, unit: &str, name: &str) -> String {
-    machine.said("systemctl", &["show", "--value", "--property", name, unit]).trim().to_owned()
+    machine.stdout("systemctl", &["show", "--value", "--property", name, unit]).trim().to_owned()
 }
 
 /// Runs systemctl on a unit; prints the journal on failure.
-fn systemctl(machine: &Machine, words: &[&str]) {
-    let output = machine.command("systemctl", words).output().unwrap();
-    let journal = || machine.said("journalctl", &["--no-pager", "--lines=30"]);
-    assert!(output.status.success(), "systemctl {words:?}: {}\n{}", all_of(&output), journal());
+fn systemctl(machine: &Machine, args: &[&str]) {
+    let output = machine.command("systemctl", args).output().unwrap();
+    let journal = || machine.stdout("journalctl", &["--no-pager", "--lines=30"]);
+    assert!(output.status.success(), "systemctl {args:?}: {}\n{}", status_and_output(&output), journal());
 }
 
 fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
@@ -33,13 +33,13 @@ fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
 }
 
 /// Runs the command line against the machine's service.
-fn operator(machine: &Machine, words: &[&str]) -> String {
-    machine.said("notbefore", &[words, &["--data", "/var/lib/notbefore"]].concat())
+fn operator(machine: &Machine, args: &[&str]) -> String {
+    machine.stdout("notbefore", &[args, &["--data", "/var/lib/notbefore"]].concat())
 }
 
 /// Schedules a Redeploy of the machine itself.
 fn redeploy(machine: &Machine) {
-    let name = machine.said("uname", &["-n"]);
+    let name = machine.stdout("uname", &["-n"]);
     operator(machine, &["vm", "redeploy", name.trim()]);
 }
 
@@ -56,7 +56,7 @@ fn complete(machine: &Machine) {
 }
 
 /// A whole Redeploy event: the work is stopped while it lasts.
-fn goes_through(machine: &Machine) {
+fn run_redeploy_event(machine: &Machine) {
     redeploy(machine);
     wait_until(machine, "work", "ActiveState", "inactive");
     complete(machine);
@@ -66,7 +66,7 @@ fn goes_through(machine: &Machine) {
 /// The drop-in that removes rights which hooks without commands do not need.
 fn confine(machine: &Machine) {
     let sample = "/usr/share/doc/notbefore/dist/systemd/notbefore-agent.service.d";
-    machine.said("cp", &["-r", sample, "/etc/systemd/system/"]);
+    machine.stdout("cp", &["-r", sample, "/etc/systemd/system/"]);
     systemctl(machine, &["daemon-reload"]);
 }
 
@@ -79,22 +79,22 @@ fn systemd_starts_service_and_agent_and_event_completes() {
     systemctl(&machine, &["start", "work"]);
     // Both units are Type=notify, so systemctl waits until they are ready.
     systemctl(&machine, &["start", "notbefore"]);
-    machine.said("notbefore", &["agent", "check"]);
+    machine.stdout("notbefore", &["agent", "check"]);
     systemctl(&machine, &["enable", "--now", "notbefore-agent"]);
-    assert_eq!(machine.said("stat", &["--format=%a %U", "/var/lib/notbefore-agent"]), "700 root\n");
-    goes_through(&machine);
+    assert_eq!(machine.stdout("stat", &["--format=%a %U", "/var/lib/notbefore-agent"]), "700 root\n");
+    run_redeploy_event(&machine);
 
     // An upgrade restarts running units only.
     let pids = || ["notbefore", "notbefore-agent"].map(|unit| property(&machine, unit, "MainPID"));
     let before = pids();
-    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    machine.stdout("dpkg", &["--install", "/root/package.deb"]);
     for unit in ["notbefore", "notbefore-agent"] {
         wait_until(&machine, unit, "ActiveState", "active");
     }
     let after = pids();
     assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
     systemctl(&machine, &["stop", "notbefore-agent"]);
-    machine.said("dpkg", &["--install", "/root/package.deb"]);
+    machine.stdout("dpkg", &["--install", "/root/package.deb"]);
     assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "inactive");
     systemctl(&machine, &["start", "notbefore-agent"]);
 
@@ -106,12 +106,12 @@ fn systemd_starts_service_and_agent_and_event_completes() {
     // The confined agent can still replace a file that only its owner may read.
     let anothers =
         "echo before >/run/work.state; chmod 0640 /run/work.state; chown games:games /run/work.state";
-    machine.said("sh", &["-ec", anothers]);
+    machine.stdout("sh", &["-ec", anothers]);
     confine(&machine);
     systemctl(&machine, &["restart", "notbefore-agent"]);
-    goes_through(&machine);
-    assert_eq!(machine.said("cat", &["/run/work.state"]), "Redeploy");
-    assert_eq!(machine.said("stat", &["--format=%a %U %G", "/run/work.state"]), "640 games games\n");
+    run_redeploy_event(&machine);
+    assert_eq!(machine.stdout("cat", &["/run/work.state"]), "Redeploy");
+    assert_eq!(machine.stdout("stat", &["--format=%a %U %G", "/run/work.state"]), "640 games games\n");
 
     systemctl(&machine, &["reload", "notbefore-agent"]);
     systemctl(&machine, &["stop", "notbefore-agent"]);
@@ -119,12 +119,12 @@ fn systemd_starts_service_and_agent_and_event_completes() {
 
     // An invalid configuration is not retried.
     machine.write("/etc/notbefore/agent.toml", "rules = 1\n");
-    assert!(!machine.finds("systemctl start notbefore-agent 2>/dev/null"));
+    assert!(!machine.holds("systemctl start notbefore-agent 2>/dev/null"));
     assert_eq!(property(&machine, "notbefore-agent", "ExecMainStatus"), "2");
     assert_eq!(property(&machine, "notbefore-agent", "ActiveState"), "failed");
 
     // Removing the package stops running units.
-    machine.said("dpkg", &["--remove", "notbefore"]);
+    machine.stdout("dpkg", &["--remove", "notbefore"]);
     assert_eq!(property(&machine, "notbefore", "ActiveState"), "inactive");
 }
 
@@ -132,14 +132,14 @@ fn systemd_starts_service_and_agent_and_event_completes() {
 fn confined_agent_can_query_dhcp() {
     let machine = super::installed_on(Machine::booted(&super::deb()));
     // An empty network.
-    machine.said("ip", &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
+    machine.stdout("ip", &["link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]);
     for end in ["eth0", "eth1"] {
-        machine.said("ip", &["link", "set", end, "up"]);
+        machine.stdout("ip", &["link", "set", end, "up"]);
     }
     confine(&machine);
     systemctl(&machine, &["start", "notbefore-agent"]);
     // The packaged configuration names no endpoint. Port 68 in /proc/net notation:
-    let asks = || machine.finds("grep -q ' 00000000:0044 ' /proc/net/udp").then_some(());
+    let asks = || machine.holds("grep -q ' 00000000:0044 ' /proc/net/udp").then_some(());
     wait_for("a socket on the DHCP client port", asks);
 }
 
@@ -150,24 +150,26 @@ fn job_started_by_recipe_outlives_agent() {
     let install = "cd /usr/share/doc/notbefore
         install -D -t /usr/local/lib/notbefore recipes/process recipes/checkpoint/batch-job
         { echo 'endpoint = \"http://127.0.0.1:9254\"'; cat recipes/checkpoint/agent.toml; } >/etc/notbefore/agent.toml";
-    machine.said("sh", &["-ec", install]);
+    machine.stdout("sh", &["-ec", install]);
     systemctl(&machine, &["start", "notbefore", "notbefore-agent"]);
     let process = "/usr/local/lib/notbefore/process";
-    machine
-        .said(process, &["start", "/var/lib/batch", "/usr/local/lib/notbefore/batch-job", "/var/lib/batch"]);
-    wait_for("the job", || machine.finds("grep -q '^from 1$' /var/lib/batch/log").then_some(()));
+    machine.stdout(
+        process,
+        &["start", "/var/lib/batch", "/usr/local/lib/notbefore/batch-job", "/var/lib/batch"],
+    );
+    wait_for("the job", || machine.holds("grep -q '^from 1$' /var/lib/batch/log").then_some(()));
     redeploy(&machine);
     complete(&machine);
     let resumed = "test \"$(grep -c ^from /var/lib/batch/log)\" = 2";
-    wait_for("the job to go on", || machine.finds(resumed).then_some(()));
+    wait_for("the job to go on", || machine.holds(resumed).then_some(()));
 
-    let groups = machine.said("sh", &["-c", "read -r pid _ </var/lib/batch/pid; cat /proc/$pid/cgroup"]);
+    let groups = machine.stdout("sh", &["-c", "read -r pid _ </var/lib/batch/pid; cat /proc/$pid/cgroup"]);
     assert!(groups.contains(".scope") && !groups.contains("notbefore-agent"), "{groups}");
     systemctl(&machine, &["restart", "notbefore-agent"]);
-    assert!(!machine.finds(&format!("{process} ended /var/lib/batch")), "it has ended with the agent");
+    assert!(!machine.holds(&format!("{process} ended /var/lib/batch")), "it has ended with the agent");
     // A program that cannot start is reported, and not counted as running.
     let refused =
         "mv /usr/bin/systemd-run /root; ! /usr/local/lib/notbefore/process start /var/lib/none sleep 1h 2>&1";
-    assert!(machine.said("sh", &["-c", refused]).contains("systemd-run did not start it"));
-    machine.said(process, &["ended", "/var/lib/none"]);
+    assert!(machine.stdout("sh", &["-c", refused]).contains("systemd-run did not start it"));
+    machine.stdout(process, &["ended", "/var/lib/none"]);
 }

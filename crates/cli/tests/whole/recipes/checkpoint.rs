@@ -1,6 +1,6 @@
 //! Recipe checkpoint: a batch job saves its state and resumes.
 
-use super::vm::{Vm, lines, need};
+use super::vm::{Vm, lines, require_file};
 use crate::support::wait_for;
 
 /// Length of a job that outlasts the test.
@@ -8,7 +8,7 @@ const ENDLESS: u64 = 1_000_000;
 
 /// A VM with a running job, and replacements in its `agent.toml`.
 fn job(numbers: u64, replaced: &[(&str, &str)]) -> Vm {
-    need("/usr/bin/python3", "python3");
+    require_file("/usr/bin/python3", "python3");
     let mut vm = Vm::new("checkpoint", &[]);
     vm.start(&[&[("/var/lib/batch", &*vm.text("batch"))], replaced].concat());
     let (program, place) = (vm.text("lib/batch-job"), vm.text("batch"));
@@ -38,26 +38,26 @@ fn ended(vm: &Vm) -> bool {
 fn job_is_checkpointed_and_resumed() {
     let mut vm = job(ENDLESS, &[]);
     let event = vm.announce("reboot");
-    vm.approved(&event);
+    vm.wait_for_approval(&event);
     assert!(ended(&vm), "approved only when it is saved");
     vm.reboot();
     vm.complete(&event);
-    vm.back_in_service();
+    vm.wait_until_restored();
 
     // Once more, without a reboot.
     wait_for("the job to go on", || (saved_and_resumed(&vm).1.len() == 2).then_some(()));
     let event = vm.announce("redeploy");
-    vm.approved(&event);
+    vm.wait_for_approval(&event);
     let checkpoint = std::fs::read(vm.path("batch/checkpoint.json")).unwrap();
     let checkpoint: serde_json::Value = serde_json::from_slice(&checkpoint).unwrap();
     let next = checkpoint["next"].as_u64().unwrap();
     assert_eq!(checkpoint["sum"], next * (next - 1) / 2, "nothing was left out, nothing done twice");
     vm.complete(&event);
-    vm.back_in_service();
+    vm.wait_until_restored();
     let (saved, resumed) = wait_for("the job to go on again", || {
         Some(saved_and_resumed(&vm)).filter(|(_, resumed)| resumed.len() == 3)
     });
-    assert_eq!(saved, resumed[1..], "it went on where it was");
+    assert_eq!(saved, resumed[1..], "the job resumes at its saved position");
     assert_eq!(saved.last(), Some(&next));
 }
 
@@ -69,9 +69,9 @@ fn finished_job_is_not_restarted() {
     assert_eq!(sum, 55);
     wait_for("the job to end", || ended(&vm).then_some(()));
     let event = vm.announce("reboot");
-    vm.approved(&event);
+    vm.wait_for_approval(&event);
     vm.complete(&event);
-    vm.back_in_service();
+    vm.wait_until_restored();
     assert_eq!(saved_and_resumed(&vm), (vec![], vec![1]));
 }
 
@@ -87,9 +87,9 @@ fn cancelled_event_during_checkpoint_is_restored() {
     wait_for("the stop", || vm.path("batch/stopped").exists().then_some(()));
     assert_eq!(vm.status(&event), "Scheduled", "it is not approved before the job is saved");
     vm.cancel(&event);
-    vm.logs("attempt 2");
+    vm.wait_for_log("attempt 2");
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
-    vm.back_in_service();
+    vm.wait_until_restored();
     let (saved, resumed) = wait_for("the job to go on", || {
         let (saved, resumed) = saved_and_resumed(&vm);
         (resumed.len() == 2).then_some((saved, resumed))
@@ -102,7 +102,7 @@ fn cancelled_event_during_checkpoint_is_restored() {
 fn freeze_does_not_stop_job() {
     let vm = job(ENDLESS, &[]);
     let event = vm.announce("freeze");
-    vm.approved(&event);
+    vm.wait_for_approval(&event);
     assert!(!vm.draining() && !ended(&vm));
     vm.complete(&event);
     assert_eq!(saved_and_resumed(&vm).0.len(), 0);

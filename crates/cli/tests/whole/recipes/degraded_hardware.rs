@@ -31,10 +31,10 @@ fn predict(vm: &Vm) -> String {
 
 /// User redeploy events, live and ended.
 fn redeploys(vm: &Vm) -> Vec<String> {
-    let of = |words: &[&str]| vm.service.cli_json(words).as_array().unwrap().clone();
+    let of = |args: &[&str]| vm.service.cli_json(args).as_array().unwrap().clone();
     let events = [of(&["event", "list"]), of(&["event", "history"])].concat();
-    let asked = events.iter().filter(|event| event["cause"] == "user-redeploy");
-    asked.map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+    let redeploy = events.iter().filter(|event| event["cause"] == "user-redeploy");
+    redeploy.map(|event| event["id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -42,17 +42,17 @@ fn vm_drains_and_redeploys_and_platform_event_is_cancelled() {
     let mut vm = tenant(&[NO_WAIT]);
     let predicted = predict(&vm);
     wait_for("/drainz", || vm.draining().then_some(()));
-    let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
-    vm.approved(&asked);
+    let redeploy = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
+    vm.wait_for_approval(&redeploy);
     wait_for("the end of the prediction", || (vm.status(&predicted) == "Cancelled").then_some(()));
     assert!(vm.draining(), "it is being redeployed");
 
     // After the boot on new hardware nothing is requested again.
     vm.reboot();
     assert!(vm.draining());
-    vm.complete(&asked);
-    vm.back_in_service();
-    assert_eq!(redeploys(&vm), [asked]);
+    vm.complete(&redeploy);
+    vm.wait_until_restored();
+    assert_eq!(redeploys(&vm), [redeploy]);
     let by = vm.service.cli_json(&["event", "show", &redeploys(&vm)[0]])["trail"][0]["by"].clone();
     assert_eq!(by, serde_json::json!({"kind": "token", "name": "team"}));
 }
@@ -64,16 +64,16 @@ fn cancelled_prediction_is_restored() {
     let predicted = predict(&vm);
     wait_for("/drainz", || vm.draining().then_some(()));
     vm.cancel(&predicted);
-    vm.back_in_service();
-    vm.logs("the Redeploy is cancelled");
-    assert_eq!((vm.begun("ask"), redeploys(&vm).len()), (0, 0));
+    vm.wait_until_restored();
+    vm.wait_for_log("the Redeploy is cancelled");
+    assert_eq!((vm.started_steps("ask"), redeploys(&vm).len()), (0, 0));
 }
 
 /// An invalid token is reported; with a valid one the redeploy is requested. Intervals are shorter here than in the
 /// recipe.
 #[test]
 fn failed_redeploy_request_is_reported_and_retried() {
-    let (url, heard) = administrator();
+    let (url, notifications) = administrator();
     let vm = tenant(&[
         NO_WAIT,
         (
@@ -86,12 +86,12 @@ fn failed_redeploy_request_is_reported_and_retried() {
     let secret = std::fs::read(vm.path("tenant.token")).unwrap();
     std::fs::write(vm.path("tenant.token"), "expired").unwrap();
     predict(&vm);
-    let (_, told) = heard.recv_timeout(PATIENCE).unwrap();
-    assert_eq!((&told["what"], &told["vm"]), (&Value::from("failed"), &Value::from(VM)));
-    wait_for("it to ask on", || (vm.begun("ask-on") > 1).then_some(()));
+    let (_, notification) = notifications.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&notification["what"], &notification["vm"]), (&Value::from("failed"), &Value::from(VM)));
+    wait_for("it to ask on", || (vm.started_steps("ask-on") > 1).then_some(()));
     std::fs::write(vm.path("tenant.token"), secret).unwrap();
-    let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
-    vm.approved(&asked);
+    let redeploy = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
+    vm.wait_for_approval(&redeploy);
 }
 
 /// The hook may be killed after its request: a retry for the same event is the same request (idempotency key).
@@ -99,17 +99,17 @@ fn failed_redeploy_request_is_reported_and_retried() {
 fn repeated_redeploy_request_is_idempotent() {
     let vm = tenant(&[NO_WAIT]);
     let predicted = predict(&vm);
-    let asked = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
+    let redeploy = wait_for("the redeploy that it asks for", || redeploys(&vm).pop());
     let mut again = vm.command(&vm.text("lib/ask-for-redeploy"));
     again.args(["notbefore", &format!("http://{}", vm.service.operator), &vm.text("tenant.token")]);
-    let said =
+    let output =
         again.env("NOTBEFORE_EVENT_ID", predicted.to_uppercase()).env("NOTBEFORE_VM", VM).output().unwrap();
-    assert!(said.status.success(), "{said:?}");
-    assert_eq!(redeploys(&vm), [asked]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(redeploys(&vm), [redeploy]);
 }
 
 /// Runs the hook as on Azure, in a namespace with a service, with a fake `az` that records its calls.
-fn ask_azure(service: &InNamespace, vm: &str, dir: &Path) -> Output {
+fn run_hook_on_azure(service: &InNamespace, vm: &str, dir: &Path) -> Output {
     let recipe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/degraded-hardware/ask-for-redeploy");
     write_program(&dir.join("az"), "#!/bin/sh\necho \"$*\" >>\"$PLAYED\"\n");
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
@@ -126,12 +126,12 @@ fn on_azure_az_is_called_once() {
     let vm = service.first_run_vm();
     let dir = tempfile::tempdir().unwrap();
     for _ in 0..2 {
-        let said = ask_azure(&service, &vm, dir.path());
-        assert!(said.status.success(), "at {ADDRESS}: {said:?}");
+        let output = run_hook_on_azure(&service, &vm, dir.path());
+        assert!(output.status.success(), "at {ADDRESS}: {output:?}");
     }
-    let told = lines(&dir.path().join("played"));
+    let calls = lines(&dir.path().join("played"));
     let redeploy = format!("vm redeploy --resource-group default --name {vm} --no-wait");
-    assert_eq!(told, ["login --identity --output none".to_owned(), redeploy]);
+    assert_eq!(calls, ["login --identity --output none".to_owned(), redeploy]);
 }
 
 /// `az vm redeploy` cannot find an instance of a uniform scale set, which has a number. An instance of a flexible scale
@@ -145,10 +145,10 @@ fn on_azure_uniform_scale_set_instance_is_refused() {
 ",
     );
     let dir = tempfile::tempdir().unwrap();
-    let said = ask_azure(&service, "pool_3", dir.path());
-    let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(!said.status.success() && complaint.contains("the uniform scale set pool"), "{said:?}");
+    let output = run_hook_on_azure(&service, "pool_3", dir.path());
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && stderr.contains("the uniform scale set pool"), "{output:?}");
     assert!(lines(&dir.path().join("played")).is_empty());
-    let said = ask_azure(&service, "pool_a1b2c3d4", dir.path());
-    assert!(said.status.success() && lines(&dir.path().join("played")).len() == 2, "{said:?}");
+    let output = run_hook_on_azure(&service, "pool_a1b2c3d4", dir.path());
+    assert!(output.status.success() && lines(&dir.path().join("played")).len() == 2, "{output:?}");
 }

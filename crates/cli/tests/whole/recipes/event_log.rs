@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::vm::{Vm, lines, need};
+use super::vm::{Vm, lines, require_file};
 use crate::support::{Service, wait_for};
 
 /// Log entries: stage, whether cancelled, and the VMs.
@@ -37,7 +37,7 @@ fn every_event_is_logged_once_and_not_approved() {
 ",
     );
     let endpoint = service.guest;
-    let mut vm = Vm::known_to(service, endpoint, "event-log");
+    let mut vm = Vm::on_service(service, endpoint, "event-log");
     vm.start(&[("/var/log/notbefore-events.jsonl", &vm.text("events.jsonl"))]);
 
     let others = vm.announced(&["event", "schedule", "--type", "reboot", "web-1"]);
@@ -96,7 +96,7 @@ fn log_line_is_written_once_and_complete() {
 /// A single write is not interleaved with others.
 #[test]
 fn log_line_is_one_write() {
-    need("/usr/bin/strace", "strace");
+    require_file("/usr/bin/strace", "strace");
     let vm = Vm::new("event-log", &[]);
     let (calls, file) = (vm.text("calls"), vm.text("events.jsonl"));
     std::fs::write(&file, "").unwrap();

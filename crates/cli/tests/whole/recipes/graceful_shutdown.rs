@@ -32,8 +32,8 @@ while true; do sleep 0.05; done
 const UNITS: [&str; 3] = ["nginx.service", "app.service", "postgresql.service"];
 
 fn units(vm: &mut Vm) {
-    vm.play("systemctl", SYSTEMCTL);
-    vm.play("unit", UNIT);
+    vm.install_fake("systemctl", SYSTEMCTL);
+    vm.install_fake("unit", UNIT);
     vm.start(&[]);
     for unit in UNITS {
         let program = vm.text("bin/unit");
@@ -51,10 +51,10 @@ fn hanging_service_keeps_time_for_database() {
     units(&mut vm);
     std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
     let event = vm.announced(&["vm", "evict", super::vm::VM]);
-    vm.approved(&event);
-    let told = lines(&vm.path("played"));
+    vm.wait_for_approval(&event);
+    let calls = lines(&vm.path("played"));
     assert_eq!(
-        told,
+        calls,
         [
             "stop nginx.service",
             "stopped nginx.service",
@@ -80,24 +80,26 @@ fn cancelled_deletion_is_restored() {
     // A guest must have polled, or the deletion has no notice.
     assert_eq!(service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").status, 200);
     let endpoint: SocketAddr = service.guest;
-    let mut vm = Vm::known_to(service, endpoint, "graceful-shutdown");
+    let mut vm = Vm::on_service(service, endpoint, "graceful-shutdown");
     units(&mut vm);
     std::fs::write(vm.path("played.app.service.hangs"), "").unwrap();
     let event = vm.announced(&["vm", "delete", "--yes", super::vm::VM]);
-    wait_for("the second unit to be asked", || vm.path("app.service/stopped").exists().then_some(()));
+    wait_for("the second unit to get its stop request", || {
+        vm.path("app.service/stopped").exists().then_some(())
+    });
     vm.cancel(&event);
     std::fs::remove_file(vm.path("played.app.service.hangs")).unwrap();
     // The unit ignored SIGTERM; kill it.
-    vm.does("process", &["kill", &vm.text("app.service")]);
-    vm.back_in_service();
-    let told = lines(&vm.path("played"));
-    let started: Vec<&str> = told.iter().filter_map(|line| line.strip_prefix("start ")).collect();
+    vm.run_script("process", &["kill", &vm.text("app.service")]);
+    vm.wait_until_restored();
+    let calls = lines(&vm.path("played"));
+    let started: Vec<&str> = calls.iter().filter_map(|line| line.strip_prefix("start ")).collect();
     assert_eq!(started, ["postgresql.service", "app.service", "nginx.service"]);
     wait_for("the units to run again", || {
-        let told = lines(&vm.path("played"));
+        let calls = lines(&vm.path("played"));
         ["runs nginx.service", "runs app.service"]
             .iter()
-            .all(|line| told.contains(&(*line).to_owned()))
+            .all(|line| calls.contains(&(*line).to_owned()))
             .then_some(())
     });
 }

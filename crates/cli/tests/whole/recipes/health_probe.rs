@@ -1,7 +1,7 @@
 //! Recipe health-probe: leave and rejoin the pool of a load balancer that probes.
 
-use super::site::Balanced;
-use super::vm::{Vm, lines, need};
+use super::site::LoadBalancedSite;
+use super::vm::{Vm, lines, require_file};
 use crate::support::wait_for;
 
 /// Wrapper of the real program: logs its call, and fails while a file exists.
@@ -15,49 +15,47 @@ exec /usr/bin/ss "$@"
 "#;
 
 /// HAProxy with health checks against the agent, as on the recipe's page but more frequent.
-fn probed() -> Balanced {
-    need("/usr/bin/ss", "iproute2");
+fn probed() -> LoadBalancedSite {
+    require_file("/usr/bin/ss", "iproute2");
     let vm = Vm::new("health-probe", &[]);
-    vm.play("ss", SS);
+    vm.install_fake("ss", SS);
     let signals = vm.signals();
     let probe = format!("check addr {} port {} inter 100ms fall 2 rise 1", signals.ip(), signals.port());
-    let mut site = Balanced::new(vm, "  option httpchk GET /drainz\n", &probe);
+    let mut site = LoadBalancedSite::new(vm, "  option httpchk GET /drainz\n", &probe);
     let port = format!("sport = :{}", site.servers[0].address.port());
     site.vm.start(&[
         ("0.0.0.0:9256", &signals.to_string()),
         ("wait = \"15s\"", "wait = \"1s\""),
         ("sport = :80", &port),
     ]);
-    site.both_serve();
+    site.wait_until_both_serve();
     site
 }
 
 #[test]
 fn probe_drains_and_restores_vm() {
     let mut site = probed();
-    let request = site.under_way();
+    let request = site.start_slow_request();
     let event = site.vm.announce("reboot");
-    site.only_the_other_serves();
-    wait_for("the second look at who is connected", || {
-        (lines(&site.vm.path("played")).len() > 1).then_some(())
-    });
+    site.wait_until_other_serves();
+    wait_for("the second count of connections", || (lines(&site.vm.path("played")).len() > 1).then_some(()));
     assert_eq!(site.vm.status(&event), "Scheduled", "a request is still in progress");
-    site.servers[0].let_go();
-    assert_eq!(request.join().unwrap(), "web-0", "it was finished where it was begun");
-    site.vm.approved(&event);
+    site.servers[0].release();
+    assert_eq!(request.join().unwrap(), "web-0", "the server that accepted the request finishes it");
+    site.vm.wait_for_approval(&event);
     site.vm.reboot();
-    site.only_the_other_serves();
+    site.wait_until_other_serves();
     site.vm.complete(&event);
-    site.both_serve();
+    site.wait_until_both_serve();
 }
 
 #[test]
 fn cancelled_event_is_undone() {
     let site = probed();
     let event = site.vm.announce("redeploy");
-    site.only_the_other_serves();
+    site.wait_until_other_serves();
     site.vm.cancel(&event);
-    site.both_serve();
+    site.wait_until_both_serve();
 }
 
 /// An unknown number of connections is not zero.
@@ -66,10 +64,8 @@ fn drain_waits_while_connections_are_unknown() {
     let site = probed();
     std::fs::write(site.vm.path("played.fails"), "").unwrap();
     let event = site.vm.announce("reboot");
-    wait_for("the third look at who is connected", || {
-        (lines(&site.vm.path("played")).len() > 2).then_some(())
-    });
+    wait_for("the third count of connections", || (lines(&site.vm.path("played")).len() > 2).then_some(()));
     assert_eq!(site.vm.status(&event), "Scheduled");
     std::fs::remove_file(site.vm.path("played.fails")).unwrap();
-    site.vm.approved(&event);
+    site.vm.wait_for_approval(&event);
 }

@@ -32,7 +32,7 @@ esac
 
 fn node(flags: &[&str]) -> Vm {
     let mut vm = Vm::new("kubernetes-node", flags);
-    vm.play("kubectl", KUBECTL);
+    vm.install_fake("kubectl", KUBECTL);
     vm.start(&[]);
     vm
 }
@@ -54,19 +54,19 @@ fn cordoned(vm: &Vm) -> bool {
 fn node_is_drained_before_event_and_uncordoned_after() {
     let mut vm = node(&[]);
     let event = vm.announce("reboot");
-    vm.approved(&event);
-    let (node, told) = (name(), calls(&vm));
+    vm.wait_for_approval(&event);
+    let (node, recorded) = (name(), calls(&vm));
     assert_eq!(
-        told[0],
+        recorded[0],
         format!("annotate node {node} --overwrite notbefore/cordoned={}", event.to_uppercase())
     );
-    assert_eq!(told[1], format!("cordon {node}"));
+    assert_eq!(recorded[1], format!("cordon {node}"));
     let drain =
-        told[2].strip_prefix(&format!("drain {node} --ignore-daemonsets --delete-emptydir-data --timeout="));
+        recorded[2].strip_prefix(&format!("drain {node} --ignore-daemonsets --delete-emptydir-data --timeout="));
     let seconds: u64 =
-        drain.unwrap_or_else(|| panic!("{told:?}")).strip_suffix('s').unwrap().parse().unwrap();
+        drain.unwrap_or_else(|| panic!("{recorded:?}")).strip_suffix('s').unwrap().parse().unwrap();
     assert!((60..=81).contains(&seconds), "nine tenths of a minute and a half: {seconds}");
-    assert_eq!(told.len(), 3);
+    assert_eq!(recorded.len(), 3);
 
     vm.reboot();
     assert!(cordoned(&vm));
@@ -76,7 +76,7 @@ fn node_is_drained_before_event_and_uncordoned_after() {
     wait_for("the first try to fail", || vm.path("played.refused").exists().then_some(()));
     assert!(vm.draining());
     std::fs::remove_file(vm.path("played.away")).unwrap();
-    vm.back_in_service();
+    vm.wait_until_restored();
     assert!(!cordoned(&vm));
     assert_eq!(
         calls(&vm)[3..],
@@ -101,7 +101,7 @@ fn failed_drain_is_retried_and_cancelled_event_is_undone() {
     assert_eq!(seconds("--grace-period=") + 5, seconds("--timeout="), "a pod may use all that it is given");
     assert_eq!(vm.status(&event), "Scheduled");
     vm.cancel(&event);
-    vm.back_in_service();
+    vm.wait_until_restored();
     assert!(!cordoned(&vm));
 }
 
@@ -123,10 +123,10 @@ fn node_cordoned_by_others_stays_cordoned() {
     let vm = node(&[]);
     std::fs::write(vm.path("played.cordoned"), "").unwrap();
     let event = vm.announce("redeploy");
-    vm.approved(&event);
+    vm.wait_for_approval(&event);
     vm.complete(&event);
-    vm.back_in_service();
+    vm.wait_until_restored();
     assert!(cordoned(&vm));
-    let told = calls(&vm);
-    assert!(told.len() == 1 && told[0].starts_with("drain"), "{told:?}");
+    let calls = calls(&vm);
+    assert!(calls.len() == 1 && calls[0].starts_with("drain"), "{calls:?}");
 }

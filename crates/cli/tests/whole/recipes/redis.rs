@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::vm::need;
+use super::vm::require_file;
 use crate::support::{free_address, wait_for};
 
 /// Time limit of a command; a failover blocks writes for a moment.
@@ -23,9 +23,9 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one that keeps its files in a directory, and is whose replica these further lines say.
+    /// Starts a server in a directory, with further configuration lines such as `replicaof`.
     pub fn start(directory: &Path, further: &str) -> Self {
-        need("/usr/bin/redis-server", "redis-server");
+        require_file("/usr/bin/redis-server", "redis-server");
         std::fs::create_dir_all(directory).unwrap();
         let (config, address) = (directory.join("redis.conf"), free_address());
         std::fs::write(&config, configuration(directory, address, further)).unwrap();
@@ -39,36 +39,36 @@ impl Redis {
     }
 
     fn ready(&self) {
-        wait_for("Redis", || self.says("PING").ok().filter(|answer| answer == "+PONG"));
+        wait_for("Redis", || self.command("PING").ok().filter(|answer| answer == "+PONG"));
     }
 
-    /// Where it listens, as recipes write it.
+    /// Its address, as recipes write it.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it (SIGKILL).
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Starts it again from its file, after it was killed.
+    /// Starts it again with the same configuration file.
     pub fn restart(&mut self) {
         self.child = Self::spawn(&self.config);
         self.ready();
     }
 
     /// Reinstalls it at the same address: an empty primary without replicas.
-    pub fn set_up_anew(&mut self) {
+    pub fn reinstall(&mut self) {
         self.kill();
         std::fs::write(&self.config, configuration(self.config.parent().unwrap(), self.address, "")).unwrap();
         self.restart();
     }
 
-    /// The first line of its answer to a command.
-    pub fn says(&self, line: &str) -> std::io::Result<String> {
-        says(self.address, line)
+    /// Sends a command; returns the first line of the response.
+    pub fn command(&self, line: &str) -> std::io::Result<String> {
+        command(self.address, line)
     }
 
     /// The elements of a list.
@@ -77,7 +77,7 @@ impl Redis {
         write!(stream, "LRANGE {key} 0 -1\r\nQUIT\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        // `*2`, then each element after a line with its length, then the answer to QUIT.
+        // `*2`, then each element after a line with its length, then the response to QUIT.
         let lines: Vec<&str> = text.lines().collect();
         lines[1..lines.len() - 1].iter().skip(1).step_by(2).map(|&element| element.to_owned()).collect()
     }
@@ -87,13 +87,13 @@ impl Redis {
         self.replication("role")
     }
 
-    /// Stops it without its noticing, or lets it go on.
+    /// Stops it with SIGSTOP, or continues it.
     pub fn freeze(&self, frozen: bool) {
         let signal = if frozen { Signal::STOP } else { Signal::CONT };
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// A field of what it says about replication.
+    /// A field of `INFO replication`.
     pub fn replication(&self, field: &str) -> String {
         let mut stream = connect(self.address).unwrap();
         write!(stream, "INFO replication\r\nQUIT\r\n").unwrap();
@@ -119,7 +119,7 @@ fn configuration(directory: &Path, address: SocketAddr, further: &str) -> String
 }
 
 /// The first line of the server's response.
-pub fn says(address: SocketAddr, line: &str) -> std::io::Result<String> {
+pub fn command(address: SocketAddr, line: &str) -> std::io::Result<String> {
     let mut stream = connect(address)?;
     write!(stream, "{line}\r\n")?;
     let mut answer = String::new();

@@ -11,10 +11,10 @@ fn documented_rehearsal_works() {
     let mut rehearsal = Rehearsal::start(&blocks[1], free_address());
     rehearsal.run_agent(&blocks[2]);
     let (asks, looks) = blocks[3].rsplit_once('\n').unwrap();
-    let said = rehearsal.terminal(asks).output().unwrap();
-    assert!(String::from_utf8_lossy(&said.stdout).contains("Scheduled"), "{said:?}");
+    let output = rehearsal.terminal(asks).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Scheduled"), "{output:?}");
     let log = rehearsal.path("rehearsal/notbefore-events.jsonl");
     wait_for("the event to be over", || (lines(&log).len() == 2).then_some(()));
-    let said = rehearsal.terminal(looks).output().unwrap();
-    assert!(String::from_utf8_lossy(&said.stdout).contains("\"stage\":\"after\""), "{said:?}");
+    let output = rehearsal.terminal(looks).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"stage\":\"after\""), "{output:?}");
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::vm::{Vm, need};
+use super::vm::{Vm, require_file};
 use crate::support::{self, free_address, wait_for};
 
 /// A web server that responds with its name. A request for `/slow` waits until the test releases it.
@@ -22,7 +22,7 @@ pub struct Server {
 #[derive(Default)]
 struct Held {
     waiting: u32,
-    let_go: bool,
+    release: bool,
 }
 
 impl Server {
@@ -44,8 +44,8 @@ impl Server {
         self.held.0.lock().unwrap().waiting
     }
 
-    pub fn let_go(&self) {
-        self.held.0.lock().unwrap().let_go = true;
+    pub fn release(&self) {
+        self.held.0.lock().unwrap().release = true;
         self.held.1.notify_all();
     }
 }
@@ -56,7 +56,7 @@ fn serve(mut stream: TcpStream, name: &str, (held, gone): &(Mutex<Held>, Condvar
     if String::from_utf8_lossy(&head[..length]).starts_with("GET /slow ") {
         let mut waiting = held.lock().unwrap();
         waiting.waiting += 1;
-        drop(gone.wait_while(waiting, |held| !held.let_go).unwrap());
+        drop(gone.wait_while(waiting, |held| !held.release).unwrap());
     }
     let answer =
         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{name}", name.len());
@@ -64,7 +64,7 @@ fn serve(mut stream: TcpStream, name: &str, (held, gone): &(Mutex<Held>, Condvar
 }
 
 /// HAProxy with two servers behind it, the first of which is the VM.
-pub struct Balanced {
+pub struct LoadBalancedSite {
     /// The VM.
     pub vm: Vm,
     /// The VM's server, and the other.
@@ -72,15 +72,15 @@ pub struct Balanced {
     /// HAProxy's admin socket.
     pub socket: PathBuf,
     haproxy: Child,
-    /// Where HAProxy takes requests.
+    /// HAProxy's frontend address.
     front: SocketAddr,
 }
 
-impl Balanced {
-    /// Starts HAProxy for a VM whose agent does not run yet, with further words about the backend and about the VM's
+impl LoadBalancedSite {
+    /// Starts HAProxy for a VM whose agent does not run yet, with further options of the backend and of the VM's
     /// server.
     pub fn new(vm: Vm, backend: &str, server: &str) -> Self {
-        need("/usr/sbin/haproxy", "haproxy");
+        require_file("/usr/sbin/haproxy", "haproxy");
         let servers = ["web-0", "web-1"].map(Server::new);
         let (socket, front) = (vm.path("haproxy.sock"), free_address());
         let config = format!(
@@ -100,26 +100,26 @@ impl Balanced {
         Self { vm, servers, socket, haproxy, front }
     }
 
-    /// Asks HAProxy for something, and gives the name of the server that answered.
+    /// Sends a request to HAProxy; returns the name of the server that answered.
     fn get(&self, path: &str) -> String {
         get(self.front, path)
     }
 
-    /// Waits until requests go to both.
-    pub fn both_serve(&self) {
+    /// Waits until both servers get requests.
+    pub fn wait_until_both_serve(&self) {
         wait_for("requests to go to both", || {
             let (first, second) = (self.get("/"), self.get("/"));
             (first != second).then_some(())
         });
     }
 
-    /// Waits until nothing new goes to the VM.
-    pub fn only_the_other_serves(&self) {
+    /// Waits until the VM gets no new requests.
+    pub fn wait_until_other_serves(&self) {
         wait_for("requests to go elsewhere", || (0..6).all(|_| self.get("/") == "web-1").then_some(()));
     }
 
-    /// Has the VM work on a request, which ends when the server lets go of it.
-    pub fn under_way(&self) -> std::thread::JoinHandle<String> {
+    /// Starts a request that the VM's server holds until the test releases it.
+    pub fn start_slow_request(&self) -> std::thread::JoinHandle<String> {
         let front = self.front;
         loop {
             let before = self.servers.each_ref().map(Server::waiting);
@@ -130,8 +130,8 @@ impl Balanced {
             if taken == 0 {
                 return request;
             }
-            // It was the other server's turn; that one now answers at once.
-            self.servers[1].let_go();
+            // The other server got the request; release it, so that it answers at once from now on.
+            self.servers[1].release();
         }
     }
 
@@ -141,26 +141,26 @@ impl Balanced {
         let _ = self.haproxy.wait();
     }
 
-    /// Stops HAProxy without its noticing, or lets it go on.
+    /// Stops HAProxy with SIGSTOP, or continues it.
     pub fn freeze(&self, frozen: bool) {
         let signal = if frozen { Signal::STOP } else { Signal::CONT };
         kill_process(Pid::from_child(&self.haproxy), signal).unwrap();
     }
 
-    /// Says something to HAProxy's admin socket.
+    /// Sends a command to HAProxy's admin socket; returns the response.
     pub fn admin(&self, line: &str) -> String {
         let mut socket = UnixStream::connect(&self.socket).unwrap();
         writeln!(socket, "{line}").unwrap();
-        let mut said = String::new();
-        socket.read_to_string(&mut said).unwrap();
-        said
+        let mut response = String::new();
+        socket.read_to_string(&mut response).unwrap();
+        response
     }
 }
 
-impl Drop for Balanced {
+impl Drop for LoadBalancedSite {
     fn drop(&mut self) {
         self.stop();
-        self.servers.iter().for_each(Server::let_go);
+        self.servers.iter().for_each(Server::release);
     }
 }
 

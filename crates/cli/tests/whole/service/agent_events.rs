@@ -27,7 +27,7 @@ fn announce(service: &Service, kind: &str, vm: &str) -> String {
 }
 
 /// A hook that waits for a file. It also ends with the test, since a killed agent does not stop its hooks.
-fn until(file: &Path) -> String {
+fn wait_for_file(file: &Path) -> String {
     let (file, dir) = (file.display(), file.parent().unwrap().display());
     format!("; while [ -d {dir} ] && [ ! -e {file} ]; do sleep 0.05; done")
 }
@@ -58,19 +58,19 @@ fn one_rule() -> String {
 fn every_event_type_is_prepared_approved_and_undone() {
     let service = service();
     let vm = vm(&service);
-    let place = AgentDir::new();
-    place.configure(Some(&endpoint(&service)), &one_rule());
-    let _agent = place.start("boot 1");
+    let dir = AgentDir::new();
+    dir.configure(Some(&endpoint(&service)), &one_rule());
+    let _agent = dir.start("boot 1");
     let mut traced = 0;
     for kind in ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"] {
         let event = announce(&service, kind, &vm);
         wait_for_status(&service, &event, "Started");
         service.cli(&["event", "complete", &event]);
         traced += 3;
-        let trace = place.wait_for_trace(traced);
+        let trace = dir.wait_for_trace(traced);
         let expected =
             [format!("before drain {kind}"), format!("before stop {kind}"), format!("after start {kind}")];
-        assert_eq!(trace[traced - 3..], expected, "{}", place.log());
+        assert_eq!(trace[traced - 3..], expected, "{}", dir.log());
         let by = format!("vm {vm} at 127.0.0.1");
         let trail = trail(&service, &event);
         assert!(trail.contains(&("EventApproved".into(), by.clone())), "{kind}: {trail:?}");
@@ -82,19 +82,19 @@ fn every_event_type_is_prepared_approved_and_undone() {
 fn cancelled_event_is_undone() {
     let service = service();
     let vm = vm(&service);
-    let place = AgentDir::new();
+    let dir = AgentDir::new();
     // The second step does not end by itself: the cancellation must stop it.
     let hangs = format!("[[rule.before]]\n{}", AgentDir::traced("hang", "; exec sleep 600"));
     let start =
         "[[rule.after]]\nname = \"start\"\nshell = 'echo \"cancelled $NOTBEFORE_CANCELLED\" >> {trace}'\n";
     let rule =
         format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}{hangs}{start}", AgentDir::traced("drain", ""));
-    place.configure(Some(&endpoint(&service)), &rule);
-    let _agent = place.start("boot 1");
+    dir.configure(Some(&endpoint(&service)), &rule);
+    let _agent = dir.start("boot 1");
     let event = announce(&service, "reboot", &vm);
-    place.wait_for_trace(2);
+    dir.wait_for_trace(2);
     service.cli(&["event", "cancel", &event]);
-    assert_eq!(place.wait_for_trace(3), ["before drain Reboot", "before hang Reboot", "cancelled true"]);
+    assert_eq!(dir.wait_for_trace(3), ["before drain Reboot", "before hang Reboot", "cancelled true"]);
     assert!(trail(&service, &event).iter().all(|(fact, _)| fact != "EventApproved"));
 }
 
@@ -102,26 +102,26 @@ fn cancelled_event_is_undone() {
 fn agent_killed_during_reboot_restores() {
     let service = service();
     let vm = vm(&service);
-    let place = AgentDir::new();
-    place.configure(Some(&endpoint(&service)), &one_rule());
-    let agent = place.start("boot 1");
+    let dir = AgentDir::new();
+    dir.configure(Some(&endpoint(&service)), &one_rule());
+    let agent = dir.start("boot 1");
     let event = announce(&service, "reboot", &vm);
     wait_for_status(&service, &event, "Started");
     wait_for("the approval in the journal", || {
-        std::fs::read_to_string(place.path("state/journal.json"))
+        std::fs::read_to_string(dir.path("state/journal.json"))
             .is_ok_and(|text| text.contains("given"))
             .then_some(())
     });
     agent.kill();
-    let _agent = place.start("boot 2");
+    let _agent = dir.start("boot 2");
     wait_for("the agent to read how it is after the boot", || {
-        let journal = std::fs::read(place.path("state/journal.json")).unwrap();
+        let journal = std::fs::read(dir.path("state/journal.json")).unwrap();
         let journal: Value = serde_json::from_slice(&journal).unwrap();
         (journal["state"]["events"][0]["boot"] == "heard").then_some(())
     });
-    assert_eq!(place.trace().len(), 2, "no step runs again while the event is live");
+    assert_eq!(dir.trace().len(), 2, "no step runs again while the event is live");
     service.cli(&["event", "complete", &event]);
-    assert_eq!(place.wait_for_trace(3)[2], "after start Reboot");
+    assert_eq!(dir.wait_for_trace(3)[2], "after start Reboot");
 }
 
 #[test]
@@ -135,24 +135,24 @@ fn agent_killed_during_step_follows_on_interrupt() {
     ] {
         let service = service();
         let vm = vm(&service);
-        let place = AgentDir::new();
-        let go = place.path("go");
-        let wait = until(&go);
+        let dir = AgentDir::new();
+        let go = dir.path("go");
+        let wait = wait_for_file(&go);
         let slow = format!("{}on_interrupt = \"{on_interrupt}\"\n", AgentDir::traced("slow", &wait));
         let steps = [AgentDir::traced("drain", ""), slow, AgentDir::traced("stop", "")];
         let steps: String = steps.iter().map(|step| format!("[[rule.before]]\n{step}")).collect();
-        place.configure(Some(&endpoint(&service)), &format!("[[rule]]\nname = \"all\"\n{steps}"));
-        let agent = place.start("boot 1");
+        dir.configure(Some(&endpoint(&service)), &format!("[[rule]]\nname = \"all\"\n{steps}"));
+        let agent = dir.start("boot 1");
         let event = announce(&service, "freeze", &vm);
-        place.wait_for_trace(2);
+        dir.wait_for_trace(2);
         agent.kill();
-        let _agent = place.start("boot 1");
+        let _agent = dir.start("boot 1");
         wait_for("the agent to find the step", || {
-            place.log().contains("was running when the agent stopped").then_some(())
+            dir.log().contains("was running when the agent stopped").then_some(())
         });
         std::fs::write(&go, "").unwrap();
         wait_for_status(&service, &event, "Started");
-        assert_eq!(place.trace(), expected, "{on_interrupt}");
+        assert_eq!(dir.trace(), expected, "{on_interrupt}");
     }
 }
 
@@ -160,28 +160,28 @@ fn agent_killed_during_step_follows_on_interrupt() {
 fn concurrent_events_are_approved_separately() {
     let service = service();
     let vm = vm(&service);
-    let place = AgentDir::new();
-    let (go, after) = (place.path("go"), format!("[[rule.after]]\n{}", AgentDir::traced("start", "")));
-    let wait = until(&go);
+    let dir = AgentDir::new();
+    let (go, after) = (dir.path("go"), format!("[[rule.after]]\n{}", AgentDir::traced("start", "")));
+    let wait = wait_for_file(&go);
     let rule = |kind: &str, before: &str| {
         format!("[[rule]]\nname = \"{kind}\"\ntypes = [\"{kind}\"]\n[[rule.before]]\n{before}{after}")
     };
     let rules =
         rule("Reboot", &AgentDir::traced("slow", &wait)) + &rule("Freeze", &AgentDir::traced("quick", ""));
-    place.configure(Some(&endpoint(&service)), &rules);
-    let _agent = place.start("boot 1");
+    dir.configure(Some(&endpoint(&service)), &rules);
+    let _agent = dir.start("boot 1");
     let reboot = announce(&service, "reboot", &vm);
-    place.wait_for_trace(1);
+    dir.wait_for_trace(1);
     let freeze = announce(&service, "freeze", &vm);
     wait_for_status(&service, &freeze, "Started");
     assert_eq!(service.cli_json(&["event", "show", &reboot])["status"], "Scheduled", "its hook still runs");
     service.cli(&["event", "complete", &freeze]);
-    wait_for("word that the VM stays out", || place.log().contains("is restored after event").then_some(()));
-    assert_eq!(place.trace().len(), 2, "put back only when the reboot is over, too");
+    wait_for("word that the VM stays out", || dir.log().contains("is restored after event").then_some(()));
+    assert_eq!(dir.trace().len(), 2, "put back only when the reboot is over, too");
     std::fs::write(&go, "").unwrap();
     wait_for_status(&service, &reboot, "Started");
     service.cli(&["event", "complete", &reboot]);
-    let trace = place.wait_for_trace(4);
+    let trace = dir.wait_for_trace(4);
     assert_eq!(
         trace[2..],
         ["after start Freeze", "after start Reboot"],
@@ -196,16 +196,16 @@ fn endpoint_outage_does_not_end_event() {
     let flags = ["--simulated-duration", "1h", "--guest", &guest];
     let mut service = Service::start_in(data.path(), &flags);
     let vm = vm(&service);
-    let place = AgentDir::new();
-    place.configure(Some(&endpoint(&service)), &one_rule());
-    let _agent = place.start("boot 1");
+    let dir = AgentDir::new();
+    dir.configure(Some(&endpoint(&service)), &one_rule());
+    let _agent = dir.start("boot 1");
     let event = announce(&service, "freeze", &vm);
     wait_for_status(&service, &event, "Started");
     service.kill();
-    wait_for("the agent to notice", || place.log().contains("the last document stays valid").then_some(()));
+    wait_for("the agent to notice", || dir.log().contains("the last document stays valid").then_some(()));
     let service = Service::start_in(data.path(), &flags);
-    wait_for("the agent to be answered", || place.log().contains("the platform answers again").then_some(()));
-    assert_eq!(place.trace().len(), 2, "{}", place.log());
+    wait_for("the agent to be answered", || dir.log().contains("the platform answers again").then_some(()));
+    assert_eq!(dir.trace().len(), 2, "{}", dir.log());
     service.cli(&["event", "complete", &event]);
-    assert_eq!(place.wait_for_trace(3)[2], "after start Freeze");
+    assert_eq!(dir.wait_for_trace(3)[2], "after start Freeze");
 }

@@ -50,7 +50,7 @@ fn bad_operator_requests_are_refused() {
     service.apply_fleet(
         "scopes:\n  - { name: a, kind: availability-set, vms: [ { name: same }, { name: one, addresses: [127.1.20.1] } ] }\n  - { name: b, kind: availability-set, vms: [ { name: same } ] }\n",
     );
-    let refused = |words: &[&str]| service.cli_refused(words);
+    let refused = |args: &[&str]| service.cli_refused(args);
     let unknown = refused(&["vm", "restart", "nobody"]);
     assert!(
         unknown.contains("there is no VM nobody; 'notbefore vm list' shows those there are"),
@@ -157,10 +157,10 @@ fn bad_fleet_files_are_refused() {
 fn fleet_check_refused(file: &std::path::Path) -> String {
     let limited = format!("ulimit -v 2000000 && exec {} fleet apply --check {}", binary(), file.display());
     let output = Command::new("sh").args(["-c", &limited]).output().expect("sh starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{said:.2000}");
-    assert!(said.len() < 4_000, "{} bytes of complaint: {said:.2000}", said.len());
-    said
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{stderr:.2000}");
+    assert!(stderr.len() < 4_000, "{} bytes of complaint: {stderr:.2000}", stderr.len());
+    stderr
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn yaml_bombs_are_refused() {
         std::fs::write(&file, text).unwrap();
         fleet_check_refused(&file)
     };
-    // Every scope has the VMs of the first: a million in 70 kB.
+    // Every scope is an alias of the first one's VMs: a million VMs in 70 kB.
     let vms: String = (0..1_000).map(|n| format!("{{ name: v{n} }}, ")).collect();
     let scopes: String =
         (1..1_000).map(|n| format!("  - {{ name: s{n}, kind: scale-set, vms: *v }}\n")).collect();
@@ -181,7 +181,7 @@ fn yaml_bombs_are_refused() {
         squared.contains("its anchors and aliases (&, *) expand to more than a file of this size"),
         "{squared}"
     );
-    // The billion laughs: each line is nine times the one before.
+    // The "billion laughs" attack: each line repeats the one before nine times.
     let line = |[a, b]: [char; 2]| format!("{b}: &{b} [{}]\n", vec![format!("*{a}"); 9].join(","));
     let laughs: String = "abcdefgh".chars().zip("bcdefghi".chars()).map(|(a, b)| line([a, b])).collect();
     let laughs = format!("a: &a [{}]\n{laughs}", ["x"; 9].join(","));
@@ -202,9 +202,9 @@ fn yaml_bombs_are_refused() {
 }
 
 /// Runs `serve` where it must fail; returns its error.
-fn serve_refused(words: &[&str]) -> String {
-    let output = Command::new(binary()).arg("serve").args(words).output().expect("the binary starts");
-    assert_eq!(output.status.code(), Some(1), "{words:?}");
+fn serve_refused(args: &[&str]) -> String {
+    let output = Command::new(binary()).arg("serve").args(args).output().expect("the binary starts");
+    assert_eq!(output.status.code(), Some(1), "{args:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -249,26 +249,26 @@ fn start_failures_are_explained() {
 #[test]
 fn commands_without_service_fail_with_hint() {
     let nowhere = tempfile::tempdir().unwrap();
-    let run = |words: &[&str]| {
+    let run = |args: &[&str]| {
         let output =
-            Command::new(binary()).args(words).env("NOTBEFORE_DATA", nowhere.path()).output().unwrap();
+            Command::new(binary()).args(args).env("NOTBEFORE_DATA", nowhere.path()).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = run(&["vm", "list"]);
+    let (code, stderr) = run(&["vm", "list"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("no token at") && said.contains("notbefore serve"), "{said}");
+    assert!(stderr.contains("no token at") && stderr.contains("notbefore serve"), "{stderr}");
     std::fs::write(nowhere.path().join("operator.token"), "nb_x\n").unwrap();
     std::fs::write(nowhere.path().join("operator.url"), "http://127.0.0.1:1\n").unwrap();
-    let (code, said) = run(&["vm", "restart", "x"]);
+    let (code, stderr) = run(&["vm", "restart", "x"]);
     assert_eq!(code, Some(1));
     assert!(
-        said.contains("cannot connect to the service at http://127.0.0.1:1")
-            && said.contains("notbefore serve"),
-        "{said}"
+        stderr.contains("cannot connect to the service at http://127.0.0.1:1")
+            && stderr.contains("notbefore serve"),
+        "{stderr}"
     );
-    let (code, said) = run(&["event", "schedule", "x"]);
+    let (code, stderr) = run(&["event", "schedule", "x"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("--type") && said.contains("--help"), "{said}");
+    assert!(stderr.contains("--type") && stderr.contains("--help"), "{stderr}");
     assert_eq!(run(&["serve", "--notice", "-1"]).0, Some(2));
     assert_eq!(run(&["serve", "--strict", "--lenient"]).0, Some(2));
 }

@@ -20,7 +20,7 @@ impl WallClock {
         clock
     }
 
-    /// Sets it to this far from the truth, at once.
+    /// Sets the clock to this offset from the real time.
     fn set(&self, offset: &str) {
         let next = self.0.path().with_extension("next");
         std::fs::write(&next, offset).unwrap();
@@ -46,7 +46,7 @@ fn clock(service: &Service) -> Value {
 fn wait_for_jump(service: &Service, reason: &str) -> Value {
     wait_for(reason, || {
         Some(clock(service)["hold"].clone())
-            .filter(|hold| hold["reason"].as_str().is_some_and(|said| said.contains(reason)))
+            .filter(|hold| hold["reason"].as_str().is_some_and(|text| text.contains(reason)))
     })
 }
 
@@ -87,7 +87,7 @@ fn clock_jump_starts_and_ends_nothing_until_accepted() {
     let running = event_of(&service.cli_json(&["event", "schedule", "--cause", "host-failure", "c"]));
     assert_eq!((ready(&service).as_str(), clock(&service)["hold"].clone()), ("ready\n", Value::Null));
 
-    // A glitch: two days ahead, and back.
+    // A short jump: two days ahead, and back.
     wall.set("+2d");
     let hold = wait_for_jump(&service, "forward by 172800 s");
     assert_eq!(hold["events"], 3, "{hold}");
@@ -99,8 +99,8 @@ fn clock_jump_starts_and_ends_nothing_until_accepted() {
 
     wall.set("+2d");
     wait_for_jump(&service, "forward by 172800 s");
-    let said = ready(&service);
-    assert!(said.starts_with("ready\nthe clock is not trusted since "), "{said}");
+    let reason = ready(&service);
+    assert!(reason.starts_with("ready\nthe clock is not trusted since "), "{reason}");
     assert!(service.operator_request("GET", "/metrics", "", "").body.contains("notbefore_clock_held 1\n"));
     assert_eq!(status(&service, &running), "Started", "its simulated end is two days ago");
     // Scope a was polled recently, so its guests get notice; no guest polls in d.

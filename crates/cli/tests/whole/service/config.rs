@@ -11,21 +11,21 @@ use crate::support::{Service, binary};
 use serde_json::Value;
 
 /// Runs `serve` with these arguments and only these variables.
-fn serve(words: &[&str], variables: &[(&str, &str)]) -> Output {
+fn serve(args: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(binary());
-    command.arg("serve").args(words).env_clear().envs(variables.iter().copied());
+    command.arg("serve").args(args).env_clear().envs(variables.iter().copied());
     command.output().unwrap()
 }
 
-fn printed(words: &[&str], variables: &[(&str, &str)]) -> String {
-    let words: Vec<&str> = words.iter().copied().chain(["--print-config"]).collect();
-    let output = serve(&words, variables);
+fn printed(args: &[&str], variables: &[(&str, &str)]) -> String {
+    let args: Vec<&str> = args.iter().copied().chain(["--print-config"]).collect();
+    let output = serve(&args, variables);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn refused(words: &[&str], variables: &[(&str, &str)]) -> String {
-    let output = serve(words, variables);
+fn refused(args: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = serve(args, variables);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
@@ -51,19 +51,19 @@ fn flags_override_environment_and_file() {
         dir.path(),
         "[guest]\nlisten = [\"127.0.0.1:1\", \"blue=127.0.0.1:2\"]\nmode = \"lenient\"\nrate_limit = 5\n\n[guest.limits]\nidle_timeout = \"1h\"\n",
     );
-    let words = ["--config", &path, "--guest", "127.0.0.1:7", "--guest", "red=127.0.0.1:8"];
-    let said =
-        printed(&words, &[("NOTBEFORE_GUEST_RATE_LIMIT", "9"), ("NOTBEFORE_GUEST_LISTEN", "127.0.0.1:5")]);
-    assert_eq!(entry(&said, "listen"), ("[\"127.0.0.1:7\", \"red=127.0.0.1:8\"]", "flag --guest"));
-    assert_eq!(entry(&said, "rate_limit"), ("9", "environment NOTBEFORE_GUEST_RATE_LIMIT"));
-    assert_eq!(entry(&said, "mode"), ("\"lenient\"", &*format!("{path}:3")));
-    assert_eq!(entry(&said, "idle_timeout"), ("\"1h\"", &*format!("{path}:7")));
-    assert_eq!(entry(&said, "kind"), ("\"simulated\"", "default"));
+    let args = ["--config", &path, "--guest", "127.0.0.1:7", "--guest", "red=127.0.0.1:8"];
+    let config =
+        printed(&args, &[("NOTBEFORE_GUEST_RATE_LIMIT", "9"), ("NOTBEFORE_GUEST_LISTEN", "127.0.0.1:5")]);
+    assert_eq!(entry(&config, "listen"), ("[\"127.0.0.1:7\", \"red=127.0.0.1:8\"]", "flag --guest"));
+    assert_eq!(entry(&config, "rate_limit"), ("9", "environment NOTBEFORE_GUEST_RATE_LIMIT"));
+    assert_eq!(entry(&config, "mode"), ("\"lenient\"", &*format!("{path}:3")));
+    assert_eq!(entry(&config, "idle_timeout"), ("\"1h\"", &*format!("{path}:7")));
+    assert_eq!(entry(&config, "kind"), ("\"simulated\"", "default"));
 
-    // The file can be named by the environment, and a flag takes back what it says.
-    let said = printed(&["--strict", "--rate-limit", "none"], &[("NOTBEFORE_CONFIG", &path)]);
-    assert_eq!(entry(&said, "mode"), ("\"strict\"", "flag --strict"));
-    assert_eq!(entry(&said, "rate_limit"), ("\"none\"", "flag --rate-limit"));
+    // The environment can name the file, and a flag overrides its values.
+    let config = printed(&["--strict", "--rate-limit", "none"], &[("NOTBEFORE_CONFIG", &path)]);
+    assert_eq!(entry(&config, "mode"), ("\"strict\"", "flag --strict"));
+    assert_eq!(entry(&config, "rate_limit"), ("\"none\"", "flag --rate-limit"));
     let on = file(dir.path(), "operator.without_tls = true\n");
     assert!(printed(&["--config", &on], &[]).contains("without_tls = true "));
     assert!(
@@ -74,7 +74,7 @@ fn flags_override_environment_and_file() {
 #[test]
 fn printed_config_round_trips() {
     let dir = tempfile::tempdir().unwrap();
-    let words = [
+    let args = [
         "--notice",
         "0.25",
         "--guest-vm",
@@ -84,7 +84,7 @@ fn printed_config_round_trips() {
         "a \"b\"",
     ];
     let first =
-        printed(&words, &[("NOTBEFORE_LOG", "warn,hyper=info"), ("NOTBEFORE_EVENTS_KEEP_HISTORY", "36h")]);
+        printed(&args, &[("NOTBEFORE_LOG", "warn,hyper=info"), ("NOTBEFORE_EVENTS_KEEP_HISTORY", "36h")]);
     let path = file(dir.path(), &first);
     let second = printed(&["--config", &path], &[]);
     let values = |text: &str| -> Vec<String> {
@@ -107,24 +107,24 @@ fn printed_config_round_trips() {
 fn config_errors_name_line_and_fix() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), "[guest]\n\nlimts = 3\nrate_limit = true\n");
-    let said =
+    let error =
         refused(&["--config", &path], &[("NOTBEFORE_OPERATOR_LISTN", "x"), ("NOTBEFORE_LOG", "loud=very")]);
-    assert!(said.contains("the configuration has 4 mistakes"), "{said}");
+    assert!(error.contains("the configuration has 4 mistakes"), "{error}");
     assert!(
-        said.contains(&format!("{path}:3: unknown key guest.limts; did you mean guest.limits?")),
-        "{said}"
+        error.contains(&format!("{path}:3: unknown key guest.limts; did you mean guest.limits?")),
+        "{error}"
     );
     assert!(
-        said.contains(&format!("{path}:4: guest.rate_limit: expected a whole number from 1 on")),
-        "{said}"
+        error.contains(&format!("{path}:4: guest.rate_limit: expected a whole number from 1 on")),
+        "{error}"
     );
     assert!(
-        said.contains(
+        error.contains(
             "NOTBEFORE_OPERATOR_LISTN: there is no such setting; did you mean NOTBEFORE_OPERATOR_LISTEN?"
         ),
-        "{said}"
+        "{error}"
     );
-    assert!(said.contains("NOTBEFORE_LOG: expected a level"), "{said}");
+    assert!(error.contains("NOTBEFORE_LOG: expected a level"), "{error}");
 
     assert!(refused(&["--config", "/nowhere.toml"], &[]).contains("cannot read /nowhere.toml"));
     let huge = file(dir.path(), &"# a long remark\n".repeat(100_000));
@@ -166,12 +166,12 @@ fn contradictory_settings_fail_check() {
         (&["--guest-vm", "web 0=127.0.0.1:1"], "expected a VM name and an address"),
         (&no_secret, "/nowhere.secret"),
     ];
-    for (words, said) in cases {
-        let words: Vec<&str> = words.iter().copied().chain(["--check-config"]).collect();
-        let error = refused(&words, &[]);
-        assert!(error.contains(said), "{error}");
+    for (args, expected) in cases {
+        let args: Vec<&str> = args.iter().copied().chain(["--check-config"]).collect();
+        let error = refused(&args, &[]);
+        assert!(error.contains(expected), "{error}");
     }
-    // Who said it can be looked up all the same.
+    // The source of each value is still shown.
     let output = serve(&["--print-config", "--operator", "0.0.0.0:9255"], &[]);
     assert_eq!(output.status.code(), Some(2));
     let shown = String::from_utf8(output.stdout).unwrap();
@@ -194,18 +194,18 @@ fn systemd_is_notified() {
     let manager = Manager::new();
     let socket = manager.path.to_str().unwrap();
     let mut service = Service::start_with(&[("NOTIFY_SOCKET", socket), ("WATCHDOG_USEC", "200000")], &[]);
-    let ready = manager.hears("READY=1");
+    let ready = manager.wait_for("READY=1");
     let status = format!("STATUS=guests at {}, operators at {}", service.guest, service.operator);
     assert!(ready.contains(&status), "{ready}");
-    manager.hears("WATCHDOG=1");
-    manager.hears("WATCHDOG=1");
+    manager.wait_for("WATCHDOG=1");
+    manager.wait_for("WATCHDOG=1");
 
     let pid = rustix::process::Pid::from_raw(service.pid().try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-    assert!(manager.hears("RELOADING=1").contains("MONOTONIC_USEC="));
-    manager.hears("READY=1");
+    assert!(manager.wait_for("RELOADING=1").contains("MONOTONIC_USEC="));
+    manager.wait_for("READY=1");
     assert_eq!(service.document()["DocumentIncarnation"], 1, "it runs on");
 
     assert!(service.terminate().success());
-    manager.hears("STOPPING=1");
+    manager.wait_for("STOPPING=1");
 }

@@ -12,15 +12,15 @@ use serde_json::Value;
 
 const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 41, 1);
 
-fn run(words: &[&str]) -> Output {
-    Command::new(binary()).args(words).env_remove("NOTBEFORE_DATA").output().unwrap()
+fn run(args: &[&str]) -> Output {
+    Command::new(binary()).args(args).env_remove("NOTBEFORE_DATA").output().unwrap()
 }
 
 /// Runs the command line, which must exit with this code; returns its output and errors.
-fn ends(code: i32, words: &[&str]) -> (String, String) {
-    let output = run(words);
+fn ends(code: i32, args: &[&str]) -> (String, String) {
+    let output = run(args);
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert_eq!(output.status.code(), Some(code), "{words:?}: {out}{err}");
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
     (out, err)
 }
 
@@ -29,9 +29,9 @@ fn refused(data: &str, flags: &[&str]) -> String {
     let doors = ["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--data", data];
     let mut command = Command::new("timeout");
     let output = command.args(["20", binary()]).args(doors).args(flags).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{data} {flags:?}: {said}");
-    said
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{data} {flags:?}: {stderr}");
+    stderr
 }
 
 /// Data directory of a stopped service with a VM, a cancelled event and a scheduled one.
@@ -57,8 +57,8 @@ fn damage(data: &Path, says: &str) {
 
 #[test]
 fn missing_store_refuses_start() {
-    let place = tempfile::tempdir().unwrap();
-    let (data, backup) = (place.path().join("data"), place.path().join("backup.jsonl"));
+    let temp = tempfile::tempdir().unwrap();
+    let (data, backup) = (temp.path().join("data"), temp.path().join("backup.jsonl"));
     let (dir, file) = (data.to_str().unwrap(), backup.to_str().unwrap());
     let mut service = Service::start_in(&data, &[]);
     service.cli(&["vm", "add", "lab"]);
@@ -71,15 +71,15 @@ fn missing_store_refuses_start() {
     let aside = data.join("aside");
     fs::rename(&store, &aside).unwrap();
     for _ in ["missing", "empty"] {
-        let said = refused(dir, &[]);
+        let stderr = refused(dir, &[]);
         assert!(
-            said.contains("store.redb is missing or empty") && said.contains("notbefore import"),
-            "{said}"
+            stderr.contains("store.redb is missing or empty") && stderr.contains("notbefore import"),
+            "{stderr}"
         );
         ends(1, &["check", "--data", dir]);
         fs::write(&store, "").unwrap();
     }
-    // The cures: an import, and the file itself.
+    // Two ways to recover: import an export, or restore the file.
     fs::remove_file(&store).unwrap();
     ends(0, &["import", file, "--data", dir]);
     let mut service = Service::start_in(&data, &[]);
@@ -95,8 +95,8 @@ fn missing_store_refuses_start() {
 
 #[test]
 fn missing_data_directory_refuses_changes() {
-    let place = tempfile::tempdir().unwrap();
-    let (data, aside) = (place.path().join("data"), place.path().join("aside"));
+    let temp = tempfile::tempdir().unwrap();
+    let (data, aside) = (temp.path().join("data"), temp.path().join("aside"));
     let service = Service::start_in(&data, &[]);
     service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
     let token = fs::read_to_string(data.join("operator.token")).unwrap();
@@ -116,17 +116,17 @@ fn missing_data_directory_refuses_changes() {
     assert!(ready.body.contains("store.redb was removed while it was open"), "{ready:?}");
     assert!(ready.status == 503 && ready.body.contains("put the same file back"), "{ready:?}");
     assert_eq!(service.poll(GUEST, "2020-07-01").body, document, "guests go on");
-    // The way back, if the file is gone for good: the running service still has all of it.
+    // If the file is lost, the running service still has all data and can export it.
     let export = service.request_with(&token, "GET", "/v1/export", "", "");
     assert!(export.status == 200 && export.body.contains("notbefore_export_end"), "{export:?}");
 
     fs::rename(&aside, &data).unwrap();
-    wait_for("the service to find out by itself", || {
+    wait_for("the service to detect it", || {
         (service.request_with(&token, "GET", "/readyz", "", "").status == 200).then_some(())
     });
     assert_eq!((add("a").status, add("b").status), (201, 201));
 
-    // And for good.
+    // Remove the file permanently.
     fs::remove_dir_all(&data).unwrap();
     assert_eq!(add("c").status, 503);
 }
@@ -134,17 +134,17 @@ fn missing_data_directory_refuses_changes() {
 /// The file is the same but its content is not: further changes would be lost.
 #[test]
 fn overwritten_store_refuses_changes() {
-    let place = tempfile::tempdir().unwrap();
+    let temp = tempfile::tempdir().unwrap();
     for cut in [true, false] {
-        let data = place.path().join(format!("data-{cut}"));
-        let (store, copy) = (data.join("store.redb"), place.path().join("older"));
+        let data = temp.path().join(format!("data-{cut}"));
+        let (store, copy) = (data.join("store.redb"), temp.path().join("older"));
         let service = Service::start_in(&data, &[]);
         service.cli(&["vm", "add", "one"]);
         fs::copy(&store, &copy).unwrap();
         service.cli(&["vm", "add", "two"]);
         match cut {
             true => fs::OpenOptions::new().write(true).open(&store).unwrap().set_len(4096).unwrap(),
-            // Through the same file, as cp does.
+            // Overwrite the same inode, as cp does.
             false => fs::write(&store, fs::read(&copy).unwrap()).unwrap(),
         }
         let answer = service.operator_request("POST", "/v1/vms", "", "{\"vm\":{\"name\":\"three\"}}");
@@ -157,9 +157,9 @@ fn overwritten_store_refuses_changes() {
 
 #[test]
 fn damaged_live_record_refuses_start() {
-    let place = tempfile::tempdir().unwrap();
+    let temp = tempfile::tempdir().unwrap();
     let (data, rest, new) =
-        (place.path().join("data"), place.path().join("rest.jsonl"), place.path().join("new"));
+        (temp.path().join("data"), temp.path().join("rest.jsonl"), temp.path().join("new"));
     let (dir, file, new_dir) = (data.to_str().unwrap(), rest.to_str().unwrap(), new.to_str().unwrap());
     lived_in(&data);
     let (whole, _) = ends(0, &["check", "--data", dir]);
@@ -170,20 +170,20 @@ fn damaged_live_record_refuses_start() {
     );
 
     damage(&data, "\"members\":[{");
-    let said = refused(dir, &[]);
-    let way_back =
+    let stderr = refused(dir, &[]);
+    let recovery =
         ["record scope/default/default/lab is damaged", "notbefore check --data", "--skip-damaged"];
-    assert!(way_back.iter().all(|words| said.contains(words)), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
-    let (listed, said) = ends(1, &["check", "--data", dir]);
+    assert!(recovery.iter().all(|line| stderr.contains(line)), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    let (listed, stderr) = ends(1, &["check", "--data", dir]);
     assert!(listed.contains("scope/default/default/lab: its checksum does not match"), "{listed}");
-    assert!(said.contains("is damaged") && said.contains("--skip-damaged"), "{said}");
+    assert!(stderr.contains("is damaged") && stderr.contains("--skip-damaged"), "{stderr}");
     let json: Value = ends(1, &["check", "--data", dir, "--output", "json"]).0.parse().unwrap();
     assert_eq!(json["whole"], false);
     assert!(json["findings"].as_array().unwrap().iter().any(|one| one["key"] == "scope/default/default/lab"));
 
-    let (said, left_out) = ends(0, &["export", file, "--data", dir, "--skip-damaged"]);
-    assert!(said.contains(file) && left_out.contains("scope/default/default/lab"), "{said}{left_out}");
+    let (stdout, left_out) = ends(0, &["export", file, "--data", dir, "--skip-damaged"]);
+    assert!(stdout.contains(file) && left_out.contains("scope/default/default/lab"), "{stdout}{left_out}");
     assert_eq!(fs::metadata(&rest).unwrap().permissions().mode() & 0o777, 0o600);
     ends(0, &["import", file, "--data", new_dir]);
     fs::copy(data.join("operator.token"), new.join("operator.token")).unwrap();
@@ -194,8 +194,8 @@ fn damaged_live_record_refuses_start() {
 
 #[test]
 fn damaged_history_is_skipped_and_counted() {
-    let place = tempfile::tempdir().unwrap();
-    let data = place.path().join("data");
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
     let dir = data.to_str().unwrap();
     lived_in(&data);
     damage(&data, "\"scope\":\"default/default/lab\",\"outcome\"");
@@ -204,9 +204,9 @@ fn damaged_history_is_skipped_and_counted() {
     assert_eq!(history.as_array().unwrap().len(), 0, "{history}");
     let metrics = service.operator_request("GET", "/metrics", "", "").body;
     assert!(metrics.contains("notbefore_store_damaged_records 1"), "{metrics}");
-    let cut = service.cli_refused(&["export", place.path().join("cut.jsonl").to_str().unwrap()]);
+    let cut = service.cli_refused(&["export", temp.path().join("cut.jsonl").to_str().unwrap()]);
     assert!(cut.contains("the export is incomplete") && cut.contains("--skip-damaged"), "{cut}");
-    assert!(!place.path().join("cut.jsonl").exists());
+    assert!(!temp.path().join("cut.jsonl").exists());
     ends(1, &["check", "--data", dir]);
     assert!(service.terminate().success());
     let (listed, _) = ends(1, &["check", "--data", dir]);
@@ -216,8 +216,8 @@ fn damaged_history_is_skipped_and_counted() {
 /// A damaged page of the file: no invented data, and no panic.
 #[test]
 fn damaged_page_error_names_recovery() {
-    let place = tempfile::tempdir().unwrap();
-    let data = place.path().join("data");
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
     let dir = data.to_str().unwrap();
     lived_in(&data);
     let store = data.join("store.redb");
@@ -228,24 +228,24 @@ fn damaged_page_error_names_recovery() {
         holed[number * 4096..(number + 1) * 4096].fill(0xff);
         fs::write(&store, holed).unwrap();
         let output = run(&["check", "--data", dir]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!said.contains("panicked"), "page {number}: {said}");
-        assert!([0, 1].contains(&output.status.code().unwrap()), "page {number}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!stderr.contains("panicked"), "page {number}: {stderr}");
+        assert!([0, 1].contains(&output.status.code().unwrap()), "page {number}: {stderr}");
     }
 }
 
 #[test]
 fn check_reports_unknown_records() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path().to_str().unwrap();
-    let (_, said) = ends(2, &["check", "--data", dir]);
-    assert!(said.contains("is not a data directory"), "{said}");
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "nothing was touched");
-    fs::write(place.path().join("format"), "9\n").unwrap();
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().to_str().unwrap();
+    let (_, stderr) = ends(2, &["check", "--data", dir]);
+    assert!(stderr.contains("is not a data directory"), "{stderr}");
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0, "nothing was touched");
+    fs::write(temp.path().join("format"), "9\n").unwrap();
     ends(2, &["check", "--data", dir]);
     let service = Service::start(&[]);
-    let (_, said) = ends(1, &["check", "--data", service.data().to_str().unwrap()]);
-    assert!(said.contains("is in use"), "{said}");
+    let (_, stderr) = ends(1, &["check", "--data", service.data().to_str().unwrap()]);
+    assert!(stderr.contains("is in use"), "{stderr}");
 }
 
 #[test]
@@ -265,8 +265,8 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn files_are_private_regardless_of_umask() {
     for umask in ["000", "277"] {
-        let place = tempfile::tempdir().unwrap();
-        let (data, url) = (place.path().join("a/b"), place.path().join("a/b/operator.url"));
+        let temp = tempfile::tempdir().unwrap();
+        let (data, url) = (temp.path().join("a/b"), temp.path().join("a/b/operator.url"));
         let script = format!(
             "umask {umask}; exec {} serve --guest 127.0.0.1:0 --operator 127.0.0.1:0 --driver exec --exec /bin/true --data {}",
             binary(),
@@ -279,22 +279,22 @@ fn files_are_private_regardless_of_umask() {
         let found = modes.map(|name| format!("{:o}", mode(&data.join(name))));
         let _ = (child.kill(), child.wait());
         assert_eq!(found, ["700", "700", "600", "600", "600", "644", "644"], "umask {umask}");
-        assert_eq!(mode(&place.path().join("a")), 0o700, "umask {umask}");
+        assert_eq!(mode(&temp.path().join("a")), 0o700, "umask {umask}");
     }
 }
 
 #[test]
 fn short_first_token_and_linked_exec_directory_are_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let (data, elsewhere) = (place.path().join("data"), place.path().join("elsewhere"));
+    let temp = tempfile::tempdir().unwrap();
+    let (data, elsewhere) = (temp.path().join("data"), temp.path().join("elsewhere"));
     let dir = data.to_str().unwrap();
     fs::create_dir(&data).unwrap();
     for (token, chars) in [("", "0"), ("nineteen-characters", "19")] {
         fs::write(data.join("operator.token"), format!("{token}\n")).unwrap();
-        let said = refused(dir, &[]);
+        let stderr = refused(dir, &[]);
         let says =
             format!("operator.token holds a first token of {chars} characters, at least 20 are needed");
-        assert!(said.contains(&says), "{said}");
+        assert!(stderr.contains(&says), "{stderr}");
     }
     fs::write(data.join("operator.token"), "twenty-characters-it\n").unwrap();
     let service = Service::start_in(&data, &[]);
@@ -304,17 +304,17 @@ fn short_first_token_and_linked_exec_directory_are_refused() {
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("precious"), "").unwrap();
     std::os::unix::fs::symlink(&elsewhere, data.join("exec")).unwrap();
-    let said = refused(dir, &["--driver", "exec", "--exec", "/bin/true"]);
-    assert!(said.contains("exec is a symbolic link") && said.contains("remove the link"), "{said}");
+    let stderr = refused(dir, &["--driver", "exec", "--exec", "/bin/true"]);
+    assert!(stderr.contains("exec is a symbolic link") && stderr.contains("remove the link"), "{stderr}");
     assert!(elsewhere.join("precious").exists());
 }
 
 #[test]
 fn refused_import_leaves_no_files() {
-    let place = tempfile::tempdir().unwrap();
-    let export = place.path().join("cut.jsonl");
+    let temp = tempfile::tempdir().unwrap();
+    let export = temp.path().join("cut.jsonl");
     fs::write(&export, "{\"notbefore_export\":1}\n").unwrap();
-    let data = place.path().join("a/b");
+    let data = temp.path().join("a/b");
     ends(1, &["import", export.to_str().unwrap(), "--data", data.to_str().unwrap()]);
-    assert!(!place.path().join("a").exists());
+    assert!(!temp.path().join("a").exists());
 }

@@ -69,9 +69,9 @@ fn operator_sees_polling_vms() {
     service.apply_fleet(SET);
     assert_eq!(vm(&service, "web-0")["listening"], "no", "it is new, so nothing was missed");
     assert_eq!(service.poll(A, "2019-08-01").status, 200);
-    let heard = vm(&service, "web-0");
-    assert_eq!((&heard["listening"], &heard["last_poll_version"]), (&"yes".into(), &"2019-08-01".into()));
-    assert!(heard["last_poll_at"].is_string(), "{heard}");
+    let polled = vm(&service, "web-0");
+    assert_eq!((&polled["listening"], &polled["last_poll_version"]), (&"yes".into(), &"2019-08-01".into()));
+    assert!(polled["last_poll_at"].is_string(), "{polled}");
     assert_eq!(
         vm(&service, "web-1")["listening"],
         "no",
@@ -79,10 +79,10 @@ fn operator_sees_polling_vms() {
     );
     assert_eq!(metric(&service, "notbefore_vms_listening{listening=\"yes\"}"), "1");
 
-    // A change of the scope, and of the VM itself, forgets nothing.
+    // Changes of the scope and of the VM keep the poll time.
     service.cli(&["vm", "add", "web-2", "--scope", "web"]);
     service.apply_fleet(&SET.replace("{ name: web-0,", "{ name: web-0, host: h1,"));
-    assert_eq!(vm(&service, "web-0")["last_poll_at"], heard["last_poll_at"]);
+    assert_eq!(vm(&service, "web-0")["last_poll_at"], polled["last_poll_at"]);
     let shown = service.cli(&["vm", "list"]);
     assert!(shown.lines().any(|line| line.contains("/web-0 ") && line.ends_with("yes")), "{shown}");
 
@@ -96,7 +96,7 @@ fn operator_sees_polling_vms() {
 }
 
 /// First read and version of each VM, in the order of the event's VMs.
-fn seen(service: &Service, event: &str) -> Vec<(String, Value, Value)> {
+fn first_reads(service: &Service, event: &str) -> Vec<(String, Value, Value)> {
     let shown = service.cli_json(&["event", "show", event]);
     let one = |one: &Value| {
         let name = one["name"].as_str().unwrap_or_default();
@@ -117,7 +117,7 @@ fn only_event(service: &Service) -> String {
 /// Waits until the event's first VM has read it; returns the time.
 fn first_read(service: &Service, event: &str) -> Value {
     wait_for("the read to be noted", || {
-        let (_, at, _) = seen(service, event).swap_remove(0);
+        let (_, at, _) = first_reads(service, event).swap_remove(0);
         at.is_string().then_some(at)
     })
 }
@@ -132,23 +132,23 @@ fn reads_count_per_vm_at_versions_that_show_the_event() {
     assert!(service.cli(&["event", "list"]).contains("UNREAD BY"));
     assert_eq!(metric(&service, "notbefore_events_unread"), "1");
 
-    // A version that does not know Preempt, a 304, and the other VM: none of them is a reading by web-0.
+    // Not counted as a read by web-0: a version without Preempt, a 304, a poll of the other VM.
     assert_eq!(service.poll(A, "2017-08-01").json()["Events"].as_array().unwrap().len(), 0);
     let unseen = "GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n";
     assert_eq!(support::exchange(A.into(), service.guest, unseen.as_bytes()).status, 304);
     assert_eq!(service.poll(B, NEWEST).json()["Events"].as_array().unwrap().len(), 1);
-    // Notes are taken up in order, so this one comes after any that the polls before could have left.
+    // The recorder processes notes in order, so this one comes after those of the polls before.
     service.cli(&["event", "schedule", "--cause", "host-reboot", "web-1", "--in", "1h"]);
     assert_eq!(service.poll(B, NEWEST).status, 200);
     let other = service.cli_json(&["event", "list", "--vm", "web-1"])[0]["id"].as_str().unwrap().to_owned();
     first_read(&service, &other);
-    assert_eq!(seen(&service, &event), [("web-0".into(), Value::Null, Value::Null)]);
+    assert_eq!(first_reads(&service, &event), [("web-0".into(), Value::Null, Value::Null)]);
     assert!(service.cli(&["event", "show", &event]).contains("web-0  not read"));
 
     assert_eq!(service.poll(A, "2017-11-01").status, 200);
     first_read(&service, &event);
     assert_eq!(service.poll(A, NEWEST).status, 200);
-    let (_, _, version) = seen(&service, &event).swap_remove(0);
+    let (_, _, version) = first_reads(&service, &event).swap_remove(0);
     assert_eq!(version, "2017-11-01", "the first that shows it");
     assert_eq!(service.cli_json(&["event", "show", &event])["unread_by"], Value::Null);
     assert_eq!(metric(&service, "notbefore_events_unread"), "0");
@@ -165,9 +165,9 @@ fn two_vms_of_one_event_read_it_separately() {
     first_read(&service, &event);
     let shown = service.cli_json(&["event", "show", &event]);
     assert_eq!(shown["unread_by"], serde_json::json!(["web-1"]));
-    assert_eq!(seen(&service, &event)[1], ("web-1".to_owned(), Value::Null, Value::Null));
+    assert_eq!(first_reads(&service, &event)[1], ("web-1".to_owned(), Value::Null, Value::Null));
     assert_eq!(service.poll(B, "2019-04-01").status, 200);
-    wait_for("the other read", || (seen(&service, &event)[1].2 == "2019-04-01").then_some(()));
+    wait_for("the other read", || (first_reads(&service, &event)[1].2 == "2019-04-01").then_some(()));
 }
 
 #[test]
@@ -179,9 +179,13 @@ fn first_read_survives_restart() {
     assert_eq!(service.poll(A, "2019-08-01").status, 200);
     let read_at = first_read(&service, &event);
     let unchanged = |service: &Service, when: &str| {
-        assert_eq!(seen(service, &event), [("web-0".into(), read_at.clone(), "2019-08-01".into())], "{when}");
+        assert_eq!(
+            first_reads(service, &event),
+            [("web-0".into(), read_at.clone(), "2019-08-01".into())],
+            "{when}"
+        );
     };
-    // In good order, at once: what is not written yet is written then.
+    // A clean stop writes the pending reads.
     assert!(service.terminate().success());
     let service = service.restart();
     unchanged(&service, "after a stop");
@@ -204,7 +208,7 @@ fn first_read_survives_restart() {
     assert_eq!(first_read(&service, &other), other_at);
     assert_eq!(metric(&service, "notbefore_first_read_seconds_count"), "0", "no first read since");
 
-    // An event that has ended keeps it.
+    // An ended event keeps its first reads.
     service.cli(&["event", "start", &event]);
     service.cli(&["event", "complete", &event]);
     assert_eq!(service.cli_json(&["event", "show", &event])["status"], "Completed");

@@ -91,7 +91,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 /// The packages of this workspace.
-fn ours(metadata: &Value) -> impl Iterator<Item = &Value> {
+fn workspace_packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     list(metadata, "packages").filter(|package| package["source"].is_null())
 }
 
@@ -99,7 +99,7 @@ fn ours(metadata: &Value) -> impl Iterator<Item = &Value> {
 fn shipped(metadata: &Value) -> BTreeSet<&str> {
     let nodes: BTreeMap<&str, &Value> =
         list(&metadata["resolve"], "nodes").map(|node| (text(node, "id"), node)).collect();
-    let binary = ours(metadata).find(|package| text(package, "name") == "notbefore").unwrap();
+    let binary = workspace_packages(metadata).find(|package| text(package, "name") == "notbefore").unwrap();
     let (mut reached, mut ahead) = (BTreeSet::new(), vec![text(binary, "id")]);
     while let Some(id) = ahead.pop() {
         if reached.insert(id) {
@@ -125,7 +125,7 @@ fn no_banned_crate_is_used() {
             panic!("{name} is banned: {reason}; 'cargo tree -i {name}' says where it comes from");
         }
     }
-    for package in ours(&metadata) {
+    for package in workspace_packages(&metadata) {
         for dependency in list(package, "dependencies").map(|dependency| text(dependency, "name")) {
             if let Some((_, reason)) = BANNED_HERE.iter().find(|(banned, _)| *banned == dependency) {
                 panic!("{} names {dependency}, which is banned: {reason}", text(package, "name"));
@@ -152,7 +152,7 @@ fn binary_has_one_major_version_of_each_crate() {
 fn core_wire_and_client_dependencies_match_list() {
     let metadata = metadata();
     for (name, expected) in DIRECT {
-        let package = ours(&metadata).find(|package| text(package, "name") == name).unwrap();
+        let package = workspace_packages(&metadata).find(|package| text(package, "name") == name).unwrap();
         let normal = list(package, "dependencies").filter(|dependency| dependency["kind"].is_null());
         let mut found: Vec<String> = normal
             .map(|dependency| {

@@ -6,7 +6,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::support::mounts::Ground;
+use crate::support::mounts::Mounts;
 use crate::support::{Answer, Service, wait_for};
 use serde_json::Value;
 
@@ -34,8 +34,8 @@ fn larges(service: &Service) -> Vec<String> {
 }
 
 /// Breaks the disk of a service and repairs it. `says` is the expected message meanwhile.
-fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce()) -> Service {
-    let service = Service::start_in(&ground.data(), &["--always-give-notice"]);
+fn break_and_repair(mounts: &Mounts, message: &str, fail: impl FnOnce(), repair: impl FnOnce()) -> Service {
+    let service = Service::start_in(&mounts.data(), &["--always-give-notice"]);
     service.cli(&["vm", "add", "lab", "--address", &GUEST.to_string()]);
     let restarted = restart(&service);
     assert_eq!(restarted.status, 201, "{restarted:?}");
@@ -60,16 +60,16 @@ fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce())
     let code = refused.json()["code"].as_str().unwrap().to_owned();
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(["unavailable", "outcome_unknown"].contains(&code.as_str()), "{refused:?}");
-    assert!(ready.body.contains(says), "{ready:?}");
-    // Guests read what they have read, operators list what there is, and the process is alive.
+    assert!(ready.body.contains(message), "{ready:?}");
+    // Guests and operators still read the data, and the process is live.
     assert_eq!(service.poll(GUEST, "2020-07-01").body, document);
     assert_eq!(larges(&service).len(), acknowledged);
     assert_eq!(service.operator_request("GET", "/healthz", "", "").status, 200);
     let approval = service.approve(GUEST, "00000000-0000-4000-8000-000000000000");
     assert_eq!(approval.status, 400, "what needs no writing is answered: {approval:?}");
 
-    mend();
-    wait_for("the service to find out by itself", || (readyz(&service).status == 200).then_some(()));
+    repair();
+    wait_for("the service to detect it", || (readyz(&service).status == 200).then_some(()));
     // A retry returns the outcome of an applied change, and applies the others now.
     for n in 0..=acknowledged {
         let again = add(&service, n);
@@ -83,44 +83,44 @@ fn endure(ground: &Ground, says: &str, fail: impl FnOnce(), mend: impl FnOnce())
 
 #[test]
 fn full_disk_refuses_changes_and_serves_polls() {
-    let ground = Ground::new();
-    ground.run("mkdir fs; mount -t tmpfs -o size=8m none fs");
-    let fill = || ground.run("cat /dev/zero > fs/fill || true");
-    let mut service = endure(&ground, "No space left on device", fill, || ground.run("rm fs/fill"));
+    let mounts = Mounts::new();
+    mounts.run("mkdir fs; mount -t tmpfs -o size=8m none fs");
+    let fill = || mounts.run("cat /dev/zero > fs/fill || true");
+    let mut service = break_and_repair(&mounts, "No space left on device", fill, || mounts.run("rm fs/fill"));
     let before = larges(&service);
     service.kill();
-    let service = Service::start_in(&ground.data(), &[]);
+    let service = Service::start_in(&mounts.data(), &[]);
     assert_eq!(larges(&service), before);
 }
 
 #[test]
 fn failing_sync_refuses_changes_and_serves_polls() {
-    let ground = Ground::new();
-    ground.mount_ext4();
-    let fill = || ground.run("sync -f fs; fstrim fs; cat /dev/zero > back/fill || true");
-    let mut service = endure(&ground, "I/O error", fill, || ground.run("rm back/fill"));
+    let mounts = Mounts::new();
+    mounts.mount_ext4();
+    let fill = || mounts.run("sync -f fs; fstrim fs; cat /dev/zero > back/fill || true");
+    let mut service = break_and_repair(&mounts, "I/O error", fill, || mounts.run("rm back/fill"));
     let before = larges(&service);
     assert!(service.terminate().success());
     // A remount shows the device's content, not the page cache.
-    wait_for("the file system to be let go", || ground.try_run("umount fs").then_some(()));
-    ground.remount_ext4();
-    let service = Service::start_in(&ground.data(), &[]);
+    wait_for("the file system to be unmounted", || mounts.try_run("umount fs").then_some(()));
+    mounts.remount_ext4();
+    let service = Service::start_in(&mounts.data(), &[]);
     assert_eq!(larges(&service), before);
 }
 
 #[test]
 fn read_only_disk_refuses_changes_and_serves_polls() {
-    let ground = Ground::new();
-    ground.mount_ext4();
-    // The kernel does so when it finds the file system damaged; an ordinary remount is refused while files are open.
+    let mounts = Mounts::new();
+    mounts.mount_ext4();
+    // The kernel remounts read-only when it detects a damaged file system; a normal remount fails while files are open.
     let damage = "echo test > /sys/fs/ext4/$(basename $(findmnt -no SOURCE fs))/trigger_fs_error";
-    let mend = || {
-        wait_for("the file system to be let go", || ground.try_run("umount fs").then_some(()));
-        ground.remount_ext4();
+    let repair = || {
+        wait_for("the file system to be unmounted", || mounts.try_run("umount fs").then_some(()));
+        mounts.remount_ext4();
     };
-    let mut service = endure(&ground, "Read-only file system", || ground.run(damage), mend);
+    let mut service = break_and_repair(&mounts, "Read-only file system", || mounts.run(damage), repair);
     let before = larges(&service);
     service.kill();
-    let service = Service::start_in(&ground.data(), &[]);
+    let service = Service::start_in(&mounts.data(), &[]);
     assert_eq!(larges(&service), before);
 }

@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 use crate::support;
 use crate::support::{Service, binary, wait_for};
 
-fn ends(output: &Output, code: i32, words: &[&str]) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
-    said
+fn ends(output: &Output, code: i32, args: &[&str]) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+    stderr
 }
 
 /// A service with an operation that stays open.
@@ -61,8 +61,8 @@ fn exit_codes_are_consistent() {
         (3, &["operation", "wait", &operation, "--timeout", "1s", "--output", "json"]),
         (3, &["host", "maintain", "h1", "--type", "freeze", "--wait", "--timeout", "0s"]),
     ];
-    for (code, words) in cases {
-        ends(&service.run(words), *code, words);
+    for (code, args) in cases {
+        ends(&service.run(args), *code, args);
     }
 }
 
@@ -82,29 +82,29 @@ fn help_and_manual_list_the_codes() {
 #[test]
 fn wait_ends_with_operation_or_timeout() {
     let (service, operation) = waiting();
-    let words = ["operation", "wait", &operation, "--timeout", "0s"];
-    let said = ends(&service.run(&words), 3, &words);
+    let args = ["operation", "wait", &operation, "--timeout", "0s"];
+    let stderr = ends(&service.run(&args), 3, &args);
     assert!(
-        said.contains(&format!("operation {operation} is open")) && said.contains("still in progress"),
-        "{said}"
+        stderr.contains(&format!("operation {operation} is open")) && stderr.contains("still in progress"),
+        "{stderr}"
     );
     service.cli(&["operation", "cancel", &operation]);
-    let said = service.cli(&["operation", "wait", &operation, "--timeout", "20s"]);
-    assert!(said.contains("is closed: cancelled"), "{said}");
+    let stdout = service.cli(&["operation", "wait", &operation, "--timeout", "20s"]);
+    assert!(stdout.contains("is closed: cancelled"), "{stdout}");
 }
 
 #[test]
 fn wait_fails_with_reason_of_failed_command() {
     let service = Service::start(&["--driver", "exec", "--exec", "/bin/false", "--exec-attempts", "1"]);
     service.cli(&["vm", "add", "a", "--host", "h1"]);
-    let words = ["host", "failed", "h1", "--wait", "--timeout", "20s"];
-    let said = ends(&service.run(&words), 1, &words);
-    assert!(said.contains("the command for a failed") && said.contains("exit code 1"), "{said}");
-    assert!(said.contains("notbefore event retry"), "{said}");
+    let args = ["host", "failed", "h1", "--wait", "--timeout", "20s"];
+    let stderr = ends(&service.run(&args), 1, &args);
+    assert!(stderr.contains("the command for a failed") && stderr.contains("exit code 1"), "{stderr}");
+    assert!(stderr.contains("notbefore event retry"), "{stderr}");
     let operations = service.cli_json(&["operation", "list"]);
     let operation = operations[0]["id"].as_str().unwrap();
-    let words = ["operation", "wait", operation, "--timeout", "20s"];
-    assert!(ends(&service.run(&words), 1, &words).contains("the command for a failed"));
+    let args = ["operation", "wait", operation, "--timeout", "20s"];
+    assert!(ends(&service.run(&args), 1, &args).contains("the command for a failed"));
     let event = operations[0]["targets"][0]["event"].as_str().unwrap();
     service.cli(&["event", "complete", event]);
     wait_for("the operation to close", || {

@@ -56,8 +56,8 @@ fn resident_mib(service: &Service) -> u64 {
 fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
     let scopes = vms / per_scope;
     println!("{vms} VMs in {scopes} scopes");
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("fleet.yaml");
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("fleet.yaml");
     std::fs::write(&file, fleet(vms, per_scope)).unwrap();
     let file = file.to_str().unwrap();
     let mut service = Service::start(&[]);
@@ -73,7 +73,7 @@ fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
     assert!(again.contains(&sum(&format!("{scopes} unchanged"))), "{again}");
     let listed = timed("  list", || service.cli_json(&["vm", "list"]));
     assert_eq!(listed.as_array().unwrap().len(), vms);
-    timed("  export", || service.cli(&["export", place.path().join("export.jsonl").to_str().unwrap()]));
+    timed("  export", || service.cli(&["export", temp.path().join("export.jsonl").to_str().unwrap()]));
 
     service.kill();
     let service = timed("  restart after kill -9", || service.restart());
@@ -82,7 +82,7 @@ fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
     let shown = service.cli_json(&["vm", "show", "vm-7"]);
     assert_eq!(shown["host"], "h7");
 
-    let little = place.path().join("little.yaml");
+    let little = temp.path().join("little.yaml");
     std::fs::write(&little, fleet(per_scope * 2, per_scope)).unwrap();
     timed("  prune", || service.cli(&["fleet", "apply", "--prune", "--yes", little.to_str().unwrap()]));
     assert_eq!(service.cli_json(&["fleet", "show"]).as_array().unwrap().len(), 2);
@@ -111,9 +111,9 @@ fn vm_can_move_between_scopes_of_the_file() {
     let file = service.data().join("fleet.yaml");
     for with in [0, 20, 39, 1] {
         std::fs::write(&file, scopes(with)).unwrap();
-        let said = service.cli(&["fleet", "apply", "--prune", "--yes", file.to_str().unwrap()]);
+        let stdout = service.cli(&["fleet", "apply", "--prune", "--yes", file.to_str().unwrap()]);
         // The report is in the order of the file.
-        let names: Vec<&str> = said.lines().map(|line| line.split(':').next().unwrap()).collect();
+        let names: Vec<&str> = stdout.lines().map(|line| line.split(':').next().unwrap()).collect();
         let expected: Vec<String> = (0..40).map(|n| format!("default/default/s{n}")).collect();
         assert_eq!(names, expected);
         assert_eq!(service.cli_json(&["vm", "show", "x"])["scope"], format!("default/default/s{with}"));
@@ -124,8 +124,8 @@ fn vm_can_move_between_scopes_of_the_file() {
 #[test]
 fn interrupted_apply_is_finished_by_next() {
     let mut service = Service::start(&[]);
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("fleet.yaml");
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("fleet.yaml");
     std::fs::write(&file, fleet(600, 1)).unwrap();
     let apply = |data: &std::path::Path| {
         let mut command = std::process::Command::new(support::binary());
@@ -139,12 +139,12 @@ fn interrupted_apply_is_finished_by_next() {
     });
     service.kill();
     let output = cut_short.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("of 600 scopes are applied; apply the file again for the rest"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("of 600 scopes are applied; apply the file again for the rest"), "{stderr}");
 
     let service = service.restart();
-    let said = service.cli(&["fleet", "apply", file.to_str().unwrap()]);
-    assert!(said.starts_with("600 scopes: ") && said.contains(" unchanged"), "{said}");
+    let stdout = service.cli(&["fleet", "apply", file.to_str().unwrap()]);
+    assert!(stdout.starts_with("600 scopes: ") && stdout.contains(" unchanged"), "{stdout}");
     assert_eq!(service.cli_json(&["fleet", "show"]).as_array().unwrap().len(), 600);
 }

@@ -23,30 +23,30 @@ const SOURCES: [u8; 2] = [1, 200];
 struct Flood<'a> {
     to: SocketAddr,
     sources: u8,
-    words: &'a [&'a [u8]],
+    payloads: &'a [&'a [u8]],
     open: Vec<TcpStream>,
 }
 
 impl<'a> Flood<'a> {
-    fn new(to: SocketAddr, sources: u8, words: &'a [&'a [u8]]) -> Self {
-        Self { to, sources, words, open: Vec::new() }
+    fn new(to: SocketAddr, sources: u8, payloads: &'a [&'a [u8]]) -> Self {
+        Self { to, sources, payloads, open: Vec::new() }
     }
 
-    /// Opens so many more connections.
-    fn rise(&mut self, count: usize) {
+    /// Opens this many more connections.
+    fn open(&mut self, count: usize) {
         for _ in 0..count {
             let number = self.open.len();
             let mut stream = connect(source(number, self.sources), self.to).unwrap();
-            // It may be closed for another already.
-            let _ = stream.write_all(self.words[number % self.words.len()]);
+            // The service may already have closed it for a newer connection.
+            let _ = stream.write_all(self.payloads[number % self.payloads.len()]);
             self.open.push(stream);
         }
     }
 
-    /// Makes requests while the flood goes on, and gives how many were answered 200.
+    /// Sends requests during the flood; returns how many were answered 200.
     fn answered(&mut self, mut request: impl FnMut() -> u16) -> usize {
         let answers = (0..REQUESTS).map(|_| {
-            self.rise(BETWEEN);
+            self.open(BETWEEN);
             request()
         });
         answers.filter(|status| *status == 200).count()
@@ -63,13 +63,13 @@ fn local() -> IpAddr {
 }
 
 /// Number of log lines with this text, and whether they are at least half a second apart.
-fn lines_with(log: &str, words: &str) -> (usize, bool) {
+fn lines_with(log: &str, payloads: &str) -> (usize, bool) {
     let times: Vec<jiff::Timestamp> = log
         .lines()
-        .filter(|line| line.contains(words))
+        .filter(|line| line.contains(payloads))
         .map(|line| line.split_whitespace().next().unwrap().parse().unwrap())
         .collect();
-    // A line may be written late on a busy machine, so two of them may be nearer than the second that is kept.
+    // On a busy machine a line may be written late, so two lines may be less than the enforced second apart.
     let half_a_second = jiff::SignedDuration::from_millis(500);
     let apart = times.windows(2).all(|pair| pair[1].duration_since(pair[0]) >= half_a_second);
     (times.len(), apart)

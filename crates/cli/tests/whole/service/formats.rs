@@ -86,10 +86,10 @@ fn data_directory_of_level_1_is_opened() {
 
 #[test]
 fn export_of_level_1_is_imported() {
-    let place = tempfile::tempdir().unwrap();
-    let (data, export) = (place.path().join("data"), fixture("export.jsonl"));
-    let words = ["import", export.to_str().unwrap(), "--data", data.to_str().unwrap()];
-    let imported = Command::new(binary()).args(words).env_remove("NOTBEFORE_DATA").output().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (data, export) = (dir.path().join("data"), fixture("export.jsonl"));
+    let args = ["import", export.to_str().unwrap(), "--data", data.to_str().unwrap()];
+    let imported = Command::new(binary()).args(args).env_remove("NOTBEFORE_DATA").output().unwrap();
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     // An export has no token file; the one of the data directory is for the same root token.
     fs::copy(fixture("data/operator.token"), data.join("operator.token")).unwrap();
@@ -109,13 +109,13 @@ fn agent_journal_of_level_1_is_resumed() {
         let output = command("status").args(["--output", "json"]).output().unwrap();
         let status: Value = serde_json::from_slice(&output.stdout).unwrap();
         let event = &status["events"][0];
-        let said = ["id", "phase", "step", "approval", "rule"].map(|key| event[key].as_str().unwrap());
+        let fields = ["id", "phase", "step", "approval", "rule"].map(|key| event[key].as_str().unwrap());
         let id = "A591DA1C-0F50-5719-B453-2343131F7A8D";
-        assert_eq!(said, [id, "preparing", "finish-requests", "not yet", "drain"], "{status}");
+        assert_eq!(fields, [id, "preparing", "finish-requests", "not yet", "drain"], "{status}");
         assert_eq!((&event["mine"], &event["draining"]), (&true.into(), &true.into()), "{status}");
     };
     is_there();
-    // What an agent of today has taken up it writes as today's.
+    // The current agent writes the journal in the current format.
     let journal = || fs::read_to_string(state.path().join("journal.json")).unwrap();
     assert!(journal().starts_with("{\"format\":2,"));
     let mut run = command("run");

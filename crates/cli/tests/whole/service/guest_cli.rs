@@ -24,22 +24,22 @@ const FLEET: &str = "scopes:
 /// A service with a bound listener per VM, at ports that stay the same after a restart.
 fn service(data: &TempDir) -> Service {
     Service::start_in(data.path(), &[]).apply_fleet(FLEET);
-    let door = |vm: &str| format!("web/{vm}={}", free_address());
-    let (first, second) = (door("web-0"), door("web-1"));
+    let listener = |vm: &str| format!("web/{vm}={}", free_address());
+    let (first, second) = (listener("web-0"), listener("web-1"));
     let doors = ["--guest-vm", &first, "--guest-vm", &second];
     Service::start_in(data.path(), &[&doors[..], &["--strict", "--simulated-duration", "1h"]].concat())
 }
 
 /// Runs the command line as the VM of a listener.
-fn guest(service: &Service, door: usize, words: &[&str]) -> Output {
-    let endpoint = format!("http://{}", service.guest_vms[door]);
+fn guest(service: &Service, listener: usize, args: &[&str]) -> Output {
+    let endpoint = format!("http://{}", service.guest_vms[listener]);
     let mut command = Command::new(binary());
-    // A proxy that is not there must not be asked.
+    // An unreachable proxy must not be used.
     command.env("http_proxy", "http://127.0.0.1:9").env("HTTP_PROXY", "http://127.0.0.1:9");
-    command.args(words).args(["--endpoint", &endpoint]).output().unwrap()
+    command.args(args).args(["--endpoint", &endpoint]).output().unwrap()
 }
 
-fn said(output: Output) -> String {
+fn stdout_text(output: Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}: {out}{err}", output.status);
     out.into_owned()
@@ -51,17 +51,17 @@ fn refused(output: Output, code: i32) -> String {
 }
 
 fn json(output: Output) -> Value {
-    serde_json::from_str(&said(output)).unwrap()
+    serde_json::from_str(&stdout_text(output)).unwrap()
 }
 
 #[test]
 fn get_and_approve_follow_event() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
-    assert_eq!(said(guest(&service, 0, &["get"])), "no scheduled or started events\n");
+    assert_eq!(stdout_text(guest(&service, 0, &["get"])), "no scheduled or started events\n");
     service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
 
-    let table = said(guest(&service, 0, &["get"]));
+    let table = stdout_text(guest(&service, 0, &["get"]));
     let lines: Vec<&str> = table.lines().collect();
     let head = [
         "EVENT",
@@ -81,13 +81,13 @@ fn get_and_approve_follow_event() {
         assert!(lines[1].contains(cell), "{table}");
     }
 
-    // The other VM of the scope sees the same event, and that it is not its own.
+    // The other VM of the scope sees the same event, marked as not its own.
     let seen = json(guest(&service, 1, &["get", "-o", "json"]));
     assert_eq!((&seen["vm"], &seen["api_version"]), (&"web-1".into(), &"2020-07-01".into()));
     assert_eq!(seen["events"][0]["id"], event);
     assert_eq!((&seen["events"][0]["mine"], &seen["events"][0]["type"]), (&false.into(), &"Reboot".into()));
     assert_eq!(
-        said(guest(&service, 1, &["approve", "--all-mine"])),
+        stdout_text(guest(&service, 1, &["approve", "--all-mine"])),
         "no event of this VM waits for approval\n"
     );
     assert_eq!(
@@ -95,13 +95,16 @@ fn get_and_approve_follow_event() {
         true
     );
 
-    assert_eq!(said(guest(&service, 0, &["approve", "--all-mine"])), format!("event {event}: approved\n"));
+    assert_eq!(
+        stdout_text(guest(&service, 0, &["approve", "--all-mine"])),
+        format!("event {event}: approved\n")
+    );
     assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"][0]["status"], "Started");
     assert_eq!(
-        said(guest(&service, 0, &["approve", "--all-mine"])),
+        stdout_text(guest(&service, 0, &["approve", "--all-mine"])),
         "no event of this VM waits for approval\n"
     );
-    // Again by its id: the platform answers 200 to what has started.
+    // Again by id: the platform answers 200 for a started event.
     assert_eq!(json(guest(&service, 0, &["approve", event, "-o", "json"]))[0]["outcome"], "approved");
     service.cli(&["event", "complete", event]);
     assert_eq!(json(guest(&service, 0, &["get", "-o", "json"]))["events"], Value::Array(vec![]));
@@ -113,7 +116,7 @@ fn raw_document_is_unchanged_at_every_version() {
     let service = service(&data);
     service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
     for version in ["2017-03-01", "2019-01-01", "2020-07-01"] {
-        let raw = said(guest(&service, 0, &["get", "--raw", "--api-version", version]));
+        let raw = stdout_text(guest(&service, 0, &["get", "--raw", "--api-version", version]));
         assert_eq!(raw, service.poll([127, 0, 1, 1].into(), version).body, "{version}");
     }
     let old = json(guest(&service, 0, &["get", "-o", "json", "--api-version", "2017-03-01"]));
@@ -136,9 +139,9 @@ fn approve_accepts_id_prefix_and_refuses_unknown_event() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
     let unknown = "602D9444-D2CD-49C7-8624-8643E7171297";
-    let told = refused(guest(&service, 0, &["approve", unknown]), 1);
-    assert!(told.contains(&format!("event {unknown} was not approved")), "{told}");
-    assert!(told.contains("no such event; scheduled events: none"), "{told}");
+    let stderr = refused(guest(&service, 0, &["approve", unknown]), 1);
+    assert!(stderr.contains(&format!("event {unknown} was not approved")), "{stderr}");
+    assert!(stderr.contains("no such event; scheduled events: none"), "{stderr}");
 
     service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
     service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
@@ -149,14 +152,14 @@ fn approve_accepts_id_prefix_and_refuses_unknown_event() {
         events.map(|event| (text(event, "id"), text(event, "status"))).collect()
     };
     let [(first, _), (second, _)] = ids().try_into().unwrap();
-    // Nothing at all, as of a variable that was never set, and hardly anything, are no ids of any event.
+    // An empty text, as from an unset variable, and a very short prefix match no event.
     for not_an_id in ["", &first[..3], unknown, "no-such-event"] {
-        let told = refused(guest(&service, 0, &["approve", not_an_id]), 1);
-        assert!(told.contains(&first) && told.contains(&second), "{not_an_id:?}: {told}");
+        let stderr = refused(guest(&service, 0, &["approve", not_an_id]), 1);
+        assert!(stderr.contains(&first) && stderr.contains(&second), "{not_an_id:?}: {stderr}");
     }
     assert!(ids().iter().all(|(_, status)| status == "Scheduled"), "{:?}", ids());
 
-    // As the operator's commands print it; what is wrong beside it does not keep it.
+    // The id as operator commands print it. Another, invalid id does not prevent its approval.
     let outcome = guest(&service, 0, &["approve", &first[..8].to_lowercase(), unknown]);
     assert_eq!(String::from_utf8_lossy(&outcome.stdout), format!("event {first}: approved\n"));
     assert!(refused(outcome, 1).contains(unknown));
@@ -169,7 +172,7 @@ fn approve_accepts_id_prefix_and_refuses_unknown_event() {
 fn errors_have_exit_codes() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
-    for (words, complaint) in [
+    for (args, expected) in [
         (&["approve"][..], "required"),
         (&["approve", "a", "--all-mine"], "cannot be used with"),
         (&["get", "--api-version", "latest"], "known versions: 2017-03-01"),
@@ -177,8 +180,8 @@ fn errors_have_exit_codes() {
         (&["get", "--count", "1"], "--watch"),
         (&["get", "--name", ""], "value is required"),
     ] {
-        let told = refused(guest(&service, 0, words), 2);
-        assert!(told.contains(complaint), "{words:?}: {told}");
+        let stderr = refused(guest(&service, 0, args), 2);
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
     }
     let bad = Command::new(binary()).args(["get", "--endpoint", "https://169.254.169.254"]).output().unwrap();
     assert!(refused(bad, 2).contains("plain HTTP only"));
@@ -186,14 +189,14 @@ fn errors_have_exit_codes() {
         Command::new(binary()).args(["get", "--endpoint", "http://127.0.0.1:9254/events"]).output().unwrap();
     assert!(refused(bad, 2).contains("it has a path"));
     let whole = format!("http://{}/metadata/scheduledevents?api-version=2020-07-01", service.guest_vms[0]);
-    said(Command::new(binary()).args(["get", "--endpoint", &whole]).output().unwrap());
-    let nobody = free_address().to_string();
-    let there = Command::new(binary()).args(["get", "--endpoint", &nobody]).output().unwrap();
+    stdout_text(Command::new(binary()).args(["get", "--endpoint", &whole]).output().unwrap());
+    let closed = free_address().to_string();
+    let there = Command::new(binary()).args(["get", "--endpoint", &closed]).output().unwrap();
     assert!(refused(there, 1).contains("cannot connect"), "nothing listens there");
-    // A caller who is no VM is refused, and does not see an empty document.
-    let stranger =
+    // An unknown caller is refused, and does not see an empty document.
+    let unknown =
         Command::new(binary()).args(["get", "--endpoint", &service.guest.to_string()]).output().unwrap();
-    assert!(refused(stranger, 1).contains("403 Forbidden"));
+    assert!(refused(unknown, 1).contains("403 Forbidden"));
 }
 
 #[test]
@@ -217,8 +220,8 @@ fn changes_stream_survives_service_restart() {
         &endpoint,
     ]);
     let mut watching = Program::start(command);
-    let mut next = || serde_json::from_str::<Value>(&watching.says(&[])).unwrap();
-    // The first poll is what lets it hear of anything.
+    let mut next = || serde_json::from_str::<Value>(&watching.wait_for_line(&[])).unwrap();
+    // The first poll enables notice.
     wait_for("the first poll", || service.cli(&["vm", "show", "web-1"]).contains("listening").then_some(()));
     service.cli(&["event", "schedule", "--type", "reboot", "web-1"]);
     let change = next();
@@ -232,5 +235,5 @@ fn changes_stream_survives_service_restart() {
     service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
     let change = next();
     assert_eq!((&change["change"], &change["event"]["mine"]), (&"appeared".into(), &false.into()));
-    watching.ends_well();
+    watching.assert_success();
 }

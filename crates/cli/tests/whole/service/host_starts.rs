@@ -45,7 +45,7 @@ fn approve_all(service: &Service, operation: &Value) {
 fn host_waits_while_another_update_domain_is_started() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
-    // Only the database's set is busy; the web server's part has to wait all the same.
+    // Only the database's set is busy; the web server's part must wait too.
     let busy = service.cli_json(&["event", "schedule", "--cause", "host-failure", "db-1"]);
     let made = maintain(&service, "h1");
     assert_eq!(made["host_start"], "waiting");
@@ -62,7 +62,7 @@ fn host_waits_while_another_update_domain_is_started() {
     let start = service.operator_request("POST", &format!("/v1/operations/{id}/start"), "", "");
     assert_eq!((start.status, &start.json()["code"]), (409, &json!("update_domain_busy")), "{start:?}");
 
-    // The manual driver makes all parts ready when the set is free again, and starts none by itself.
+    // With the manual driver, all parts become ready when the set is free, and none starts automatically.
     service.cli(&["event", "complete", busy["targets"][0]["event"].as_str().unwrap()]);
     let ready = wait_for("the operation to be ready", || {
         Some(operation(&service, &made)).filter(|shown| shown["host_start"] == "ready")
@@ -110,10 +110,10 @@ fn operation_show_lists_pending_parts_only() {
 fn hosts_run_in_given_order() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
-    let words = ["host", "maintain", "h2", "h1", "h2", "--type", "reboot"];
-    let shown = service.cli(&[&words[..], &["--dry-run"]].concat());
+    let args = ["host", "maintain", "h2", "h1", "h2", "--type", "reboot"];
+    let shown = service.cli(&[&args[..], &["--dry-run"]].concat());
     assert!(shown.contains("h1 waits for h2"), "{shown}");
-    let made = service.cli_json(&[&words[..], &["--yes"]].concat());
+    let made = service.cli_json(&[&args[..], &["--yes"]].concat());
     let hosts: Vec<&str> = made.as_array().unwrap().iter().map(|one| one["host"].as_str().unwrap()).collect();
     assert_eq!(hosts, ["h2", "h1"], "each once");
 }
@@ -123,7 +123,7 @@ fn later_host_waits_for_earlier_one_in_every_scope() {
     let service = Service::start(&["--simulated-duration", "1h"]);
     service.apply_fleet(FLEET);
     let (first, second) = (maintain(&service, "h1"), maintain(&service, "h2"));
-    // The later one is approved first, in one scope after the other, and so starts first.
+    // The later operation is approved first, in each scope, so it starts first.
     approve_all(&service, &second);
     wait_for("the second host to start", || {
         (statuses(&operation(&service, &second)) == ["Started", "Started"]).then_some(())
@@ -255,18 +255,18 @@ fn part_states_are_current() {
         let part = &shown["targets"][0];
         (part["state"].as_str().unwrap().to_owned(), part["status"].as_str().unwrap().to_owned())
     };
-    let words = |state: &str, status: &str| (state.to_owned(), status.to_owned());
+    let pair = |state: &str, status: &str| (state.to_owned(), status.to_owned());
     let forced = service.cli_json(&["event", "schedule", "--type", "redeploy", "web-0"]);
     let event = forced["targets"][0]["event"].as_str().unwrap().to_owned();
-    assert_eq!(part(&forced), words("waiting", "Scheduled"), "not approved");
+    assert_eq!(part(&forced), pair("waiting", "Scheduled"), "not approved");
     service.cli(&["event", "start", &event]);
-    assert_eq!(part(&forced), words("started", "Started"));
+    assert_eq!(part(&forced), pair("started", "Started"));
     assert_eq!(service.cli_json(&["event", "show", &event])["approved"], false);
     service.cli(&["event", "complete", &event]);
-    assert_eq!(part(&forced), words("completed", "Completed"));
+    assert_eq!(part(&forced), pair("completed", "Completed"));
     let cancelled = service.cli_json(&["event", "schedule", "--type", "freeze", "web-1"]);
     service.cli(&["event", "cancel", cancelled["targets"][0]["event"].as_str().unwrap()]);
-    assert_eq!(part(&cancelled), words("cancelled", "Cancelled"));
+    assert_eq!(part(&cancelled), pair("cancelled", "Cancelled"));
     let service = service.restart();
     let shown = service.cli_json(&["operation", "show", cancelled["id"].as_str().unwrap()]);
     assert_eq!(shown["targets"][0]["status"], "Cancelled", "the record says so too");

@@ -65,9 +65,9 @@ fn host_maintenance_shows_plan_first() {
         ["db", "spot_0", "web-0", "web-1"]
     );
 
-    // What it would come to, without anything happening.
-    let words = ["host", "maintain", "h1", "--type", "reboot", "--dry-run"];
-    let plan = &service.cli_json(&words)["hosts"][0];
+    // The dry run shows the plan and changes nothing.
+    let args = ["host", "maintain", "h1", "--type", "reboot", "--dry-run"];
+    let plan = &service.cli_json(&args)["hosts"][0];
     assert_eq!((&plan["vms"], &plan["deallocated"], &plan["scopes"]), (&3.into(), &1.into(), &2.into()));
     assert_eq!((&plan["listening"], &plan["release"]), (&1.into(), &"together".into()), "{plan}");
     let silent: Vec<&str> = plan["silent"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -79,7 +79,7 @@ fn host_maintenance_shows_plan_first() {
         ["default/default/db", "default/default/web", "default/default/web"]
     );
     assert!(plan["events"][1].get("waits_for").is_none(), "all events of a host start together: {plan}");
-    let shown = service.cli(&words);
+    let shown = service.cli(&args);
     for part in [
         "host h1: Reboot (host-reboot) of 3 VMs in 2 scopes, 3 events",
         "1 of 3 VMs",
@@ -100,7 +100,7 @@ fn host_maintenance_shows_plan_first() {
     let again = service.cli(&["host", "maintain", "h1", "--type", "freeze", "--dry-run"]);
     assert!(again.contains("is still open"), "{again}");
 
-    // A host reboots once for all of its VMs, and others do not wait for them.
+    // A host reboots once for all its VMs.
     let h2 = made[1]["targets"][0]["event"].as_str().unwrap();
     assert_eq!(service.approve(guest(3), h2).status, 200);
     let waits = |event: &str| service.cli_json(&["event", "show", event])["waits_for"].to_string();
@@ -116,9 +116,9 @@ fn host_maintenance_shows_plan_first() {
     assert!(cancelled.contains("cancelled") && cancelled.contains("3 ended"), "{cancelled}");
     let waited = service.cli(&["operation", "wait", operation, made[1]["id"].as_str().unwrap()]);
     assert!(waited.contains("is closed: cancelled") && waited.contains("is closed: completed"), "{waited}");
-    let history = |words: &[&str]| {
-        let words: Vec<&str> = ["event", "history"].into_iter().chain(words.iter().copied()).collect();
-        service.cli_json(&words).as_array().unwrap().len()
+    let history = |args: &[&str]| {
+        let args: Vec<&str> = ["event", "history"].into_iter().chain(args.iter().copied()).collect();
+        service.cli_json(&args).as_array().unwrap().len()
     };
     assert_eq!(history(&["--host", "h1"]), 4, "three cancelled, and an eviction");
     assert_eq!(history(&["--host", "h1", "--type", "reboot", "--outcome", "cancelled"]), 3);
@@ -151,7 +151,7 @@ fn host_command_errors_name_next_step() {
     assert_eq!(post("burn", ""), (404, "unknown_verb".into()));
     assert_eq!(post("degraded", "{\"dryrun\":true}"), (400, "bad_body".into()));
 
-    // What is left is done: a failure starts at once, a prediction is a week ahead.
+    // The remaining kinds: a failure starts at once, a predicted failure has a week of notice.
     let failed = &service.cli_json(&["host", "failed", "h2"])[0];
     assert_eq!(
         (&failed["not_before"], &failed["progress"]["started"]),
@@ -183,14 +183,14 @@ fn host_command_asks_at_terminal() {
         let output = person.wait_with_output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let (done, said) = at_terminal("n");
+    let (done, shown) = at_terminal("n");
     assert!(
-        !done && said.contains("Schedule this? [y/N]") && said.contains("nothing was scheduled"),
-        "{said}"
+        !done && shown.contains("Schedule this? [y/N]") && shown.contains("nothing was scheduled"),
+        "{shown}"
     );
     assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
-    let (done, said) = at_terminal("y");
-    assert!(done && said.contains("host h2: Freeze") && said.contains("operation "), "{said}");
+    let (done, shown) = at_terminal("y");
+    assert!(done && shown.contains("host h2: Freeze") && shown.contains("operation "), "{shown}");
     assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 1);
 }
 
@@ -205,14 +205,14 @@ fn many_scopes() -> String {
     "scopes:\n".to_owned() + &(0..SCOPES).map(one).collect::<String>()
 }
 
-/// The stored state of a service that has died.
+/// The stored state of a crashed service.
 struct Image {
     revision: Revision,
     scopes: Vec<Scope>,
-    /// The newest, if there is any.
+    /// The newest operation, if any.
     operation: Option<Operation>,
     past: Vec<Past>,
-    /// How often each fact of an event was written down.
+    /// Number of records of each fact of an event.
     facts: BTreeMap<String, usize>,
 }
 
@@ -255,8 +255,8 @@ impl Image {
         self.operation.as_ref().unwrap()
     }
 
-    /// How many scopes have a live event of the newest operation.
-    fn live(&self) -> usize {
+    /// Number of scopes with a live event of the newest operation.
+    fn live_scopes(&self) -> usize {
         let newest = self.operation().id;
         let of_it = |scope: &&Scope| scope.events.iter().any(|one| one.operation == newest);
         self.scopes.iter().filter(of_it).count()
@@ -268,22 +268,26 @@ impl Image {
 const COMMITS_UNTIL_CRASH: u64 = 100;
 
 /// Runs a command that changes every scope, with a service that crashes in the middle of it.
-fn crash_in_the_middle(mut service: Service, words: &[&str]) -> (Service, Image) {
+fn crash_in_the_middle(mut service: Service, args: &[&str]) -> (Service, Image) {
     service.kill();
     let before = Image::read(&service).revision.0;
     let variable = ("NOTBEFORE_ABORT_AFTER_COMMITS", &*COMMITS_UNTIL_CRASH.to_string());
     service = service.restart_with(&[variable]);
     // The service may crash before it has answered, or after it.
-    service.run(words);
+    service.run(args);
     service.aborted();
     let image = Image::read(&service);
     assert_eq!(image.revision.0, before + COMMITS_UNTIL_CRASH);
-    assert!((1..SCOPES).contains(&image.live()), "{} of {SCOPES} scopes have an event", image.live());
+    assert!(
+        (1..SCOPES).contains(&image.live_scopes()),
+        "{} of {SCOPES} scopes have an event",
+        image.live_scopes()
+    );
     (service.restart_with(&[]), image)
 }
 
 /// Whether no event was opened or cancelled twice.
-fn nothing_twice(image: &Image) -> bool {
+fn has_no_duplicates(image: &Image) -> bool {
     image.facts.values().all(|count| *count == 1)
 }
 
@@ -309,7 +313,7 @@ fn crash_during_500_scope_operation_is_recovered() {
     let not_before = found.operation().not_before.unwrap().to_string();
     assert!(texts(&events, "not_before").iter().all(|time| *time == not_before), "and one NotBefore");
 
-    // The same in the middle of calling it off.
+    // Crash again during the cancellation.
     let (mut service, found) = crash_in_the_middle(service, &["operation", "cancel", &id]);
     assert!(found.operation().cancelled_by.is_some());
     wait_for("the operation to close", || {
@@ -318,7 +322,7 @@ fn crash_during_500_scope_operation_is_recovered() {
     assert_eq!(service.cli_json(&["event", "list"]), Value::Array(Vec::new()));
     service.kill();
     let image = Image::read(&service);
-    assert!(nothing_twice(&image), "{:?}", image.facts.iter().find(|(_, count)| **count != 1));
+    assert!(has_no_duplicates(&image), "{:?}", image.facts.iter().find(|(_, count)| **count != 1));
     let of_it = image.past.iter().filter(|past| past.event.operation == image.operation().id).count();
-    assert_eq!((of_it, image.live()), (SCOPES, 0));
+    assert_eq!((of_it, image.live_scopes()), (SCOPES, 0));
 }

@@ -40,7 +40,7 @@ impl Pki {
         fs::set_permissions(self.key(), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// A certificate that vouches for itself and is an authority too, as `openssl req -x509` makes them.
+    /// A self-signed CA certificate, as `openssl req -x509` creates it.
     fn self_signed(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -81,24 +81,24 @@ fn remote(service: &Service, url: &str, ca: Option<&Path>) -> Output {
     command.output().unwrap()
 }
 
-fn complaint(output: &Output) -> String {
+fn stderr_text(output: &Output) -> String {
     assert!(!output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn hang_up(service: &Service) {
+fn send_sighup(service: &Service) {
     let pid = rustix::process::Pid::from_raw(service.pid().try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
 }
 
-fn logged(service: &Service, words: &str) {
-    wait_for(&format!("{words:?} in the log"), || service.log().contains(words).then_some(()));
+fn logged(service: &Service, text: &str) {
+    wait_for(&format!("{text:?} in the log"), || service.log().contains(text).then_some(()));
 }
 
 #[test]
 fn https_works_locally_and_remotely() {
     let pki = Pki::new();
-    // Beyond loopback, which needs no further word with a certificate.
+    // A remote address needs no further flag with a certificate.
     let service = pki.serve(&["--operator", "0.0.0.0:0"]);
     let port = service.operator.port();
     // On the same machine the data directory is enough.
@@ -115,23 +115,23 @@ fn https_works_locally_and_remotely() {
         service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap(),
     ]);
 
-    // From elsewhere the name and who vouches for it count.
+    // A remote client verifies the name and the CA.
     let localhost = format!("https://localhost:{port}");
     let found = remote(&service, &localhost, Some(&pki.ca()));
     assert!(found.status.success(), "{found:?}");
-    let unknown = complaint(&remote(&service, &localhost, None));
+    let unknown = stderr_text(&remote(&service, &localhost, None));
     assert!(
         unknown.contains("cannot verify the certificate") && unknown.contains("--operator-ca"),
         "{unknown}"
     );
-    let other = complaint(&remote(&service, &localhost, Some(&Pki::new().ca())));
+    let other = stderr_text(&remote(&service, &localhost, Some(&Pki::new().ca())));
     assert!(other.contains("cannot verify the certificate"), "{other}");
-    let misnamed = complaint(&remote(&service, &format!("https://127.0.0.1:{port}"), Some(&pki.ca())));
+    let misnamed = stderr_text(&remote(&service, &format!("https://127.0.0.1:{port}"), Some(&pki.ca())));
     assert!(
         misnamed.contains("cannot verify the certificate") && misnamed.contains("not valid for name"),
         "{misnamed}"
     );
-    let missing = complaint(&remote(&service, &localhost, Some(Path::new("/nowhere.pem"))));
+    let missing = stderr_text(&remote(&service, &localhost, Some(Path::new("/nowhere.pem"))));
     assert!(missing.contains("/nowhere.pem"), "{missing}");
 
     // Plain HTTP is not answered.
@@ -151,8 +151,8 @@ fn https_works_locally_and_remotely() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     for version in ["-tls1_2", "-tls1_3"] {
-        let said = versions(version);
-        assert!(said.contains("ALPN protocol: http/1.1"), "{version}: {said}");
+        let output = versions(version);
+        assert!(output.contains("ALPN protocol: http/1.1"), "{version}: {output}");
     }
     assert!(versions("-tls1_1").contains("Cipher is (NONE)"));
 }
@@ -165,15 +165,15 @@ fn certificate_reload_applies_new_and_refuses_invalid() {
     let old = pki.dir.path().join("old.pem");
     fs::copy(pki.ca(), &old).unwrap();
 
-    // A key that is not the certificate's.
+    // A key that does not match the certificate.
     fs::write(pki.key(), KeyPair::generate().unwrap().serialize_pem()).unwrap();
-    hang_up(&service);
+    send_sighup(&service);
     logged(&service, "the previous one stays in use");
     logged(&service, "is not that of the certificate");
     assert!(remote(&service, &url, Some(&old)).status.success());
 
     pki.renew((2099, 1, 1));
-    hang_up(&service);
+    send_sighup(&service);
     wait_for("the new certificate", || {
         remote(&service, &url, Some(&pki.ca())).status.success().then_some(())
     });
@@ -183,7 +183,7 @@ fn certificate_reload_applies_new_and_refuses_invalid() {
     // A self-signed certificate can be given directly; its name is checked remotely, but not locally.
     for (name, trusted) in [("localhost", true), ("ops.example", false)] {
         pki.self_signed(name);
-        hang_up(&service);
+        send_sighup(&service);
         let copy = service.data().join("operator.ca");
         wait_for("the certificate to be left here", || {
             (fs::read(&copy).unwrap() == fs::read(pki.cert()).unwrap()).then_some(())
@@ -191,7 +191,7 @@ fn certificate_reload_applies_new_and_refuses_invalid() {
         service.cli(&["vm", "list"]);
         assert_eq!(remote(&service, &url, Some(&pki.cert())).status.success(), trusted, "{name}");
     }
-    // It is still one service: the same that was started, with what it had.
+    // It is still the same process with the same data.
     assert!(service.cli_json(&["audit"]).as_array().unwrap().iter().any(|one| one["type"] == "TokenCreated"));
 }
 
@@ -210,21 +210,21 @@ fn certificate_errors_are_reported() {
             .output()
             .unwrap();
         assert!(!data.path().join("data").exists(), "nothing is left behind");
-        complaint(&output)
+        stderr_text(&output)
     };
     let other = Pki::new();
-    let said = refused(&pki.cert(), &other.key());
-    assert!(said.contains("is not that of the certificate"), "{said}");
-    let said = refused(Path::new("/nowhere.pem"), &pki.key());
-    assert!(said.contains("cannot read /nowhere.pem"), "{said}");
-    let said = refused(&pki.key(), &pki.key());
-    assert!(said.contains("holds no certificate"), "{said}");
-    let said = refused(&pki.cert(), &pki.cert());
-    assert!(said.contains("holds no private key"), "{said}");
+    let stderr = refused(&pki.cert(), &other.key());
+    assert!(stderr.contains("is not that of the certificate"), "{stderr}");
+    let stderr = refused(Path::new("/nowhere.pem"), &pki.key());
+    assert!(stderr.contains("cannot read /nowhere.pem"), "{stderr}");
+    let stderr = refused(&pki.key(), &pki.key());
+    assert!(stderr.contains("holds no certificate"), "{stderr}");
+    let stderr = refused(&pki.cert(), &pki.cert());
+    assert!(stderr.contains("holds no private key"), "{stderr}");
     let half = Command::new(binary()).args(["serve", "--operator-cert"]).arg(pki.cert()).output().unwrap();
-    assert!(complaint(&half).contains("--operator-key"));
+    assert!(stderr_text(&half).contains("--operator-key"));
 
-    // What can be used all the same is warned of.
+    // Usable but questionable files cause a warning.
     pki.renew((2021, 1, 1));
     fs::set_permissions(pki.key(), fs::Permissions::from_mode(0o644)).unwrap();
     let service = pki.serve(&[]);
@@ -233,8 +233,8 @@ fn certificate_errors_are_reported() {
     service.cli(&["vm", "list"]);
     let url = format!("https://localhost:{}", service.operator.port());
     for trusted in [pki.ca(), pki.cert()] {
-        let said = complaint(&remote(&service, &url, Some(&trusted)));
-        assert!(said.contains("expired"), "{said}");
+        let stderr = stderr_text(&remote(&service, &url, Some(&trusted)));
+        assert!(stderr.contains("expired"), "{stderr}");
     }
 }
 

@@ -39,7 +39,7 @@ fn status(service: &Service, n: u8) -> String {
 fn change_without_response_may_have_been_made() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // It reads one request and is gone: the second attempt cannot connect.
+    // This server reads one request and ends; the second attempt cannot connect.
     let service = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty()).count()
@@ -115,8 +115,8 @@ fn host_reboot_starts_early_only_when_all_scopes_approve() {
 fn completion_updates_the_fleet() {
     let service = Service::start(&["--driver", "manual", "--always-give-notice"]);
     service.apply_fleet(FLEET);
-    let run = |words: &[&str], complete: &[&str]| {
-        let made = service.cli_json(words);
+    let run = |args: &[&str], complete: &[&str]| {
+        let made = service.cli_json(args);
         let id = made["targets"][0]["event"].as_str().unwrap().to_owned();
         service.cli(&["event", "start", &id]);
         let mut finish = vec!["event", "complete", id.as_str()];
@@ -184,7 +184,7 @@ fn user_operation_without_polling_guests_starts_immediately() {
     service.cli(&["vm", "restart", "db"]);
     let event = service.cli_json(&["event", "list"])[0].clone();
     assert_eq!(event["status"], "Started", "{event}");
-    // The first poll shows what is under way, and from then on there is notice.
+    // The first poll shows the started events; from then on there is notice.
     assert_eq!(status(&service, 3), "Started");
     service.cli(&["event", "complete", event["id"].as_str().unwrap()]);
     service.cli(&["vm", "restart", "db"]);
@@ -203,7 +203,7 @@ fn idempotency_key_applies_request_once() {
     assert_eq!((first.status, second.status), (201, 201), "{second:?}");
     assert_eq!(first.json()["id"], second.json()["id"]);
     assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 1);
-    // A retry of something that would now be refused finds that it was done.
+    // A retry with the same key succeeds, although the request would now be refused.
     let id = first.json()["targets"][0]["event"].as_str().unwrap().to_owned();
     let cancel = || {
         service.operator_request("POST", &format!("/v1/events/{id}/cancel"), "Idempotency-Key: k2\r\n", "")
@@ -240,7 +240,7 @@ fn stale_if_match_is_refused() {
 struct Stream(EventStream);
 
 impl Stream {
-    /// Opens one behind a fact or a list's revision.
+    /// Opens a stream after a fact id or a list's revision.
     fn after(service: &Service, last: &str) -> Self {
         let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
         let stream = EventStream::open(service, &token, &format!("Last-Event-ID: {last}\r\n"));
@@ -255,8 +255,8 @@ impl Stream {
         let mut id = String::new();
         loop {
             let line = self.0.line();
-            if let Some(said) = line.strip_prefix("id: ") {
-                id = said.trim_end().to_owned();
+            if let Some(id) = line.strip_prefix("id: ") {
+                id = id.trim_end().to_owned();
             }
             if let Some(data) = line.strip_prefix("data: ") {
                 let fact: Value = serde_json::from_str(data).unwrap();
@@ -273,7 +273,7 @@ fn stream_resumes_after_any_fact_without_loss_or_duplicates() {
     service.apply_fleet(FLEET);
     let list = service.operator_request("GET", "/v1/vms", "", "").json();
     let revision = list["revision"].as_u64().unwrap().to_string();
-    // Commits of several facts: an announcement to all VMs of a scope, and all that ends it.
+    // Commits with several facts: the events of all VMs of a scope, and their end.
     let made = service.cli_json(&["event", "schedule", "--type", "redeploy", "web-0", "web-1", "db"]);
     service.cli(&["operation", "cancel", made["id"].as_str().unwrap()]);
     service.cli(&["vm", "restart", "db"]);
@@ -281,7 +281,7 @@ fn stream_resumes_after_any_fact_without_loss_or_duplicates() {
     assert_eq!(status(&service, 3), "Started", "the VM reads it");
     service.cli(&["event", "complete", &event]);
 
-    // All of it, up to the read, which is stored a second later.
+    // All facts up to the first read, which is stored a second later.
     let mut all = Vec::new();
     let mut stream = Stream::after(&service, &revision);
     while !all.iter().any(|fact: &Value| fact["type"] == "EventRead")
@@ -502,9 +502,10 @@ fn pruning_keeps_vms_not_created_by_a_file() {
     service.cli(&["vm", "add", "extra", "--scope", "web"]);
     let file = service.data().join("none.yaml");
     std::fs::write(&file, "scopes: []\n").unwrap();
-    let said = service.cli(&["fleet", "apply", "--prune", "--yes", "--allow-empty", file.to_str().unwrap()]);
+    let stdout =
+        service.cli(&["fleet", "apply", "--prune", "--yes", "--allow-empty", file.to_str().unwrap()]);
     assert_eq!(
-        said,
+        stdout,
         "default/default/web: 1 removed, 1 kept (not created by a file)\ndefault/default/x: removed\n"
     );
     assert_eq!(service.cli_json(&["vm", "list"])[0]["path"], "default/default/web/extra");
@@ -536,15 +537,15 @@ fn bound_listener_serves_only_its_vm() {
     let service = service.restart();
     assert_eq!(ask(&service).body, "default", "also after a restart");
     service.cli(&["vm", "remove", "--yes", "default/web-0/web-0"]);
-    assert_eq!(ask(&service).status, 403, "and it never speaks for another");
+    assert_eq!(ask(&service).status, 403, "a VM's listener never identifies another VM");
 }
 
 #[test]
 fn immediate_start_is_reported() {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
-    let said = service.cli(&["vm", "restart", "db"]);
-    assert!(said.contains("started at once: no guest of the scope listens"), "{said}");
+    let stdout = service.cli(&["vm", "restart", "db"]);
+    assert!(stdout.contains("started at once: no guest of the scope listens"), "{stdout}");
 }
 
 #[test]

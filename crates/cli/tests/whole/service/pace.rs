@@ -28,7 +28,7 @@ fn tenant_changes_are_rate_limited_except_repeats() {
     let (token, other) = (tenant(&service, "shop"), tenant(&service, "desk"));
     let first = restart(&service, &token, "k0");
     assert_eq!(first.status, 201, "{first:?}");
-    // On a slow machine some come back meanwhile.
+    // On a slow machine the limit refills meanwhile.
     let (done, refused) = (1..200)
         .find_map(|n| {
             Some((n, restart(&service, &token, &format!("k{n}")))).filter(|(_, one)| one.status == 429)
@@ -75,7 +75,7 @@ fn user_operations_per_scope_are_limited() {
     assert!(refused.body.contains("2 user operations are stored for scope"), "{refused:?}");
     let elsewhere = service.request_with(&token, "POST", "/v1/vms/b/restart", "", "{}");
     assert_eq!(elsewhere.status, 201, "{elsewhere:?}");
-    // Platform and operators pass, and nothing was removed to make room.
+    // Platform and operator requests are not limited, and no record was removed to make room.
     service.cli(&["event", "schedule", "--cause", "host-failure", "a"]);
     service.cli(&["vm", "restart", "a"]);
     assert!(service.cli_json(&["event", "history"]).as_array().unwrap().len() >= 2);

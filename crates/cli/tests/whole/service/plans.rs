@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use crate::support::Service;
-use crate::support::terminal::{at_a_terminal, at_a_terminal_while};
+use crate::support::terminal::{run_at_terminal, run_at_terminal_while};
 use serde_json::{Value, json};
 
 const FLEET: &str = "
@@ -29,7 +29,7 @@ fn file(service: &Service, name: &str, text: &str) -> String {
 }
 
 /// A service with a fleet and a live event of web-1.
-fn busy() -> (Service, String) {
+fn service_with_event() -> (Service, String) {
     let service = Service::start(&[]);
     service.apply_fleet(FLEET);
     let made = service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "web-1"]);
@@ -48,7 +48,7 @@ fn stderr(output: &Output) -> String {
 
 #[test]
 fn diff_shows_scopes_vms_fields_and_live_events() {
-    let (service, event) = busy();
+    let (service, event) = service_with_event();
     let smaller = file(&service, "smaller.yaml", SMALLER);
     let before = service.cli_json(&["fleet", "show"]);
     let expected = format!(
@@ -89,7 +89,7 @@ scopes: 1 created, 1 changed, 1 removed; VMs: 1 added, 1 changed, 2 removed; liv
 
 #[test]
 fn diff_names_scopes_that_would_be_refused() {
-    let (service, _) = busy();
+    let (service, _) = service_with_event();
     let bad = "scopes:
   - { name: web, kind: scale-set, vms: [ { name: web-0 } ] }
   - { name: new, kind: standalone, vms: [ { name: new, addresses: [10.0.0.1] } ] }
@@ -97,16 +97,16 @@ fn diff_names_scopes_that_would_be_refused() {
 ";
     let bad = file(&service, "bad.yaml", bad);
     let output = service.run(&["fleet", "diff", &bad]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("! default/default/web: refused: "), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert!(stdout.contains("! default/default/web: refused: "), "{stdout}");
     assert!(
-        said.contains(
+        stdout.contains(
             "! default/default/new: refused: address 10.0.0.1 of new is taken by default/default/web/web-0"
         ),
-        "{said}"
+        "{stdout}"
     );
-    assert!(said.contains("+ default/default/fine: created, 1 VM"), "{said}");
+    assert!(stdout.contains("+ default/default/fine: created, 1 VM"), "{stdout}");
     assert!(stderr(&output).contains("2 of 3 scopes would be refused"), "{}", stderr(&output));
 }
 
@@ -153,7 +153,7 @@ fn change_matches_its_plan() {
 
 #[test]
 fn pruning_without_terminal_requires_yes() {
-    let (service, event) = busy();
+    let (service, event) = service_with_event();
     let smaller = file(&service, "smaller.yaml", SMALLER);
     let refused = service.run(&["fleet", "apply", &smaller, "--prune"]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
@@ -175,11 +175,11 @@ fn pruning_without_terminal_requires_yes() {
 
 #[test]
 fn empty_file_requires_allow_empty() {
-    let (service, _) = busy();
+    let (service, _) = service_with_event();
     let empty = file(&service, "empty.yaml", "scopes: []\n");
-    for words in [&["--prune", "--yes"][..], &["--prune"], &["--yes"], &["--prune", "--allow-empty"]] {
-        let output = service.run(&[&["fleet", "apply", &empty], words].concat());
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
+    for args in [&["--prune", "--yes"][..], &["--prune"], &["--yes"], &["--prune", "--allow-empty"]] {
+        let output = service.run(&[&["fleet", "apply", &empty], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
     }
     let checked = service.run(&["fleet", "apply", &empty, "--check", "--prune"]);
     assert_eq!(checked.status.code(), Some(2));
@@ -194,71 +194,76 @@ fn empty_file_requires_allow_empty() {
 
 #[test]
 fn fleet_apply_asks_at_terminal_before_removal() {
-    let (service, event) = busy();
+    let (service, event) = service_with_event();
     let smaller = file(&service, "smaller.yaml", SMALLER);
-    let words = ["fleet", "apply", &smaller, "--prune"];
+    let args = ["fleet", "apply", &smaller, "--prune"];
     for answer in ["n", "", "yep"] {
-        let seen = at_a_terminal(&service, &words, answer);
-        assert_eq!(seen.code, 1, "{seen:?}");
+        let terminal = run_at_terminal(&service, &args, answer);
+        assert_eq!(terminal.code, 1, "{terminal:?}");
         assert!(
-            seen.asked() && seen.text.contains(&event) && seen.text.contains("nothing was applied"),
-            "{seen:?}"
+            terminal.has_prompt()
+                && terminal.text.contains(&event)
+                && terminal.text.contains("nothing was applied"),
+            "{terminal:?}"
         );
     }
     assert_eq!(vms(&service).len(), 3);
-    let seen = at_a_terminal(&service, &words, "y");
-    assert_eq!(seen.code, 0, "{seen:?}");
+    let terminal = run_at_terminal(&service, &args, "y");
+    assert_eq!(terminal.code, 0, "{terminal:?}");
     assert_eq!(vms(&service), ["new", "web-0"]);
     let more = format!("{SMALLER}  - {{ name: more, kind: standalone, vms: [ {{ name: more }} ] }}\n");
-    let words = ["fleet", "apply", &file(&service, "more.yaml", &more), "--prune"];
-    let seen = at_a_terminal(&service, &words, "n");
-    assert!(seen.code == 0 && !seen.asked(), "what only adds and changes does not ask: {seen:?}");
+    let args = ["fleet", "apply", &file(&service, "more.yaml", &more), "--prune"];
+    let terminal = run_at_terminal(&service, &args, "n");
+    assert!(
+        terminal.code == 0 && !terminal.has_prompt(),
+        "what only adds and changes does not ask: {terminal:?}"
+    );
 }
 
 #[test]
 fn scope_changed_after_plan_is_refused() {
-    let (service, _) = busy();
+    let (service, _) = service_with_event();
     let smaller = file(&service, "smaller.yaml", SMALLER);
-    let words = ["fleet", "apply", &smaller, "--prune"];
-    let seen = at_a_terminal_while(&service, &words, "y", &["vm", "add", "late", "--scope", "web"]);
-    assert_eq!(seen.code, 1, "{seen:?}");
+    let args = ["fleet", "apply", &smaller, "--prune"];
+    let terminal = run_at_terminal_while(&service, &args, "y", &["vm", "add", "late", "--scope", "web"]);
+    assert_eq!(terminal.code, 1, "{terminal:?}");
     assert!(
-        seen.text.contains("default/default/web: it has changed since the plan was made; run it again"),
-        "{seen:?}"
+        terminal.text.contains("default/default/web: it has changed since the plan was made; run it again"),
+        "{terminal:?}"
     );
     assert!(vms(&service).contains(&"web-1".to_owned()), "nothing was done to it");
 
-    // A scope that did not exist and does now, and one that is pruned.
-    let (service, _) = busy();
+    // A scope that was created after the plan, and one that is pruned.
+    let (service, _) = service_with_event();
     let smaller = file(&service, "smaller.yaml", SMALLER);
-    let words = ["fleet", "apply", &smaller, "--prune"];
-    let seen = at_a_terminal_while(&service, &words, "y", &["vm", "add", "new"]);
-    assert_eq!(seen.code, 1, "{seen:?}");
+    let args = ["fleet", "apply", &smaller, "--prune"];
+    let terminal = run_at_terminal_while(&service, &args, "y", &["vm", "add", "new"]);
+    assert_eq!(terminal.code, 1, "{terminal:?}");
     assert!(
-        seen.text.contains("default/default/new: it has changed since the plan was made; run it again"),
-        "{seen:?}"
+        terminal.text.contains("default/default/new: it has changed since the plan was made; run it again"),
+        "{terminal:?}"
     );
     let empty = file(&service, "empty.yaml", "scopes: []\n");
-    let words = ["fleet", "apply", &empty, "--prune", "--allow-empty"];
+    let args = ["fleet", "apply", &empty, "--prune", "--allow-empty"];
     let meanwhile = ["event", "schedule", "--type", "reboot", "db"];
-    let seen = at_a_terminal_while(&service, &words, "y", &meanwhile);
-    assert_eq!(seen.code, 1, "{seen:?}");
+    let terminal = run_at_terminal_while(&service, &args, "y", &meanwhile);
+    assert_eq!(terminal.code, 1, "{terminal:?}");
     assert!(
-        seen.text.contains("default/default/db: it has changed since the plan was made; run it again"),
-        "{seen:?}"
+        terminal.text.contains("default/default/db: it has changed since the plan was made; run it again"),
+        "{terminal:?}"
     );
-    assert!(vms(&service).contains(&"db".to_owned()), "{seen:?}");
+    assert!(vms(&service).contains(&"db".to_owned()), "{terminal:?}");
 }
 
 #[test]
 fn vm_remove_and_delete_show_live_events_and_ask() {
-    let (service, event) = busy();
+    let (service, event) = service_with_event();
     for (verb, shown) in [("remove", "is removed at once"), ("delete", "is deleted at once")] {
         let refused = service.run(&["vm", verb, "web-1"]);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-        let said = String::from_utf8_lossy(&refused.stdout);
-        assert!(said.contains("default/default/web/web-1") && said.contains(shown), "{said}");
-        assert!(said.contains(&format!("event {event} (Reboot, Scheduled) is cancelled")), "{said}");
+        let stdout = String::from_utf8_lossy(&refused.stdout);
+        assert!(stdout.contains("default/default/web/web-1") && stdout.contains(shown), "{stdout}");
+        assert!(stdout.contains(&format!("event {event} (Reboot, Scheduled) is cancelled")), "{stdout}");
         assert!(stderr(&refused).contains("--yes"), "{}", stderr(&refused));
         let dry: Value = service.cli_json(&["vm", verb, "web-1", "--dry-run"]);
         let one = if verb == "delete" { &dry[0] } else { &dry };
@@ -266,20 +271,23 @@ fn vm_remove_and_delete_show_live_events_and_ask() {
             (&one["scope"], &one["events"][0]["event"]),
             (&json!("default/default/web"), &json!(event))
         );
-        let seen = at_a_terminal(&service, &["vm", verb, "web-1"], "n");
-        assert!(seen.asked() && seen.code == 1 && seen.text.contains(&event), "{seen:?}");
+        let terminal = run_at_terminal(&service, &["vm", verb, "web-1"], "n");
+        assert!(
+            terminal.has_prompt() && terminal.code == 1 && terminal.text.contains(&event),
+            "{terminal:?}"
+        );
     }
     assert_eq!(vms(&service).len(), 3);
     let meanwhile = ["vm", "add", "late", "--scope", "web"];
-    let seen = at_a_terminal_while(&service, &["vm", "remove", "web-1"], "y", &meanwhile);
+    let terminal = run_at_terminal_while(&service, &["vm", "remove", "web-1"], "y", &meanwhile);
     assert!(
-        seen.code == 1 && seen.text.contains("it has changed since the plan was made; run it again"),
-        "{seen:?}"
+        terminal.code == 1 && terminal.text.contains("it has changed since the plan was made; run it again"),
+        "{terminal:?}"
     );
-    let seen = at_a_terminal(&service, &["vm", "remove", "web-1"], "y");
-    assert!(seen.code == 0 && seen.text.contains("removed web-1"), "{seen:?}");
-    let seen = at_a_terminal(&service, &["vm", "delete", "late"], "yes");
-    assert!(seen.code == 0 && seen.text.contains("deletion of late"), "{seen:?}");
+    let terminal = run_at_terminal(&service, &["vm", "remove", "web-1"], "y");
+    assert!(terminal.code == 0 && terminal.text.contains("removed web-1"), "{terminal:?}");
+    let terminal = run_at_terminal(&service, &["vm", "delete", "late"], "yes");
+    assert!(terminal.code == 0 && terminal.text.contains("deletion of late"), "{terminal:?}");
     service.cli(&["vm", "remove", "web-0", "--yes"]);
     assert!(!vms(&service).contains(&"web-0".to_owned()));
 }
@@ -306,12 +314,15 @@ fn deletion_plan_shows_notice() {
 
 #[test]
 fn token_revoke_and_operation_cancel_ask_at_terminal_only() {
-    let (service, event) = busy();
+    let (service, event) = service_with_event();
     service.cli(&["token", "create", "shop", "--role", "tenant", "--on", "default/default"]);
     let shown = service.cli(&["token", "revoke", "shop", "--dry-run"]);
     assert!(shown.contains("tenant on default/default") && shown.contains("last used  not since"), "{shown}");
-    let seen = at_a_terminal(&service, &["token", "revoke", "shop"], "n");
-    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was revoked"), "{seen:?}");
+    let terminal = run_at_terminal(&service, &["token", "revoke", "shop"], "n");
+    assert!(
+        terminal.has_prompt() && terminal.code == 1 && terminal.text.contains("nothing was revoked"),
+        "{terminal:?}"
+    );
     assert_eq!(service.cli_json(&["token", "list"]).as_array().unwrap().len(), 2);
     service.cli(&["token", "revoke", "shop"]);
     assert!(service.cli_refused(&["token", "revoke", "shop", "--dry-run"]).contains("unknown_token"));
@@ -325,8 +336,11 @@ fn token_revoke_and_operation_cancel_ask_at_terminal_only() {
     let shown = service.cli(&["operation", "cancel", operation, "--dry-run"]);
     assert_eq!(shown.matches("is cancelled").count(), 1, "{shown}");
     assert_eq!(shown.matches("no: already started").count(), 1, "{shown}");
-    let seen = at_a_terminal(&service, &["operation", "cancel", operation], "n");
-    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was cancelled"), "{seen:?}");
+    let terminal = run_at_terminal(&service, &["operation", "cancel", operation], "n");
+    assert!(
+        terminal.has_prompt() && terminal.code == 1 && terminal.text.contains("nothing was cancelled"),
+        "{terminal:?}"
+    );
     assert_eq!(service.cli_json(&["operation", "show", operation])["cancelled"], false);
     service.cli(&["operation", "cancel", operation]);
     assert_eq!(service.cli_json(&["operation", "show", operation])["cancelled"], true);
@@ -337,11 +351,14 @@ fn token_revoke_and_operation_cancel_ask_at_terminal_only() {
 fn host_commands_ask_at_terminal_only() {
     let service = Service::start(&[]);
     service.cli(&["vm", "add", "a", "--host", "h1"]);
-    let words = ["host", "maintain", "h1", "--type", "reboot"];
-    let seen = at_a_terminal(&service, &words, "n");
-    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was scheduled"), "{seen:?}");
-    let seen = at_a_terminal(&service, &[&words[..], &["--yes"]].concat(), "n");
-    assert!(!seen.asked() && seen.code == 0, "{seen:?}");
+    let args = ["host", "maintain", "h1", "--type", "reboot"];
+    let terminal = run_at_terminal(&service, &args, "n");
+    assert!(
+        terminal.has_prompt() && terminal.code == 1 && terminal.text.contains("nothing was scheduled"),
+        "{terminal:?}"
+    );
+    let terminal = run_at_terminal(&service, &[&args[..], &["--yes"]].concat(), "n");
+    assert!(!terminal.has_prompt() && terminal.code == 0, "{terminal:?}");
 }
 
 #[test]

@@ -25,12 +25,12 @@ fn rows(page: &str, name: &str) -> Vec<Vec<String>> {
 }
 
 /// The commands that `--help` of a command lists, or the command itself if it lists none.
-fn commands(words: &[String]) -> Vec<String> {
-    let help = Command::new(binary()).args(words).arg("--help").output().unwrap();
-    assert!(help.status.success(), "{words:?}: {help:?}");
+fn commands(args: &[String]) -> Vec<String> {
+    let help = Command::new(binary()).args(args).arg("--help").output().unwrap();
+    assert!(help.status.success(), "{args:?}: {help:?}");
     let help = String::from_utf8(help.stdout).unwrap();
     let Some((_, list)) = help.split_once("\nCommands:\n") else {
-        return vec![format!("notbefore {}", words.join(" "))];
+        return vec![format!("notbefore {}", args.join(" "))];
     };
     // A line that continues a description is indented further.
     let names = list.lines().take_while(|line| !line.is_empty()).filter_map(|line| {
@@ -38,7 +38,7 @@ fn commands(words: &[String]) -> Vec<String> {
         line.split(' ').next()
     });
     let below = names.filter(|name| *name != "help");
-    below.flat_map(|name| commands(&[words, &[name.to_owned()]].concat())).collect()
+    below.flat_map(|name| commands(&[args, &[name.to_owned()]].concat())).collect()
 }
 
 #[test]

@@ -38,11 +38,11 @@ const FLEET: &str = "scopes:
 ";
 
 /// A service with the fleet, and a platform event and a user event in each tenant's scope.
-struct World {
+struct Fixture {
     service: Service,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let service = Service::start(&["--driver", "manual", "--always-give-notice"]);
         service.apply_fleet(FLEET);
@@ -50,26 +50,26 @@ impl World {
     }
 
     fn token(&self, name: &str, grants: &[&str]) -> String {
-        let mut words = vec!["token", "create", name];
+        let mut args = vec!["token", "create", name];
         for grant in grants {
-            words.extend(["--grant", grant]);
+            args.extend(["--grant", grant]);
         }
-        self.service.cli_json(&words)["secret"].as_str().unwrap().to_owned()
+        self.service.cli_json(&args)["secret"].as_str().unwrap().to_owned()
     }
 
-    fn ask(&self, token: &str, method: &str, target: &str, body: &Value) -> Answer {
+    fn request(&self, token: &str, method: &str, target: &str, body: &Value) -> Answer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.service.request_with(token, method, target, "", &body)
     }
 
     fn get(&self, token: &str, target: &str) -> Answer {
-        self.ask(token, "GET", target, &Value::Null)
+        self.request(token, "GET", target, &Value::Null)
     }
 
     fn schedule(&self, cause: &str, vms: &[&str]) -> Value {
-        let mut words = vec!["event", "schedule", "--cause", cause, "--in", "2h"];
-        words.extend(vms);
-        self.service.cli_json(&words)
+        let mut args = vec!["event", "schedule", "--cause", cause, "--in", "2h"];
+        args.extend(vms);
+        self.service.cli_json(&args)
     }
 
     fn event_of(&self, cause: &str, vm: &str) -> String {
@@ -89,17 +89,17 @@ fn column(answer: &Answer, field: &str) -> Vec<String> {
 
 #[test]
 fn role_permissions() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let tokens = [
-        world.token("chief", &["operator:/"]),
-        world.token("keeper", &["operator:acme"]),
-        world.token("owner", &["tenant:Acme/Shop"]),
-        world.token("looker", &["viewer:acme/shop/web"]),
-        world.token("onlooker", &["viewer:/"]),
-        world.token("stranger", &["operator:globex"]),
+        fixture.token("chief", &["operator:/"]),
+        fixture.token("keeper", &["operator:acme"]),
+        fixture.token("owner", &["tenant:Acme/Shop"]),
+        fixture.token("looker", &["viewer:acme/shop/web"]),
+        fixture.token("onlooker", &["viewer:/"]),
+        fixture.token("stranger", &["operator:globex"]),
         "nb_wrong".to_owned(),
     ];
-    let root = std::fs::read_to_string(world.service.data().join("operator.token")).unwrap();
+    let root = std::fs::read_to_string(fixture.service.data().join("operator.token")).unwrap();
     let vm = json!({"scope": "acme/shop/web", "vm": {"name": "web-2"}});
     let scope = json!({"kind": "availability-set", "vms": []});
     let not_before = "2099-01-01T00:00:00Z";
@@ -152,11 +152,11 @@ fn role_permissions() {
         ("GET", "/v1/export", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/nothing", Value::Null, [404, 404, 404, 404, 404, 404, 401]),
     ];
-    let made = |cause: &str| world.ask(&root, "POST", "/v1/events", &announce(cause)).json();
+    let made = |cause: &str| fixture.request(&root, "POST", "/v1/events", &announce(cause)).json();
     for (method, target, body, expected) in rows {
         for (token, status) in tokens.iter().zip(expected) {
             if status == 0 {
-                continue; // It would take away what the next rows need.
+                continue; // The next rows need the resource.
             }
             let mut target = target.to_owned();
             for (word, cause, field) in [
@@ -168,7 +168,7 @@ fn role_permissions() {
                     target = target.replace(word, made(cause).pointer(field).unwrap().as_str().unwrap());
                 }
             }
-            let answer = world.ask(token, method, &target, &body);
+            let answer = fixture.request(token, method, &target, &body);
             assert_eq!(answer.status, status, "{method} {target} as {token}: {answer:?}");
             if status == 403 {
                 let problem = answer.json();
@@ -182,38 +182,38 @@ fn role_permissions() {
 
 #[test]
 fn invisible_resources_answer_404() {
-    let world = World::new();
-    let owner = world.token("owner", &["tenant:acme/shop"]);
-    let keeper = world.token("keeper", &["operator:acme/shop"]);
-    let root = std::fs::read_to_string(world.service.data().join("operator.token")).unwrap();
-    let theirs_id = world.get(&root, "/v1/vms/globex/shop/web/web-0").status;
+    let fixture = Fixture::new();
+    let owner = fixture.token("owner", &["tenant:acme/shop"]);
+    let keeper = fixture.token("keeper", &["operator:acme/shop"]);
+    let root = std::fs::read_to_string(fixture.service.data().join("operator.token")).unwrap();
+    let theirs_id = fixture.get(&root, "/v1/vms/globex/shop/web/web-0").status;
     assert_eq!(theirs_id, 404, "a path is one segment, encoded");
-    let shown = world.get(&root, "/v1/vms/globex%2Fshop%2Fweb%2Fweb-0");
+    let shown = fixture.get(&root, "/v1/vms/globex%2Fshop%2Fweb%2Fweb-0");
     let vm = shown.json()["id"].as_str().unwrap().to_owned();
-    let live = world.schedule("host-reboot", &["web-9"]);
+    let live = fixture.schedule("host-reboot", &["web-9"]);
     let event = live["targets"][0]["event"].as_str().unwrap().to_owned();
     let operation = live["id"].as_str().unwrap().to_owned();
-    let ended = world.event_of("host-reboot", "web-9");
-    world.service.cli(&["event", "cancel", &ended]);
+    let ended = fixture.event_of("host-reboot", "web-9");
+    fixture.service.cli(&["event", "cancel", &ended]);
 
     let unknown = "00000000-0000-4000-8000-000000000000";
-    // (method, what there is, what there is not, a body): the answers differ in nothing but the name asked for.
+    // (method, invisible resource, missing resource, body): the responses differ only in the requested name.
     let mut pairs: Vec<(&str, String, String, Value)> = Vec::new();
     let mut pair =
-        |method, theirs: String, nobodys: String, body| pairs.push((method, theirs, nobodys, body));
-    for (theirs, nobodys) in [
+        |method, foreign: String, missing: String, body| pairs.push((method, foreign, missing, body));
+    for (foreign, missing) in [
         ("web-9", "web-7"),
         (vm.as_str(), unknown),
         ("globex%2Fshop%2Fweb%2Fweb-9", "globex%2Fshop%2Fweb%2Fweb-7"),
     ] {
-        pair("GET", format!("/v1/vms/{theirs}"), format!("/v1/vms/{nobodys}"), Value::Null);
-        pair("DELETE", format!("/v1/vms/{theirs}"), format!("/v1/vms/{nobodys}"), Value::Null);
-        pair("GET", format!("/v1/events?vm={theirs}"), format!("/v1/events?vm={nobodys}"), Value::Null);
+        pair("GET", format!("/v1/vms/{foreign}"), format!("/v1/vms/{missing}"), Value::Null);
+        pair("DELETE", format!("/v1/vms/{foreign}"), format!("/v1/vms/{missing}"), Value::Null);
+        pair("GET", format!("/v1/events?vm={foreign}"), format!("/v1/events?vm={missing}"), Value::Null);
         for verb in ["restart", "evict", "start"] {
             pair(
                 "POST",
-                format!("/v1/vms/{theirs}/{verb}"),
-                format!("/v1/vms/{nobodys}/{verb}"),
+                format!("/v1/vms/{foreign}/{verb}"),
+                format!("/v1/vms/{missing}/{verb}"),
                 Value::Null,
             );
         }
@@ -257,69 +257,71 @@ fn invisible_resources_answer_404() {
     };
     let answered = |token: &str, method: &str, target: &str, headers: &str, body: &Value| {
         let text = if body.is_null() { String::new() } else { body.to_string() };
-        let answer = world.service.request_with(token, method, target, headers, &text);
+        let answer = fixture.service.request_with(token, method, target, headers, &text);
         let head: Vec<&str> =
             answer.head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("date:")).collect();
         (answer.status, head.join("\n"), answer.body.replace(&name(target), "NAME"))
     };
     for token in [&owner, &keeper] {
-        for (method, theirs, nobodys, body) in &pairs {
+        for (method, foreign, missing, body) in &pairs {
             for headers in ["", "If-Match: \"1\"\r\n", "Idempotency-Key: same\r\n"] {
                 let (one, other) = (
-                    answered(token, method, theirs, headers, body),
-                    answered(token, method, nobodys, headers, body),
+                    answered(token, method, foreign, headers, body),
+                    answered(token, method, missing, headers, body),
                 );
-                assert_eq!(one.0, 404, "{method} {theirs}: {one:?}");
-                assert_eq!(one, other, "{method} {theirs} and {nobodys} with {headers:?}");
+                assert_eq!(one.0, 404, "{method} {foreign}: {one:?}");
+                assert_eq!(one, other, "{method} {foreign} and {missing} with {headers:?}");
             }
         }
     }
     // Named in a body.
     let announce = |vm: &str| json!({"cause": "user-restart", "vms": ["acme/shop/web/web-0", vm]});
-    let body = |vm: &str| world.ask(&owner, "POST", "/v1/events", &announce(vm)).body.replace(vm, "NAME");
+    let body =
+        |vm: &str| fixture.request(&owner, "POST", "/v1/events", &announce(vm)).body.replace(vm, "NAME");
     assert_eq!(body("web-9"), body("web-7"));
     let add = |scope: &str| json!({"scope": scope, "vm": {"name": "x"}});
-    let body = |scope: &str| world.ask(&keeper, "POST", "/v1/vms", &add(scope)).body.replace(scope, "NAME");
+    let body =
+        |scope: &str| fixture.request(&keeper, "POST", "/v1/vms", &add(scope)).body.replace(scope, "NAME");
     assert_eq!(body("globex/shop/web"), body("globex/shop/wib"));
     // An address of another tenant's VM is taken; its owner is not shown.
     let taken = json!({"scope": "acme/shop/web", "vm": {"name": "x", "addresses": ["127.1.40.4"]}});
-    let answer = world.ask(&keeper, "POST", "/v1/vms", &taken);
+    let answer = fixture.request(&keeper, "POST", "/v1/vms", &taken);
     assert_eq!((answer.status, code(&answer).as_str()), (409, "address_taken"));
     assert!(!answer.body.contains(&vm) && !answer.body.contains("globex"), "{answer:?}");
     let plan = json!({"kind": "availability-set", "vms": [taken["vm"]]});
-    let answer = world.ask(&keeper, "POST", "/v1/scopes/acme/shop/web/plan", &plan);
+    let answer = fixture.request(&keeper, "POST", "/v1/scopes/acme/shop/web/plan", &plan);
     assert_eq!(answer.json()["taken"][0]["owner"], Value::Null, "{answer:?}");
     assert!(!answer.body.contains(&vm) && !answer.body.contains("globex"), "{answer:?}");
-    // Nothing of it was done.
-    assert_eq!(world.service.cli_json(&["event", "show", &event])["status"], "Scheduled");
+    // Nothing was changed.
+    assert_eq!(fixture.service.cli_json(&["event", "show", &event])["status"], "Scheduled");
     assert_eq!(
-        world.service.cli_json(&["vm", "list", "--scope", "globex/shop/web"]).as_array().unwrap().len(),
+        fixture.service.cli_json(&["vm", "list", "--scope", "globex/shop/web"]).as_array().unwrap().len(),
         2
     );
 }
 
 #[test]
 fn lists_contain_only_visible_resources() {
-    let world = World::new();
-    let owner = world.token("owner", &["tenant:acme/shop"]);
-    let both = world.token("both", &["viewer:globex", "tenant:acme/shop/web", "viewer:acme"]);
-    world.schedule("host-reboot", &["acme/shop/web/web-0", "globex/shop/web/web-0", "web-9", "db"]);
-    world.schedule("host-freeze", &["web-9"]);
+    let fixture = Fixture::new();
+    let owner = fixture.token("owner", &["tenant:acme/shop"]);
+    let both = fixture.token("both", &["viewer:globex", "tenant:acme/shop/web", "viewer:acme"]);
+    fixture.schedule("host-reboot", &["acme/shop/web/web-0", "globex/shop/web/web-0", "web-9", "db"]);
+    fixture.schedule("host-freeze", &["web-9"]);
 
-    assert_eq!(column(&world.get(&owner, "/v1/scopes"), "path"), ["acme/shop/web"]);
-    assert_eq!(column(&world.get(&owner, "/v1/vms"), "name"), ["web-0", "web-1"]);
-    assert_eq!(column(&world.get(&owner, "/v1/vms?scope=globex/shop/web"), "name"), [""; 0]);
-    assert_eq!(column(&world.get(&owner, "/v1/vms?host=h1"), "name"), ["web-0", "web-1"]);
-    assert_eq!(column(&world.get(&owner, "/v1/events"), "scope"), ["acme/shop/web"]);
+    assert_eq!(column(&fixture.get(&owner, "/v1/scopes"), "path"), ["acme/shop/web"]);
+    assert_eq!(column(&fixture.get(&owner, "/v1/vms"), "name"), ["web-0", "web-1"]);
+    assert_eq!(column(&fixture.get(&owner, "/v1/vms?scope=globex/shop/web"), "name"), [""; 0]);
+    assert_eq!(column(&fixture.get(&owner, "/v1/vms?host=h1"), "name"), ["web-0", "web-1"]);
+    assert_eq!(column(&fixture.get(&owner, "/v1/events"), "scope"), ["acme/shop/web"]);
     assert_eq!(
-        column(&world.get(&both, "/v1/scopes"), "path"),
+        column(&fixture.get(&both, "/v1/scopes"), "path"),
         ["acme/core/db", "acme/shop/web", "globex/shop/web"]
     );
-    // Pages of one: every one is there once, and the last has no next.
+    // With one item a page, each item is listed once, and the last page has no next.
     let mut seen = Vec::new();
     let mut target = "/v1/vms?limit=1".to_owned();
     loop {
-        let page = world.get(&both, &target);
+        let page = fixture.get(&both, &target);
         seen.extend(column(&page, "path"));
         match page.json()["next"].as_str() {
             Some(next) => target = format!("/v1/vms?limit=1&cursor={next}"),
@@ -336,63 +338,64 @@ fn lists_contain_only_visible_resources() {
             "globex/shop/web/web-9"
         ]
     );
-    assert_eq!(world.get(&owner, "/v1/vms?limit=2").json()["next"], Value::Null);
+    assert_eq!(fixture.get(&owner, "/v1/vms?limit=2").json()["next"], Value::Null);
     // A cursor of another token is refused.
-    let theirs = world.service.operator_request("GET", "/v1/vms?limit=3", "", "").json()["next"].clone();
-    let page = world.get(&owner, &format!("/v1/vms?cursor={}", theirs.as_str().unwrap()));
+    let foreign = fixture.service.operator_request("GET", "/v1/vms?limit=3", "", "").json()["next"].clone();
+    let page = fixture.get(&owner, &format!("/v1/vms?cursor={}", foreign.as_str().unwrap()));
     assert!(column(&page, "path").iter().all(|path| path.starts_with("acme/shop/")));
 
     // A name of two VMs is unique for a token that sees one; a token that sees both gets both listed.
-    assert_eq!(world.get(&owner, "/v1/vms/web-0").json()["path"], "acme/shop/web/web-0");
-    let ambiguous = world.get(&both, "/v1/vms/web-0");
+    assert_eq!(fixture.get(&owner, "/v1/vms/web-0").json()["path"], "acme/shop/web/web-0");
+    let ambiguous = fixture.get(&both, "/v1/vms/web-0");
     assert_eq!(ambiguous.json()["candidates"], json!(["acme/shop/web/web-0", "globex/shop/web/web-0"]));
 
-    // An operation shows the parts that one may see, and says nothing of others.
-    let operations = world.get(&owner, "/v1/operations");
+    // An operation shows the visible parts only.
+    let operations = fixture.get(&owner, "/v1/operations");
     let shown = operations.json()["items"].clone();
     assert_eq!(shown.as_array().unwrap().len(), 1);
     assert_eq!(shown[0]["targets"].as_array().unwrap().len(), 1);
     assert!(!operations.body.contains("globex") && !operations.body.contains("acme/core"), "{operations:?}");
     let id = shown[0]["id"].as_str().unwrap();
     let event = shown[0]["targets"][0]["event"].as_str().unwrap();
-    let approved = world.ask(&owner, "POST", &format!("/v1/events/{event}/approve"), &Value::Null).json();
+    let approved =
+        fixture.request(&owner, "POST", &format!("/v1/events/{event}/approve"), &Value::Null).json();
     let waits = approved["waits_for"].as_str().unwrap();
     assert!(waits.starts_with("the approval of other parts"), "{waits}");
-    // An operator of one part of it may not call off the rest.
-    let keeper = world.token("keeper", &["operator:acme/shop"]);
-    let cancel = world.ask(&keeper, "POST", &format!("/v1/operations/{id}/cancel"), &Value::Null);
+    // An operator of one part may not cancel the others.
+    let keeper = fixture.token("keeper", &["operator:acme/shop"]);
+    let cancel = fixture.request(&keeper, "POST", &format!("/v1/operations/{id}/cancel"), &Value::Null);
     assert_eq!((cancel.status, code(&cancel).as_str()), (403, "not_permitted"));
 
     // History, its pages too.
     for vm in ["web-9", "acme/shop/web/web-0", "web-9", "acme/shop/web/web-1"] {
-        let event = world.event_of("user-restart", vm);
-        world.service.cli(&["event", "cancel", &event]);
+        let event = fixture.event_of("user-restart", vm);
+        fixture.service.cli(&["event", "cancel", &event]);
     }
-    let page = world.get(&owner, "/v1/history?limit=1");
+    let page = fixture.get(&owner, "/v1/history?limit=1");
     assert_eq!(column(&page, "scope"), ["acme/shop/web"]);
     let next = page.json()["next"].as_str().unwrap().to_owned();
-    let page = world.get(&owner, &format!("/v1/history?limit=1&cursor={next}"));
+    let page = fixture.get(&owner, &format!("/v1/history?limit=1&cursor={next}"));
     assert_eq!(column(&page, "scope"), ["acme/shop/web"]);
     assert_eq!(page.json()["next"], Value::Null, "there is nothing more of one's own");
 }
 
 #[test]
 fn stream_is_filtered_and_ends_with_token() {
-    let world = World::new();
-    let owner = world.token("owner", &["tenant:acme/shop"]);
-    let mut own = EventStream::open(&world.service, &owner, "");
-    world.event_of("user-restart", "web-9");
-    world.token("another", &["viewer:globex"]);
-    world.event_of("user-restart", "web-1");
+    let fixture = Fixture::new();
+    let owner = fixture.token("owner", &["tenant:acme/shop"]);
+    let mut own = EventStream::open(&fixture.service, &owner, "");
+    fixture.event_of("user-restart", "web-9");
+    fixture.token("another", &["viewer:globex"]);
+    fixture.event_of("user-restart", "web-1");
     let first = own.line_with("data: ");
     assert!(first.contains("acme/shop/web") && first.contains("web-1"), "{first}");
     assert!(!first.contains("127.0.0.1"), "an operator's address is hidden from others: {first}");
-    world.service.cli(&["token", "revoke", "owner"]);
-    let rest = own.rest();
+    fixture.service.cli(&["token", "revoke", "owner"]);
+    let rest = own.read_to_end();
     assert!(!rest.contains("globex") && !rest.contains("TokenCreated"), "{rest}");
 
     // It can start from before the token's creation, and ends at its expiry.
-    let brief = world.service.cli_json(&[
+    let brief = fixture.service.cli_json(&[
         "token",
         "create",
         "owner",
@@ -404,21 +407,21 @@ fn stream_is_filtered_and_ends_with_token() {
         "3s",
     ]);
     let mut again =
-        EventStream::open(&world.service, brief["secret"].as_str().unwrap(), "Last-Event-ID: 1\r\n");
+        EventStream::open(&fixture.service, brief["secret"].as_str().unwrap(), "Last-Event-ID: 1\r\n");
     assert!(again.line_with("data: ").contains("acme/shop/web"));
-    again.rest();
-    let answer = world.get(brief["secret"].as_str().unwrap(), "/v1/vms");
+    again.read_to_end();
+    let answer = fixture.get(brief["secret"].as_str().unwrap(), "/v1/vms");
     assert_eq!((answer.status, code(&answer).as_str()), (401, "token_refused"));
 }
 
 #[test]
 fn tokens_are_created_listed_revoked_and_limited() {
-    let world = World::new();
-    let service = &world.service;
-    let secret = world.token("Bob", &["tenant:acme/shop", "viewer:globex"]);
-    let refused = |words: &[&str], part: &str| {
-        let complaint = service.cli_refused(words);
-        assert!(complaint.contains(part), "{words:?}: {complaint}");
+    let fixture = Fixture::new();
+    let service = &fixture.service;
+    let secret = fixture.token("Bob", &["tenant:acme/shop", "viewer:globex"]);
+    let refused = |args: &[&str], part: &str| {
+        let stderr = service.cli_refused(args);
+        assert!(stderr.contains(part), "{args:?}: {stderr}");
     };
     refused(&["token", "create", "bob", "--role", "operator"], "token_taken");
     refused(&["token", "create", "x", "--role", "tenant"], "--on");
@@ -428,14 +431,14 @@ fn tokens_are_created_listed_revoked_and_limited() {
     );
     refused(&["token", "create", "x", "--role", "viewer", "--on", "a/b/c/d"], "more than three parts");
     refused(&["token", "create", "x/y", "--role", "operator"], "bad_name");
-    // An empty path may be a variable that is not set: it grants nothing, and least of all everything.
-    for words in
+    // An empty path may be an unset variable: it must grant nothing.
+    for args in
         [&["--role", "operator", "--on", ""][..], &["--role", "viewer", "--on="], &["--grant", "operator:"]]
     {
-        let output = service.run(&[&["token", "create", "x"], words].concat());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains("/ for everywhere"), "{words:?}: {said}");
+        let output = service.run(&[&["token", "create", "x"], args].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains("/ for everywhere"), "{args:?}: {stderr}");
     }
     for grant in [
         json!({"role": "operator", "path": ""}),
@@ -464,7 +467,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
     let again = make();
     assert_eq!((again.status, code(&again).as_str()), (409, "secret_lost"));
 
-    assert_eq!(world.get(&secret, "/v1/vms").status, 200);
+    assert_eq!(fixture.get(&secret, "/v1/vms").status, 200);
     let list = service.cli_json(&["token", "list"]);
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Bob", "root", "twice"]);
@@ -473,7 +476,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
     assert_eq!(list[1]["grants"], json!([{"role": "operator", "path": "/"}]));
     assert!(list[0]["last_used_at"].is_string() && list[2]["last_used_at"].is_null(), "{list}");
 
-    // Revoked on a connection that is open.
+    // Revocation also applies to an open connection.
     let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
     let request =
         format!("GET /v1/scopes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n");
@@ -485,21 +488,21 @@ fn tokens_are_created_listed_revoked_and_limited() {
         let _ = stream.read(&mut rest).unwrap();
         String::from_utf8_lossy(&head).into_owned()
     };
-    assert_eq!(ask(), "HTTP/1.1 200");
-    // A key that a token of this name used is another one's for the next of that name.
+    assert_eq!(request(), "HTTP/1.1 200");
+    // Idempotency keys of a revoked token do not apply to a new token of the same name.
     let restart = |secret: &str| {
         service.request_with(secret, "POST", "/v1/vms/web-1/restart", "Idempotency-Key: mine\r\n", "")
     };
     let first = restart(&secret).json()["id"].clone();
     service.cli(&["token", "revoke", "BOB"]);
-    assert_eq!(ask(), "HTTP/1.1 401");
-    let other = world.token("bob", &["tenant:acme"]);
+    assert_eq!(request(), "HTTP/1.1 401");
+    let other = fixture.token("bob", &["tenant:acme"]);
     let second = restart(&other);
     assert_eq!(second.status, 201);
     assert_ne!(second.json()["id"], first);
 
     // The root token can be revoked when another token has all its rights; its file is removed and not recreated.
-    let chief = world.token("chief", &["operator:/"]);
+    let chief = fixture.token("chief", &["operator:/"]);
     service.cli(&["token", "revoke", "root"]);
     assert!(!service.data().join("operator.token").exists());
     let output = Command::new(support::binary())
@@ -509,7 +512,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("last_operator"), "{output:?}");
-    let World { service } = world;
+    let Fixture { service } = fixture;
     let service = service.restart();
     assert!(!service.data().join("operator.token").exists());
     let file = service.data().join("chief");
@@ -530,11 +533,11 @@ fn tokens_are_created_listed_revoked_and_limited() {
 fn audit_trail_has_every_change_and_refusal_and_no_secret() {
     let flags = ["--driver", "manual", "--always-give-notice"];
     let service = Service::start_with(&[("NOTBEFORE_LOG", "trace")], &flags);
-    let world = World { service };
-    world.service.apply_fleet(FLEET);
-    let owner = world.token("owner", &["tenant:acme/shop"]);
+    let fixture = Fixture { service };
+    fixture.service.apply_fleet(FLEET);
+    let owner = fixture.token("owner", &["tenant:acme/shop"]);
 
-    // Refusals, from an address of their own.
+    // Refusals, from a separate address.
     let from: IpAddr = Ipv4Addr::new(127, 0, 0, 9).into();
     let refused = |token: &str, target: &str, method: &str| {
         let authorization =
@@ -542,7 +545,7 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{authorization}Connection: close\r\nContent-Length: 0\r\n\r\n"
         );
-        support::exchange(from, world.service.operator, request.as_bytes()).status
+        support::exchange(from, fixture.service.operator, request.as_bytes()).status
     };
     assert_eq!(refused("", "/v1/vms", "GET"), 401);
     assert_eq!(refused("nb_guess", "/v1/vms?x=1", "GET"), 401);
@@ -551,7 +554,7 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
     assert_eq!(refused(&owner, "/v1/vms/web-9", "GET"), 404);
     assert_eq!(refused(&owner, "/v1/vms/never", "GET"), 404);
     let entries = wait_for("the refusals to be written", || {
-        let all = world.service.cli_json(&["audit", "--refused"]);
+        let all = fixture.service.cli_json(&["audit", "--refused"]);
         (all.as_array().unwrap().len() >= 5).then_some(all)
     });
     let brief = |entry: &Value| {
@@ -571,46 +574,46 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
         ]
     );
 
-    // Changes, each with its actor and where it came from.
-    world.service.cli(&["vm", "add", "x", "--scope", "acme/shop/web", "--address", "127.1.40.9"]);
+    // Changes, each with its actor and source address.
+    fixture.service.cli(&["vm", "add", "x", "--scope", "acme/shop/web", "--address", "127.1.40.9"]);
     let put = |policy: Value, address: &str| {
         let vm = json!({"name": "x", "addresses": [address]});
         let body = json!({"kind": "availability-set", "policy": policy, "vms": [vm]});
         assert_eq!(
-            world.service.operator_request("PUT", "/v1/scopes/acme/shop/web", "", &body.to_string()).status,
+            fixture.service.operator_request("PUT", "/v1/scopes/acme/shop/web", "", &body.to_string()).status,
             200
         );
     };
     put(json!({}), "127.1.40.10");
     put(json!({"automatically_approve_redeploy": true}), "127.1.40.10");
-    let restarted = world.ask(&owner, "POST", "/v1/vms/web-1/restart", &Value::Null).json();
+    let restarted = fixture.request(&owner, "POST", "/v1/vms/web-1/restart", &Value::Null).json();
     let event = restarted["targets"][0]["event"].as_str().unwrap();
-    world.ask(&owner, "POST", &format!("/v1/events/{event}/approve"), &Value::Null);
-    world.service.cli(&["event", "start", event]);
-    world.service.cli(&["event", "complete", event]);
-    let operation = world.schedule("host-reboot", &["web-9"]);
-    world.service.cli(&["operation", "cancel", operation["id"].as_str().unwrap()]);
-    let evicted = world.service.cli_json(&["vm", "evict", "web-1"]);
+    fixture.request(&owner, "POST", &format!("/v1/events/{event}/approve"), &Value::Null);
+    fixture.service.cli(&["event", "start", event]);
+    fixture.service.cli(&["event", "complete", event]);
+    let operation = fixture.schedule("host-reboot", &["web-9"]);
+    fixture.service.cli(&["operation", "cancel", operation["id"].as_str().unwrap()]);
+    let evicted = fixture.service.cli_json(&["vm", "evict", "web-1"]);
     let event = evicted["targets"][0]["event"].as_str().unwrap();
-    world.service.cli(&["event", "start", event]);
-    world.service.cli(&["event", "complete", event]);
-    world.service.cli(&["vm", "start", "web-1"]);
-    world.service.cli(&["vm", "remove", "--yes", "x"]);
-    world.service.operator_request("DELETE", "/v1/scopes/acme/core/db", "", "");
-    world.service.cli(&["token", "revoke", "owner"]);
-    let changes = world.service.cli_json(&["audit", "--changed"]);
+    fixture.service.cli(&["event", "start", event]);
+    fixture.service.cli(&["event", "complete", event]);
+    fixture.service.cli(&["vm", "start", "web-1"]);
+    fixture.service.cli(&["vm", "remove", "--yes", "x"]);
+    fixture.service.operator_request("DELETE", "/v1/scopes/acme/core/db", "", "");
+    fixture.service.cli(&["token", "revoke", "owner"]);
+    let changes = fixture.service.cli_json(&["audit", "--changed"]);
     let token = |name: &str| json!({"kind": "token", "name": name});
     let by = |actor: &str| -> Vec<String> {
         let all = changes.as_array().unwrap().iter().filter(|entry| entry["by"] == token(actor));
         all.map(|entry| {
             let what = entry["type"].as_str().unwrap().to_owned();
-            // What an operation does to its scopes afterwards is its own doing; the request for it came from there.
+            // Cancellations that an operation applies to its scopes later have no source address.
             assert!(what == "EventCancelled" || entry["from"] == "127.0.0.1", "{entry}");
             what
         })
         .collect()
     };
-    // An event may be ready by itself the moment it is approved; that is the approver's doing.
+    // An event may become ready when it is approved; the approver is then the actor.
     assert_eq!(by("owner")[..3], ["OperationRequested", "EventScheduled", "EventApproved"]);
     let root = by("root");
     for what in [
@@ -632,10 +635,10 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
         assert!(root.iter().any(|one| one == what), "{what} is missing in {root:?}");
     }
     assert_eq!(root.iter().filter(|what| *what == "VmChanged").count(), 1, "of an address");
-    let of_owner = world.service.cli_json(&["audit", "--actor", "owner"]);
+    let of_owner = fixture.service.cli_json(&["audit", "--actor", "owner"]);
     assert!(of_owner.as_array().unwrap().iter().all(|entry| entry["by"] == token("owner")));
     assert!(of_owner.as_array().unwrap().iter().any(|entry| entry["outcome"] == "refused"));
-    let table = world.service.cli(&["audit"]);
+    let table = fixture.service.cli(&["audit"]);
     assert!(table.contains("TokenCreated") && table.contains("owner: tenant on acme/shop"), "{table}");
 
     // A flood is counted and logged in few lines.
@@ -643,32 +646,32 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
         refused("nb_flood", "/v1/vms", "GET");
     }
     let counted = wait_for("the flood to be written", || {
-        let all = world.service.cli_json(&["audit", "--refused"]);
+        let all = fixture.service.cli_json(&["audit", "--refused"]);
         let count: u64 = all.as_array().unwrap().iter().map(|one| one["count"].as_u64().unwrap()).sum();
         (count == 105).then_some(all)
     });
     assert!(counted.as_array().unwrap().len() < 105, "{counted}");
-    // Pages of it.
+    // The audit trail in pages.
     let mut seen = 0;
     let mut target = "/v1/audit?limit=7".to_owned();
     loop {
-        let page = world.service.operator_request("GET", &target, "", "").json();
+        let page = fixture.service.operator_request("GET", &target, "", "").json();
         seen += page["items"].as_array().unwrap().len();
         match page["next"].as_str() {
             Some(next) => target = format!("/v1/audit?limit=7&cursor={next}"),
             None => break,
         }
     }
-    assert_eq!(seen, world.service.cli_json(&["audit"]).as_array().unwrap().len());
+    assert_eq!(seen, fixture.service.cli_json(&["audit"]).as_array().unwrap().len());
 
-    let metrics = world.service.operator_request("GET", "/metrics", "", "").body;
+    let metrics = fixture.service.operator_request("GET", "/metrics", "", "").body;
     assert!(metrics.contains("notbefore_operator_refusals_total{code=\"hidden\"} 1"), "{metrics}");
 
-    // The secrets are nowhere but with those who hold them.
-    let root = std::fs::read_to_string(world.service.data().join("operator.token")).unwrap();
-    let export = world.service.operator_request("GET", "/v1/export", "", "").body;
-    let list = world.service.cli(&["token", "list"]);
-    let World { mut service } = world;
+    // No secret is stored or logged anywhere.
+    let root = std::fs::read_to_string(fixture.service.data().join("operator.token")).unwrap();
+    let export = fixture.service.operator_request("GET", "/v1/export", "", "").body;
+    let list = fixture.service.cli(&["token", "list"]);
+    let Fixture { mut service } = fixture;
     assert!(service.terminate().success());
     let log = service.log();
     let store = std::fs::read(service.data().join("store.redb")).unwrap();

@@ -15,7 +15,7 @@ fn events(answer: &Answer) -> usize {
 }
 
 /// A hundred VMs of an availability set, and a hundred standalone zonal VMs.
-fn hundred_of_each() -> String {
+fn fleet_of_two_hundred() -> String {
     let mut yaml = "scopes:\n  - name: set\n    kind: availability-set\n    vms:\n".to_owned();
     for n in 0..100 {
         yaml += &format!(
@@ -36,9 +36,9 @@ fn hundred_of_each() -> String {
 #[test]
 fn scale_set_sees_all_members_and_zonal_vm_only_itself() {
     let service = Service::start(&[]);
-    let said = service.apply_fleet(&hundred_of_each());
-    assert_eq!(said.lines().count(), 101);
-    assert!(said.starts_with("default/default/set: created, 100 VMs\n"), "{said}");
+    let stdout = service.apply_fleet(&fleet_of_two_hundred());
+    assert_eq!(stdout.lines().count(), 101);
+    assert!(stdout.starts_with("default/default/set: created, 100 VMs\n"), "{stdout}");
 
     service.cli(&["event", "schedule", "--type", "reboot", "set-7"]);
     service.cli(&["event", "schedule", "--type", "reboot", "zonal-7"]);
@@ -49,7 +49,7 @@ fn scale_set_sees_all_members_and_zonal_vm_only_itself() {
         assert_eq!(set.json()["Events"][0]["Resources"][0], "set-7");
         assert_eq!(events(&zonal), usize::from(n == 7), "zonal-{n}");
     }
-    // Any member of the set may approve, for all of them.
+    // Any member of the set may approve for all members.
     let id = first_event(&service.poll(address(1, 42), "2020-07-01").json());
     assert_eq!(service.approve(address(1, 42), &id).status, 200);
     assert_eq!(service.poll(address(1, 99), "2020-07-01").json()["Events"][0]["EventStatus"], "Started");
@@ -72,12 +72,12 @@ fn scopes_are_isolated() {
     }
     // An id of another scope and an unknown id get identical responses.
     let unknown = "00000000-0000-4000-8000-000000000000";
-    let (theirs, nobodys) = (service.approve(b, &foreign), service.approve(b, unknown));
-    assert_eq!((theirs.status, &theirs.body), (400, &nobodys.body));
-    assert_eq!(nobodys.status, 400);
-    // Together with a valid id, too, and then nothing at all is approved.
+    let (refused_foreign, refused_unknown) = (service.approve(b, &foreign), service.approve(b, unknown));
+    assert_eq!((refused_foreign.status, &refused_foreign.body), (400, &refused_unknown.body));
+    assert_eq!(refused_unknown.status, 400);
+    // Also together with a valid id: then nothing is approved.
     service.cli(&["vm", "restart", "b", "--in", "1h"]);
-    assert_eq!(events(&service.poll(b, "2020-07-01")), 1, "b has asked, so it gets its notice");
+    assert_eq!(events(&service.poll(b, "2020-07-01")), 1, "b has polled, so it gets its notice");
     let own = first_event(&service.poll(b, "2020-07-01").json());
     let both = format!("{{\"StartRequests\":[{{\"EventId\":\"{own}\"}},{{\"EventId\":\"{foreign}\"}}]}}");
     let target = "/metadata/scheduledevents?api-version=2020-07-01";
@@ -95,11 +95,11 @@ fn scopes_are_isolated() {
     }
     assert_eq!(service.poll(a, "2020-07-01").json()["Events"][0]["EventStatus"], "Scheduled");
     // Callers outside the fleet learn nothing.
-    let stranger = address(3, 9);
+    let unknown_caller = address(3, 9);
     for path in
         ["/metadata/scheduledevents?api-version=2020-07-01", "/metadata/instance?api-version=2021-02-01", "/"]
     {
-        assert_eq!(service.guest_request(stranger, "GET", path, "").status, 403, "{path}");
+        assert_eq!(service.guest_request(unknown_caller, "GET", path, "").status, 403, "{path}");
     }
     assert_eq!(
         service.poll(Ipv4Addr::LOCALHOST, "2020-07-01").status,
@@ -158,7 +158,7 @@ fn approval_after_address_removal_is_refused() {
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     let events = service.cli_json(&["event", "list"]);
     assert_eq!(events[0]["status"], "Scheduled", "{events}");
-    // From where the VM calls now, the same approval is taken.
+    // The same approval from the VM's new address is accepted.
     assert_eq!(service.approve(after, &event).status, 200);
 }
 
@@ -188,7 +188,7 @@ fn placement_groups_name_scale_set_and_resource_ids_are_unique() {
     }
     service.apply_fleet(&yaml);
     let target = "/metadata/instance/compute?api-version=2021-02-01";
-    let said: Vec<[String; 3]> = (0..9)
+    let metadata: Vec<[String; 3]> = (0..9)
         .map(|n| {
             let compute = service.guest_request(address(6, n), "GET", target, "").json();
             ["vmScaleSetName", "placementGroupId", "resourceId"]
@@ -196,7 +196,7 @@ fn placement_groups_name_scale_set_and_resource_ids_are_unique() {
         })
         .collect();
     let group = "/subscriptions/default/resourceGroups/default/providers/Microsoft.Compute";
-    for (said, [set, placement_group, id]) in said.iter().zip([
+    for (one, [set, placement_group, id]) in metadata.iter().zip([
         ["batch", "pg-1", "virtualMachineScaleSets/batch/virtualMachines/0"],
         ["batch", "pg-2", "virtualMachineScaleSets/batch/virtualMachines/1"],
         ["flex", "flex", "virtualMachines/own-name"],
@@ -204,15 +204,15 @@ fn placement_groups_name_scale_set_and_resource_ids_are_unique() {
         ["", "", "virtualMachines/green~WEB-0"],
         ["", "", "virtualMachines/web-0~web-0"],
     ]) {
-        assert_eq!(*said, [set.to_owned(), placement_group.to_owned(), format!("{group}/{id}")]);
+        assert_eq!(*one, [set.to_owned(), placement_group.to_owned(), format!("{group}/{id}")]);
     }
     assert!(
-        said[6][2].ends_with("/resourceGroups/x/providers/Microsoft.Compute/virtualMachines/web-0"),
-        "{said:?}"
+        metadata[6][2].ends_with("/resourceGroups/x/providers/Microsoft.Compute/virtualMachines/web-0"),
+        "{metadata:?}"
     );
     let ids: std::collections::HashSet<String> =
-        said.iter().map(|[_, _, id]| id.to_ascii_lowercase()).collect();
-    assert_eq!(ids.len(), said.len(), "{said:?}");
+        metadata.iter().map(|[_, _, id]| id.to_ascii_lowercase()).collect();
+    assert_eq!(ids.len(), metadata.len(), "{metadata:?}");
 }
 
 #[test]
@@ -227,9 +227,9 @@ fn bound_listeners_need_no_addresses() {
         (name(service.guest_vms[0]).as_str(), name(service.guest_vms[1]).as_str()),
         ("web-0", "web-1")
     );
-    // They count as listening from the start, so a restart has notice although no guest has polled.
-    let said = service.cli(&["vm", "restart", "web-0"]);
-    assert!(said.contains("(in 15 min)"), "{said}");
+    // Their scopes are enabled from the start, so a restart has notice although no guest has polled.
+    let stdout = service.cli(&["vm", "restart", "web-0"]);
+    assert!(stdout.contains("(in 15 min)"), "{stdout}");
     let listed = service.cli_json(&["event", "list"]);
     assert_eq!(listed[0]["status"], "Scheduled");
 }
@@ -272,13 +272,13 @@ fn only_spot_vms_are_evicted_without_force() {
     service.apply_fleet(
         "scopes:\n  - { name: set, kind: availability-set, vms: [ { name: plain }, { name: spare, spot: true } ] }\n",
     );
-    for words in [
+    for args in [
         &["vm", "evict", "plain"][..],
         &["event", "schedule", "--type", "preempt", "plain"],
         &["event", "schedule", "--cause", "eviction", "spare", "plain"],
     ] {
-        let said = service.cli_refused(words);
-        assert!(said.contains("VM plain is not a Spot VM") && said.contains("--force"), "{said}");
+        let stderr = service.cli_refused(args);
+        assert!(stderr.contains("VM plain is not a Spot VM") && stderr.contains("--force"), "{stderr}");
     }
     let evict = |body: &str| service.operator_request("POST", "/v1/vms/plain/evict", "", body);
     let refused = evict("");

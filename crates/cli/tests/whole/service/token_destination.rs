@@ -51,130 +51,133 @@ impl Listener {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The tokens that have come since this was last asked. A command has ended, so all of its are here.
+    /// The tokens received since the last call. Call it after a command has ended.
     fn tokens(&self) -> Vec<String> {
         std::mem::take(&mut *self.tokens.lock().unwrap())
     }
 }
 
 /// A working directory with a data directory whose URL is the listener's.
-struct Place {
-    here: TempDir,
+struct Workspace {
+    dir: TempDir,
     listener: Listener,
 }
 
-impl Place {
+impl Workspace {
     fn new() -> Self {
-        let place = Self { here: tempfile::tempdir().unwrap(), listener: Listener::start() };
-        fs::create_dir(place.data()).unwrap();
-        fs::set_permissions(place.data(), fs::Permissions::from_mode(0o700)).unwrap();
-        place.leave_url(&place.listener.url());
-        place
+        let workspace = Self { dir: tempfile::tempdir().unwrap(), listener: Listener::start() };
+        fs::create_dir(workspace.data()).unwrap();
+        fs::set_permissions(workspace.data(), fs::Permissions::from_mode(0o700)).unwrap();
+        workspace.write_url(&workspace.listener.url());
+        workspace
     }
 
     fn data(&self) -> std::path::PathBuf {
-        self.here.path().join("notbefore-data")
+        self.dir.path().join("notbefore-data")
     }
 
-    fn leave_url(&self, url: &str) {
+    fn write_url(&self, url: &str) {
         let file = self.data().join("operator.url");
         fs::write(&file, format!("{url}\n")).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
-    fn leave_token(&self) {
+    fn write_token(&self) {
         fs::write(self.data().join("operator.token"), "nb_of_the_directory\n").unwrap();
     }
 
-    fn run(&self, variables: &[(&str, &str)], words: &[&str]) -> Output {
+    fn run(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
         let mut command = Command::new(binary());
         for name in ["NOTBEFORE_DATA", "STATE_DIRECTORY", "NOTBEFORE_OPERATOR", "NOTBEFORE_TOKEN"] {
             command.env_remove(name);
         }
-        command.args(words).args(["vm", "list"]).current_dir(self.here.path());
+        command.args(args).args(["vm", "list"]).current_dir(self.dir.path());
         command.envs(variables.iter().copied()).output().unwrap()
     }
 
-    /// Runs with a token of the environment, and says which tokens have reached the listener.
-    fn sent(&self, variables: &[(&str, &str)], words: &[&str]) -> Vec<String> {
+    /// Runs a command with a token in the environment; returns the tokens that the listener received.
+    fn sent(&self, variables: &[(&str, &str)], args: &[&str]) -> Vec<String> {
         let variables: Vec<(&str, &str)> =
             variables.iter().copied().chain([("NOTBEFORE_TOKEN", "nb_mine")]).collect();
-        self.run(&variables, words);
+        self.run(&variables, args);
         self.listener.tokens()
     }
 }
 
-fn said(output: &Output) -> String {
+fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
 fn token_is_sent_to_named_url_or_directory_and_own_directory() {
-    let place = Place::new();
-    let (url, data) = (place.listener.url(), place.data());
+    let workspace = Workspace::new();
+    let (url, data) = (workspace.listener.url(), workspace.data());
     let data = data.to_str().unwrap();
-    assert_eq!(place.sent(&[], &[]), ["nb_mine"], "a directory of one's own");
-    let file = place.here.path().join("token");
+    assert_eq!(workspace.sent(&[], &[]), ["nb_mine"], "a directory of one's own");
+    let file = workspace.dir.path().join("token");
     fs::write(&file, "nb_file\n").unwrap();
-    place.run(&[("NOTBEFORE_TOKEN_FILE", file.to_str().unwrap())], &[]);
-    assert_eq!(place.listener.tokens(), ["nb_file"]);
+    workspace.run(&[("NOTBEFORE_TOKEN_FILE", file.to_str().unwrap())], &[]);
+    assert_eq!(workspace.listener.tokens(), ["nb_file"]);
 
     chown(data, Some(OTHER_USER), None).unwrap();
     chown(Path::new(data).join("operator.url"), Some(OTHER_USER), None).unwrap();
-    assert_eq!(place.sent(&[], &["--operator-url", &url]), ["nb_mine"]);
-    assert_eq!(place.sent(&[("NOTBEFORE_OPERATOR", &url)], &[]), ["nb_mine"]);
-    assert_eq!(place.sent(&[], &["--data", data]), ["nb_mine"], "named, of another owner");
-    assert_eq!(place.sent(&[("NOTBEFORE_DATA", data)], &[]), ["nb_mine"]);
-    assert_eq!(place.sent(&[("STATE_DIRECTORY", data)], &[]), ["nb_mine"]);
+    assert_eq!(workspace.sent(&[], &["--operator-url", &url]), ["nb_mine"]);
+    assert_eq!(workspace.sent(&[("NOTBEFORE_OPERATOR", &url)], &[]), ["nb_mine"]);
+    assert_eq!(workspace.sent(&[], &["--data", data]), ["nb_mine"], "named, of another owner");
+    assert_eq!(workspace.sent(&[("NOTBEFORE_DATA", data)], &[]), ["nb_mine"]);
+    assert_eq!(workspace.sent(&[("STATE_DIRECTORY", data)], &[]), ["nb_mine"]);
 
     // The directory's own token goes to the URL beside it.
-    place.leave_token();
+    workspace.write_token();
     chown(Path::new(data).join("operator.token"), Some(OTHER_USER), None).unwrap();
-    let output = place.run(&[], &[]);
-    assert_eq!(place.listener.tokens(), ["nb_of_the_directory"], "{output:?}");
+    let output = workspace.run(&[], &[]);
+    assert_eq!(workspace.listener.tokens(), ["nb_of_the_directory"], "{output:?}");
 }
 
 #[test]
 fn token_is_not_sent_to_url_of_foreign_directory() {
-    let as_found = |prepare: &dyn Fn(&Place), why: &str| {
-        let place = Place::new();
-        prepare(&place);
-        let output = place.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &[]);
-        assert_eq!(place.listener.tokens(), Vec::<String>::new(), "{why}: {output:?}");
-        let said = said(&output);
-        assert!(said.contains(why) && said.contains("--operator-url"), "{why}: {said}");
+    let as_found = |prepare: &dyn Fn(&Workspace), why: &str| {
+        let workspace = Workspace::new();
+        prepare(&workspace);
+        let output = workspace.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &[]);
+        assert_eq!(workspace.listener.tokens(), Vec::<String>::new(), "{why}: {output:?}");
+        let stderr = stderr_text(&output);
+        assert!(stderr.contains(why) && stderr.contains("--operator-url"), "{why}: {stderr}");
     };
     as_found(
-        &|place| chown(place.data(), Some(OTHER_USER), None).unwrap(),
+        &|workspace| chown(workspace.data(), Some(OTHER_USER), None).unwrap(),
         "notbefore-data belongs to uid 54321",
     );
     as_found(
-        &|place| chown(place.data().join("operator.url"), Some(OTHER_USER), None).unwrap(),
+        &|workspace| chown(workspace.data().join("operator.url"), Some(OTHER_USER), None).unwrap(),
         "operator.url belongs to uid 54321",
     );
     as_found(
-        &|place| fs::set_permissions(place.data(), fs::Permissions::from_mode(0o777)).unwrap(),
+        &|workspace| fs::set_permissions(workspace.data(), fs::Permissions::from_mode(0o777)).unwrap(),
         "can be written by others",
     );
     as_found(
-        &|place| {
-            fs::rename(place.data(), place.here.path().join("elsewhere")).unwrap();
-            symlink("elsewhere", place.data()).unwrap();
+        &|workspace| {
+            fs::rename(workspace.data(), workspace.dir.path().join("elsewhere")).unwrap();
+            symlink("elsewhere", workspace.data()).unwrap();
         },
         "notbefore-data is a link",
     );
     as_found(
-        &|place| {
-            let file = place.data().join("operator.url");
-            fs::rename(&file, place.here.path().join("url")).unwrap();
+        &|workspace| {
+            let file = workspace.data().join("operator.url");
+            fs::rename(&file, workspace.dir.path().join("url")).unwrap();
             symlink("../url", file).unwrap();
         },
         "operator.url is a link",
     );
-    as_found(&|place| place.leave_url("https://far.example"), "https://far.example is not on this machine");
-    as_found(&|place| place.leave_url("http://127.0.0.1.far.example"), "is not on this machine");
     as_found(
-        &|place| place.leave_url(&format!("http://127.0.0.1@localhost:{}", place.listener.port)),
+        &|workspace| workspace.write_url("https://far.example"),
+        "https://far.example is not on this machine",
+    );
+    as_found(&|workspace| workspace.write_url("http://127.0.0.1.far.example"), "is not on this machine");
+    as_found(
+        &|workspace| workspace.write_url(&format!("http://127.0.0.1@localhost:{}", workspace.listener.port)),
         "user name or password (before @)",
     );
 }
@@ -182,112 +185,114 @@ fn token_is_not_sent_to_url_of_foreign_directory() {
 /// The token of a directory is only for its service, not for another that listens elsewhere.
 #[test]
 fn directory_token_is_sent_to_its_service_only() {
-    let place = Place::new();
-    place.leave_token();
-    let (data, given) = (place.data(), place.listener.url());
-    let output = place.run(&[], &["--operator-url", &format!("{given}/v1")]);
-    assert_eq!(place.listener.tokens(), ["nb_of_the_directory"], "the URL beside it: {output:?}");
-    place.leave_url("http://127.0.0.1:9");
-    for (variables, words) in
+    let workspace = Workspace::new();
+    workspace.write_token();
+    let (data, given) = (workspace.data(), workspace.listener.url());
+    let output = workspace.run(&[], &["--operator-url", &format!("{given}/v1")]);
+    assert_eq!(workspace.listener.tokens(), ["nb_of_the_directory"], "the URL beside it: {output:?}");
+    workspace.write_url("http://127.0.0.1:9");
+    for (variables, args) in
         [(vec![("NOTBEFORE_OPERATOR", given.as_str())], vec![]), (vec![], vec!["--operator-url", &given])]
     {
-        let output = place.run(&variables, &words);
-        assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
-        assert!(said(&output).contains("set NOTBEFORE_TOKEN,"), "{output:?}");
+        let output = workspace.run(&variables, &args);
+        assert_eq!((workspace.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
+        assert!(stderr_text(&output).contains("set NOTBEFORE_TOKEN,"), "{output:?}");
     }
     let named = ["--data", data.to_str().unwrap()];
-    place.run(&[], &[named[0], named[1], "--operator-url", &given]);
-    assert_eq!(place.listener.tokens(), ["nb_of_the_directory"], "both were named");
+    workspace.run(&[], &[named[0], named[1], "--operator-url", &given]);
+    assert_eq!(workspace.listener.tokens(), ["nb_of_the_directory"], "both were named");
 
-    // A service that has ended takes its URL away; what listens at the usual address is none of this directory's.
+    // A stopped service removes its URL file; a listener at the default address does not belong to this directory.
     fs::remove_file(data.join("operator.url")).unwrap();
-    for (variables, words) in
+    for (variables, args) in
         [(vec![], vec![]), (vec![], named.to_vec()), (vec![("NOTBEFORE_TOKEN", "nb_mine")], named.to_vec())]
     {
-        let output = place.run(&variables, &words);
+        let output = workspace.run(&variables, &args);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(said(&output).contains("no service runs on this data directory"), "{output:?}");
+        assert!(stderr_text(&output).contains("no service runs on this data directory"), "{output:?}");
     }
 }
 
 #[test]
 fn link_in_foreign_directory_does_not_leak_secret() {
-    let place = Place::new();
-    let secret = place.here.path().join("secret");
+    let workspace = Workspace::new();
+    let secret = workspace.dir.path().join("secret");
     fs::write(&secret, "nb_secret\n").unwrap();
     for link in [true, false] {
-        let token = place.data().join("operator.token");
+        let token = workspace.data().join("operator.token");
         let _ = fs::remove_file(&token);
         if link {
             symlink(&secret, &token).unwrap()
         } else {
             fs::hard_link(&secret, &token).unwrap()
         }
-        chown(place.data(), Some(OTHER_USER), None).unwrap();
-        let output = place.run(&[], &[]);
-        assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
-        assert!(said(&output).contains("--data"), "{output:?}");
+        chown(workspace.data(), Some(OTHER_USER), None).unwrap();
+        let output = workspace.run(&[], &[]);
+        assert_eq!((workspace.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
+        assert!(stderr_text(&output).contains("--data"), "{output:?}");
     }
     // A link to root's directory, which another user may have created.
-    chown(place.data(), Some(0), None).unwrap();
-    let elsewhere = place.here.path().join("elsewhere");
-    fs::rename(place.data(), &elsewhere).unwrap();
-    symlink("elsewhere", place.data()).unwrap();
-    let output = place.run(&[], &[]);
-    assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
-    fs::remove_file(place.data()).unwrap();
-    fs::rename(&elsewhere, place.data()).unwrap();
-    // Of a directory that is one's own, every file is.
-    chown(place.data(), Some(0), None).unwrap();
-    place.run(&[], &[]);
-    assert_eq!(place.listener.tokens(), ["nb_secret"]);
+    chown(workspace.data(), Some(0), None).unwrap();
+    let elsewhere = workspace.dir.path().join("elsewhere");
+    fs::rename(workspace.data(), &elsewhere).unwrap();
+    symlink("elsewhere", workspace.data()).unwrap();
+    let output = workspace.run(&[], &[]);
+    assert_eq!((workspace.listener.tokens(), output.status.code()), (vec![], Some(1)), "{output:?}");
+    fs::remove_file(workspace.data()).unwrap();
+    fs::rename(&elsewhere, workspace.data()).unwrap();
+    // All files of the caller's own directory are trusted.
+    chown(workspace.data(), Some(0), None).unwrap();
+    workspace.run(&[], &[]);
+    assert_eq!(workspace.listener.tokens(), ["nb_secret"]);
 }
 
 #[test]
 fn plain_http_beyond_loopback_requires_flag() {
-    let place = Place::new();
-    place.leave_token();
-    // No number of this machine's loopback, for the client; and it is the listener that a resolver would find.
-    let far = format!("http://0.0.0.0:{}", place.listener.port);
-    let data = place.data();
+    let workspace = Workspace::new();
+    workspace.write_token();
+    // Not a loopback address, although a connection to it reaches the listener.
+    let far = format!("http://0.0.0.0:{}", workspace.listener.port);
+    let data = workspace.data();
     let named = ["--data", data.to_str().unwrap()];
-    let output = place.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &["--operator-url", &far]);
-    assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(2)), "{output:?}");
-    let why = said(&output);
+    let output = workspace.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &["--operator-url", &far]);
+    assert_eq!((workspace.listener.tokens(), output.status.code()), (vec![], Some(2)), "{output:?}");
+    let why = stderr_text(&output);
     assert!(
         why.contains(&far) && why.contains("read the token") && why.contains("--operator-without-tls"),
         "{why}"
     );
-    place.leave_url(&far);
-    assert_eq!(place.run(&[], &named).status.code(), Some(2), "its own token neither");
-    assert_eq!(place.run(&[], &[]).status.code(), Some(2));
-    assert_eq!(place.listener.tokens(), Vec::<String>::new());
+    workspace.write_url(&far);
+    assert_eq!(workspace.run(&[], &named).status.code(), Some(2), "its own token neither");
+    assert_eq!(workspace.run(&[], &[]).status.code(), Some(2));
+    assert_eq!(workspace.listener.tokens(), Vec::<String>::new());
 
-    assert_eq!(place.sent(&[], &["--operator-url", &far, "--operator-without-tls"]), ["nb_mine"]);
-    assert_eq!(place.sent(&[], &["--data", named[1], "--operator-without-tls"]), ["nb_mine"]);
-    assert!(place.sent(&[], &["--operator-url", &far, "--operator-without-tls=false"]).is_empty());
+    assert_eq!(workspace.sent(&[], &["--operator-url", &far, "--operator-without-tls"]), ["nb_mine"]);
+    assert_eq!(workspace.sent(&[], &["--data", named[1], "--operator-without-tls"]), ["nb_mine"]);
+    assert!(workspace.sent(&[], &["--operator-url", &far, "--operator-without-tls=false"]).is_empty());
     // The flag exists on the command line only.
-    assert!(place.sent(&[("NOTBEFORE_OPERATOR_WITHOUT_TLS", "true")], &["--operator-url", &far]).is_empty());
+    assert!(
+        workspace.sent(&[("NOTBEFORE_OPERATOR_WITHOUT_TLS", "true")], &["--operator-url", &far]).is_empty()
+    );
     let after = Command::new(binary())
         .args(["vm", "list", "--operator-without-tls", "--operator-url", &far])
         .env("NOTBEFORE_TOKEN", "nb_mine")
         .output()
         .unwrap();
-    assert_eq!(place.listener.tokens(), ["nb_mine"], "after the command too: {after:?}");
+    assert_eq!(workspace.listener.tokens(), ["nb_mine"], "after the command too: {after:?}");
     // The service's flag of that name is a separate setting.
-    for words in [
+    for args in [
         ["serve", "--operator-without-tls", "--print-config"],
         ["--operator-without-tls", "serve", "--print-config"],
     ] {
-        let printed = Command::new(binary()).args(words).output().unwrap();
+        let printed = Command::new(binary()).args(args).output().unwrap();
         assert!(String::from_utf8_lossy(&printed.stdout).contains("without_tls = true"), "{printed:?}");
     }
 }
 
 #[test]
 fn invalid_url_exits_with_2() {
-    let place = Place::new();
-    let port = place.listener.port;
+    let workspace = Workspace::new();
+    let port = workspace.listener.port;
     for url in [
         format!("http://localhost:80@127.0.0.1:{port}"),
         format!("http://someone:secret@127.0.0.1:{port}"),
@@ -295,12 +300,16 @@ fn invalid_url_exits_with_2() {
         format!("ftp://127.0.0.1:{port}"),
         format!("http://127.0.0.1:{port}?a=b"),
     ] {
-        let output = place.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &["--operator-url", &url]);
-        assert_eq!((place.listener.tokens(), output.status.code()), (vec![], Some(2)), "{url}: {output:?}");
-        assert!(said(&output).contains("invalid URL"), "{output:?}");
+        let output = workspace.run(&[("NOTBEFORE_TOKEN", "nb_mine")], &["--operator-url", &url]);
+        assert_eq!(
+            (workspace.listener.tokens(), output.status.code()),
+            (vec![], Some(2)),
+            "{url}: {output:?}"
+        );
+        assert!(stderr_text(&output).contains("invalid URL"), "{output:?}");
     }
     for url in [format!("HTTP://LOCALHOST:{port}/"), format!("http://[::ffff:127.0.0.1]:{port}")] {
-        assert_eq!(place.sent(&[], &["--operator-url", &url]), ["nb_mine"], "{url}");
+        assert_eq!(workspace.sent(&[], &["--operator-url", &url]), ["nb_mine"], "{url}");
     }
 }
 
@@ -322,14 +331,9 @@ fn control_characters_of_service_are_escaped() {
         }
         _ => Some(("409 Conflict", problem)),
     });
-    let run = |words: &[&str]| {
+    let run = |args: &[&str]| {
         let mut command = Command::new(binary());
-        command
-            .args(words)
-            .env("NOTBEFORE_OPERATOR", &url)
-            .env("NOTBEFORE_TOKEN", "nb_mine")
-            .output()
-            .unwrap()
+        command.args(args).env("NOTBEFORE_OPERATOR", &url).env("NOTBEFORE_TOKEN", "nb_mine").output().unwrap()
     };
     let shown = |text: &[u8]| {
         let text = String::from_utf8(text.to_vec()).unwrap();

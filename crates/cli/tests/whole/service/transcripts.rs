@@ -77,31 +77,33 @@ fn guest_commands() {
     let service = service();
     service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
     let endpoint = format!("http://{}", service.guest);
-    Session::with_service(&service).with_word("endpoint", &endpoint).check("guest");
+    Session::with_service(&service).with_placeholder("endpoint", &endpoint).check("guest");
 }
 
 #[test]
 fn agent_check() {
     // Without a platform the VM's name is the machine's.
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    Session::new().with_word("came for HOST", &format!("came for {}", host.trim())).check("agent_check");
+    Session::new()
+        .with_placeholder("came for HOST", &format!("came for {}", host.trim()))
+        .check("agent_check");
 }
 
 #[test]
 fn agent_status() {
     let service = service();
     service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
-    let (place, listen) = (AgentDir::new(), support::free_address());
+    let (dir, listen) = (AgentDir::new(), support::free_address());
     let rule = "[[rule]]\nname = \"drain\"\n[[rule.before]]\nname = \"stop-work\"\nshell = \"exit 1\"\n";
-    place.configure(Some(&format!("http://{}", service.guest)), rule);
-    let config = std::fs::read_to_string(place.path("agent.toml")).unwrap();
+    dir.configure(Some(&format!("http://{}", service.guest)), rule);
+    let config = std::fs::read_to_string(dir.path("agent.toml")).unwrap();
     let config = config.replace("listen = \"none\"", &format!("listen = \"{listen}\""));
-    std::fs::write(place.path("agent.toml"), config).unwrap();
-    let _agent = place.start("boot-1");
+    std::fs::write(dir.path("agent.toml"), config).unwrap();
+    let _agent = dir.start("boot-1");
     let session = Session::with_service(&service)
-        .with_word("endpoint", &format!("http://{}", service.guest))
-        .with_word("listen", &listen.to_string())
-        .with_word("state", &place.path("state").display().to_string());
+        .with_placeholder("endpoint", &format!("http://{}", service.guest))
+        .with_placeholder("listen", &listen.to_string())
+        .with_placeholder("state", &dir.path("state").display().to_string());
     let shows = |text: &str| {
         wait_for(text, || {
             session.run("notbefore agent status --listen <listen>").contains(text).then_some(())

@@ -50,24 +50,24 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn exported_service_resumes_after_import() {
-    let place = tempfile::tempdir().unwrap();
-    let (file, data) = (place.path().join("backup.jsonl"), place.path().join("new"));
+    let temp = tempfile::tempdir().unwrap();
+    let (file, data) = (temp.path().join("backup.jsonl"), temp.path().join("new"));
     let mut old = Service::start(&FLAGS);
     old.apply_fleet(FLEET);
-    // Who has polled is listening: users' operations give their notice.
+    // A poll enables the scope: user operations give notice.
     let versions = ["2017-03-01", "2019-08-01", "2020-07-01"];
     for n in 1..=GUESTS {
         assert_eq!(old.poll(guest(n), "2020-07-01").status, 200);
     }
     let desk = old.cli_json(&["token", "create", "desk", "--role", "viewer", "--on", "/"]);
     let desk = desk["secret"].as_str().unwrap().to_owned();
-    // Announced, over two scopes, and approved by one of them.
+    // Scheduled over two scopes, and approved by one of them.
     let reboot = ["event", "schedule", "--cause", "host-reboot", "web-0", "web-1", "db", "--in", "1h"];
     let reboot = old.cli_json(&reboot)["id"].as_str().unwrap().to_owned();
     for event in old.poll(guest(1), "2020-07-01").json()["Events"].as_array().unwrap() {
         assert_eq!(old.approve(guest(1), event["EventId"].as_str().unwrap()).status, 200);
     }
-    // Started; cancelled; carried out.
+    // One started, one cancelled, one completed event.
     old.cli(&["vm", "restart", "cache"]);
     let started = first_event(&old.poll(guest(4), "2020-07-01").json());
     assert_eq!(old.approve(guest(4), &started).status, 200);
@@ -81,7 +81,7 @@ fn exported_service_resumes_after_import() {
     let done = first_event(&old.poll(guest(6), "2020-07-01").json());
     old.cli(&["event", "start", &done]);
     old.cli(&["event", "complete", &done, "--host", "batch_1=h9"]);
-    // Due in three seconds, whichever service runs then.
+    // Due in three seconds, under the old or the new service.
     let incarnation = |document: &Value| document["DocumentIncarnation"].as_u64().unwrap();
     let before_eviction = incarnation(&old.poll(guest(5), "2020-07-01").json());
     let evicted = old.cli_json(&["vm", "evict", "batch_0"])["targets"][0]["event"].clone();
@@ -89,15 +89,15 @@ fn exported_service_resumes_after_import() {
     let documents = |service: &Service, n: u8| versions.map(|version| service.poll(guest(n), version).body);
     let before: Vec<_> = (1..=4).map(|n| documents(&old, n)).collect();
     let lists = [["event", "history", "--since", "1h"].as_slice(), &["operation", "show", &reboot]];
-    let listed = lists.map(|words| old.cli_json(words));
+    let listed = lists.map(|args| old.cli_json(args));
     let shown = old.cli_json(&["vm", "show", "web-1"]);
-    let said = old.cli(&["export", text(&file)]);
-    assert!(said.contains("complete and verified"), "{said}");
+    let stdout = old.cli(&["export", text(&file)]);
+    assert!(stdout.contains("complete and verified"), "{stdout}");
     old.kill();
 
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let said = import(&[text(&file), "--data", text(&data)]);
-    assert!(said.status.success(), "{said:?}");
+    let output = import(&[text(&file), "--data", text(&data)]);
+    assert!(output.status.success(), "{output:?}");
     // With the token file, the first token stays valid.
     std::fs::copy(old.data().join("operator.token"), data.join("operator.token")).unwrap();
     let new = Service::start_in(&data, &FLAGS);
@@ -111,22 +111,22 @@ fn exported_service_resumes_after_import() {
     });
     assert_eq!(first_event(&begun).to_lowercase(), evicted);
     assert_eq!(incarnation(&begun), before_eviction + 2, "announced and begun once each");
-    for (words, before) in lists.iter().zip(listed) {
-        assert_eq!(new.cli_json(words), before, "{words:?}");
+    for (args, before) in lists.iter().zip(listed) {
+        assert_eq!(new.cli_json(args), before, "{args:?}");
     }
     for field in ["id", "revision", "addresses", "host", "update_domain"] {
         assert_eq!(new.cli_json(&["vm", "show", "web-1"])[field], shown[field], "{field}");
     }
     // A token stays valid with the same rights.
-    let asked_by_desk = |words: &[&str]| {
+    let run_as_desk = |args: &[&str]| {
         let mut command = Command::new(binary());
-        command.args(words).env("NOTBEFORE_DATA", new.data()).env("NOTBEFORE_TOKEN", &desk);
+        command.args(args).env("NOTBEFORE_DATA", new.data()).env("NOTBEFORE_TOKEN", &desk);
         command.output().unwrap()
     };
-    assert!(asked_by_desk(&["vm", "show", "web-1"]).status.success());
-    let refused = String::from_utf8(asked_by_desk(&["export"]).stderr).unwrap();
+    assert!(run_as_desk(&["vm", "show", "web-1"]).status.success());
+    let refused = String::from_utf8(run_as_desk(&["export"]).stderr).unwrap();
     assert!(refused.contains("needs the role operator everywhere"), "{refused}");
-    // The same wish under the same key, on the other side of the move, is the same operation.
+    // The same request with the same key, after the move, returns the same operation.
     let again = new.operator_request("POST", "/v1/events", key, body);
     assert_eq!((again.status, &again.json()["id"]), (asked.status, &asked.json()["id"]));
     assert_eq!(new.approve(guest(6), &done).status, 200, "a late approval is known too");
@@ -183,16 +183,16 @@ fn export_under_load_is_consistent() {
         exports
     });
     for (before, text) in exports {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("export.jsonl");
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("export.jsonl");
         std::fs::write(&file, &text).unwrap();
         let checked = import(&["--check", file.to_str().unwrap()]);
         assert!(checked.status.success(), "{checked:?}");
-        holds_together(&text, before);
+        assert_consistent(&text, before);
     }
 }
 
-fn holds_together(text: &str, made_before: usize) {
+fn assert_consistent(text: &str, made_before: usize) {
     let records: BTreeMap<String, Value> = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -226,7 +226,7 @@ fn holds_together(text: &str, made_before: usize) {
     for (key, vm) in of("claim/") {
         assert!(members.contains(vm.as_str().unwrap()), "{key} has no owner");
     }
-    // An ended event is in history exactly when its scope has let it go.
+    // An ended event is in the history exactly when its scope no longer has it.
     let past: BTreeSet<&str> = of("past/").map(|(key, _)| &key["past/".len()..]).collect();
     let ended: BTreeSet<&str> = of("ended/").map(|(key, _)| key.rsplit('/').next().unwrap()).collect();
     assert_eq!(past, ended);
@@ -235,17 +235,17 @@ fn holds_together(text: &str, made_before: usize) {
 #[test]
 fn transfer_errors_name_fix() {
     let service = Service::start(&[]);
-    let place = tempfile::tempdir().unwrap();
-    let (file, data) = (place.path().join("backup.jsonl"), place.path().join("data"));
+    let temp = tempfile::tempdir().unwrap();
+    let (file, data) = (temp.path().join("backup.jsonl"), temp.path().join("data"));
     service.cli(&["export", text(&file)]);
     service.cli(&["export", text(&file)]);
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "an export leaves nothing beside itself");
+    assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1, "an export leaves nothing beside itself");
 
-    // What is no file is not replaced by one, be it /dev/null.
-    let socket = place.path().join("socket");
+    // Something that is not a regular file, such as /dev/null, is not replaced.
+    let socket = temp.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let said = service.cli_refused(&["export", text(&socket)]);
-    assert!(said.contains("exists and is not a regular file") && !socket.is_file(), "{said}");
+    let stderr = service.cli_refused(&["export", text(&socket)]);
+    assert!(stderr.contains("exists and is not a regular file") && !socket.is_file(), "{stderr}");
 
     let refused = |arguments: &[&str]| {
         let output = import(arguments);
@@ -255,11 +255,14 @@ fn transfer_errors_name_fix() {
     let running = refused(&[text(&file), "--data", text(service.data())]);
     assert!(running.contains("exists already; choose another --data, or move it away first"), "{running}");
     let whole = std::fs::read_to_string(&file).unwrap();
-    let cut = place.path().join("cut.jsonl");
+    let cut = temp.path().join("cut.jsonl");
     std::fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
     for arguments in [&[text(&cut), "--data", text(&data)][..], &["--check", text(&cut)]] {
-        let said = refused(arguments);
-        assert!(said.contains(text(&cut)) && said.contains("it was cut off; use a whole one"), "{said}");
+        let stderr = refused(arguments);
+        assert!(
+            stderr.contains(text(&cut)) && stderr.contains("it was cut off; use a whole one"),
+            "{stderr}"
+        );
     }
     assert!(!data.join("store.redb").exists());
     assert!(refused(&["/nonexistent", "--data", text(&data)]).contains("cannot read /nonexistent"));

@@ -13,8 +13,8 @@ fn event_is_read_approved_started_and_completed() {
     );
 
     let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
-    let said = service.cli(&["vm", "restart", &vm]);
-    assert!(said.contains("not before") && said.contains("(in 15 min)"), "{said}");
+    let stdout = service.cli(&["vm", "restart", &vm]);
+    assert!(stdout.contains("not before") && stdout.contains("(in 15 min)"), "{stdout}");
 
     let seen = service.document();
     assert_eq!(seen["DocumentIncarnation"], 2);

@@ -12,10 +12,10 @@ pub fn administrator() -> (String, mpsc::Receiver<(String, Value)>) {
 }
 
 /// The same, but each request is answered only when the test sends a token or drops the sender.
-pub fn busy_administrator(leave: mpsc::Receiver<()>) -> (String, mpsc::Receiver<(String, Value)>) {
+pub fn busy_administrator(may_answer: mpsc::Receiver<()>) -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let (words, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -28,12 +28,12 @@ pub fn busy_administrator(leave: mpsc::Receiver<()>) -> (String, mpsc::Receiver<
                     break body;
                 }
             };
-            if words.send((text, body)).is_err() {
+            if sender.send((text, body)).is_err() {
                 return;
             }
-            let _ = leave.recv();
+            let _ = may_answer.recv();
             stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
         }
     });
-    (url, heard)
+    (url, receiver)
 }

@@ -16,17 +16,17 @@ pub struct AgentDir {
 }
 
 impl AgentDir {
-    /// An empty one. Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
+    /// An empty directory. Not in /tmp: it may be in memory, and the agent refuses a volatile state directory.
     pub fn new() -> Self {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
     }
 
-    /// A file or directory in it.
+    /// A path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Writes the configuration: these rules, a journal, no signals, and an endpoint if it is not to be found.
+    /// Writes the configuration: these rules, a journal, no signals. Without an endpoint, the agent discovers it.
     pub fn configure(&self, endpoint: Option<&str>, rules: &str) {
         let endpoint = endpoint.map(|endpoint| format!("endpoint = \"{endpoint}\"\n")).unwrap_or_default();
         let general = format!("state = \"{}\"\nlisten = \"none\"\n", self.path("state").display());
@@ -38,36 +38,36 @@ impl AgentDir {
         self.path("trace").display().to_string()
     }
 
-    /// A step that leaves a line in the trace: stage, name, type of the event, and what else is asked for.
+    /// A step that writes a line to the trace (stage, name, event type), then runs `and_then`.
     pub fn traced(name: &str, and_then: &str) -> String {
         let line = "$NOTBEFORE_STAGE $NOTBEFORE_STEP $NOTBEFORE_EVENT_TYPE";
         format!("name = \"{name}\"\nshell = '''echo \"{line}\" >> {{trace}}{and_then}'''\n")
     }
 
-    /// What the hooks have left.
+    /// The lines that hooks wrote.
     pub fn trace(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.trace_file()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until the hooks have left so many lines, and gives them.
+    /// Waits until the hooks have written this many lines; returns them.
     pub fn wait_for_trace(&self, lines: usize) -> Vec<String> {
         wait_for(&format!("{lines} lines in the trace"), || {
             Some(self.trace()).filter(|trace| trace.len() >= lines)
         })
     }
 
-    /// What the agents here have logged.
+    /// The log of all agents in this directory.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// Starts an agent here, in this boot of the VM.
+    /// Starts an agent with this boot id.
     pub fn start(&self, boot: &str) -> Agent {
         self.start_with(Command::new(binary()), boot)
     }
 
-    /// The same by another command, which runs the binary somewhere else.
+    /// Starts an agent with another command, such as one that runs the binary in a namespace.
     pub fn start_with(&self, mut command: Command, boot: &str) -> Agent {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         command.args(["agent", "run", "--config"]).arg(self.path("agent.toml"));
@@ -86,13 +86,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Ends it as a power cut would.
+    /// Kills it (SIGKILL).
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end, and answers whether it did so well.
+    /// Sends SIGTERM and waits; returns the exit status.
     pub fn terminate(mut self) -> std::process::ExitStatus {
         self.signal(rustix::process::Signal::TERM);
         self.child.wait().unwrap()
@@ -112,7 +112,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // Asked first, also when a test has failed: it ends its hooks, which would otherwise wait for ever.
+        // SIGTERM first, also after a failed test: the agent then ends its hooks, which might otherwise run forever.
         let pid = rustix::process::Pid::from_child(&self.child);
         let has_ended = matches!(self.child.try_wait(), Ok(Some(_)));
         if !has_ended && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok() {

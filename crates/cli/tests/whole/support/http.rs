@@ -13,9 +13,9 @@ use super::{PATIENCE, Service};
 /// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status; 0 where there was none.
+    /// The status; 0 without a response.
     pub status: u16,
-    /// The head as it came, without the empty line.
+    /// The head, without the empty line.
     pub head: String,
     /// The body.
     pub body: String,
@@ -32,13 +32,13 @@ impl Answer {
         self.parsed()
     }
 
-    /// The body as what it should be.
+    /// The body, deserialized.
     pub fn parsed<T: DeserializeOwned>(&self) -> T {
         serde_json::from_str(&self.body)
-            .unwrap_or_else(|error| panic!("not what was expected ({error}): {self:?}"))
+            .unwrap_or_else(|error| panic!("cannot deserialize ({error}): {self:?}"))
     }
 
-    /// The code of a problem; empty where the body has none.
+    /// The code of a problem document; empty if the body has none.
     pub fn code(&self) -> String {
         let problem = serde_json::from_str::<Value>(&self.body).unwrap_or_default();
         problem["code"].as_str().unwrap_or_default().to_owned()
@@ -62,7 +62,7 @@ pub fn exchange(source: IpAddr, to: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = connect(source, to).unwrap();
     stream.write_all(request).unwrap();
     let mut bytes = Vec::new();
-    // A reset after the answer is no harm; the answer is what counts.
+    // Ignore a reset after the response.
     let _ = stream.read_to_end(&mut bytes);
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
     let (head, body) = end.map_or((&bytes[..], &[][..]), |end| (&bytes[..end], &bytes[end + 4..]));
@@ -85,34 +85,34 @@ pub fn connect(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Why there is no response. Only the second leaves the outcome unknown.
+/// Why there is no response. Only `Unanswered` leaves the outcome unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub enum NoResponse {
     /// The connection was refused, so the request was not read.
     NotSent,
-    /// The request was on its way when the connection was cut.
+    /// The connection was cut after the request was sent.
     Unanswered,
 }
 
 /// A connection that is opened on demand and reused while the service keeps it open.
-pub struct Line {
+pub struct Connection {
     from: Ipv4Addr,
     to: SocketAddr,
     open: Option<BufReader<TcpStream>>,
 }
 
-impl Line {
+impl Connection {
     pub fn new(from: Ipv4Addr, to: SocketAddr) -> Self {
         Self { from, to, open: None }
     }
 
-    pub fn ask(&mut self, request: &str) -> Result<Answer, Silence> {
+    pub fn request(&mut self, request: &str) -> Result<Answer, NoResponse> {
         let mut stream = match self.open.take() {
             Some(stream) => stream,
-            None => BufReader::new(connect(self.from.into(), self.to).map_err(|_| Silence::NotSent)?),
+            None => BufReader::new(connect(self.from.into(), self.to).map_err(|_| NoResponse::NotSent)?),
         };
-        stream.get_mut().write_all(request.as_bytes()).map_err(|_| Silence::Unanswered)?;
-        let answer = read_answer(&mut stream).map_err(|_| Silence::Unanswered)?;
+        stream.get_mut().write_all(request.as_bytes()).map_err(|_| NoResponse::Unanswered)?;
+        let answer = read_answer(&mut stream).map_err(|_| NoResponse::Unanswered)?;
         let closes = answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         self.open = Some(stream).filter(|_| !closes);
         Ok(answer)
@@ -147,7 +147,7 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Opens it, and waits until it has begun.
+    /// Opens the stream and waits for its first line.
     pub fn open(service: &Service, token: &str, headers: &str) -> Self {
         let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
         let request = format!(
@@ -168,21 +168,21 @@ impl EventStream {
         line
     }
 
-    /// The next line that begins so.
-    pub fn line_with(&mut self, begin: &str) -> String {
+    /// The next line with this prefix.
+    pub fn line_with(&mut self, prefix: &str) -> String {
         loop {
             let line = self.line();
-            if line.starts_with(begin) {
+            if line.starts_with(prefix) {
                 return line;
             }
         }
     }
 
-    /// All there is until the service ends it, which it must before it would only show that it is alive.
-    pub fn rest(mut self) -> String {
+    /// Reads to the end of the stream. Fails at a keep-alive comment: the service did not end the stream.
+    pub fn read_to_end(mut self) -> String {
         let mut text = String::new();
         while self.reader.read_line(&mut text).unwrap() > 0 {
-            assert!(!text.contains(": alive"), "the stream goes on: {text}");
+            assert!(!text.contains(": alive"), "the stream is still open: {text}");
         }
         text
     }

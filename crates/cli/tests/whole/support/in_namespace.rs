@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::binary;
-use super::namespace::{Namespace, complaint, need};
+use super::namespace::{Namespace, failure_text, require_file};
 
 /// The address that every published client calls.
 pub const ADDRESS: &str = "169.254.169.254";
@@ -17,20 +17,20 @@ pub const ADDRESS: &str = "169.254.169.254";
 pub struct Service {
     child: Child,
     data: TempDir,
-    /// Where it runs. Dropped last, after the service has ended.
+    /// Its namespace. Dropped last, after the service has ended.
     pub namespace: Namespace,
 }
 
 impl Service {
-    /// Starts one on 169.254.169.254:80. An event stays Started until the test completes it, so that no client
-    /// has to be quick to see it.
+    /// Starts a service on 169.254.169.254:80. Events stay Started until the test completes them, so a slow client also
+    /// sees them.
     pub fn start(flags: &[&str]) -> Self {
         Self::start_in(Namespace::new(), flags)
     }
 
-    /// Starts one in a namespace that the test has laid out.
+    /// Starts a service in a namespace of the test.
     pub fn start_in(namespace: Namespace, flags: &[&str]) -> Self {
-        namespace.own(ADDRESS);
+        namespace.add_address(ADDRESS);
         let data = tempfile::tempdir().unwrap();
         let mut command = namespace.command(binary());
         command.arg("serve").arg("--data").arg(data.path()).args(["--guest", &format!("{ADDRESS}:80")]);
@@ -41,29 +41,28 @@ impl Service {
         let ready =
             lines.by_ref().any(|line| line.is_ok_and(|line| line.trim_start().starts_with("operators")));
         assert!(ready, "the service ended before it was ready");
-        // What it prints later must not fill the pipe and stop it.
+        // Drain later output, so that the pipe does not fill up.
         std::thread::spawn(move || for _ in lines.by_ref() {});
         service
     }
 
-    /// Runs the command line beside the service and gives what it says as JSON.
-    pub fn cli(&self, words: &[&str]) -> Value {
+    /// Runs the command line in the service's namespace; returns its JSON output.
+    pub fn cli(&self, args: &[&str]) -> Value {
         let mut command = self.namespace.bounded(binary());
         let output =
-            command.args(words).args(["--output", "json"]).env("NOTBEFORE_DATA", self.data.path()).output();
+            command.args(args).args(["--output", "json"]).env("NOTBEFORE_DATA", self.data.path()).output();
         let output = output.unwrap();
-        assert!(output.status.success(), "notbefore {words:?}: {}", complaint(&output));
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{words:?}: {error}: {output:?}"))
+        assert!(output.status.success(), "notbefore {args:?}: {}", failure_text(&output));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"))
     }
 
-    /// The name of the VM that stands in for a fleet.
+    /// Name of the first-run VM.
     pub fn first_run_vm(&self) -> String {
         self.cli(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned()
     }
 
-    /// Has a user do something to a VM, and gives the id of the event that announces it, as guests read it.
-    pub fn user_asks(&self, verb: &str, vm: &str) -> String {
+    /// Requests a user operation on a VM; returns its event's id as guests read it.
+    pub fn user_operation(&self, verb: &str, vm: &str) -> String {
         let operation = self.cli(&["vm", verb, vm]);
         operation["targets"][0]["event"].as_str().unwrap().to_uppercase()
     }
@@ -75,7 +74,7 @@ impl Service {
         self.cli(&["fleet", "apply", file.to_str().unwrap()]);
     }
 
-    /// Says that an event was carried out.
+    /// Completes an event.
     pub fn complete(&self, event: &str) {
         self.cli(&["event", "complete", event]);
     }
@@ -92,7 +91,7 @@ impl Service {
         trail.iter().map(|fact| (fact.what.kind(), fact.by.to_string())).collect()
     }
 
-    /// Asserts that an event has ended, was approved once and by that VM, and was started by that.
+    /// Asserts that an event has ended, that only this VM approved it, and that the approval started it.
     pub fn assert_approved_by(&self, event: &str, vm: &str, address: &str) {
         let trail = self.trail(event);
         let facts: Vec<&str> = trail.iter().map(|(fact, _)| fact.as_str()).collect();
@@ -111,11 +110,11 @@ impl Drop for Service {
 
 /// Plain requests of a guest, from any source address.
 pub struct Guest<'a> {
-    /// Where it calls from.
+    /// The guest's namespace.
     pub namespace: &'a Namespace,
-    /// The source address, where the namespace's own choice will not do.
+    /// The source address; by default the kernel chooses it.
     pub source: Option<&'a str>,
-    /// The address it calls.
+    /// The address that it calls.
     pub address: &'a str,
 }
 
@@ -125,7 +124,7 @@ impl Guest<'_> {
         self.request(&[])
     }
 
-    /// Reads the document and gives its events.
+    /// Reads the document; returns its events.
     pub fn events(&self) -> Vec<Value> {
         let (status, body) = self.poll();
         assert_eq!(status, 200, "{body}");
@@ -138,16 +137,16 @@ impl Guest<'_> {
         self.request(&["-d", &format!("{{\"StartRequests\":[{{\"EventId\":\"{event}\"}}]}}")])
     }
 
-    fn request(&self, words: &[&str]) -> (u16, String) {
-        need("/usr/bin/curl", "curl");
+    fn request(&self, args: &[&str]) -> (u16, String) {
+        require_file("/usr/bin/curl", "curl");
         let url = format!("http://{}/metadata/scheduledevents?api-version=2020-07-01", self.address);
         let mut curl = self.namespace.bounded("curl");
-        curl.args(["-q", "-s", "-w", "\n%{http_code}", "-H", "Metadata: true"]).args(words);
+        curl.args(["-q", "-s", "-w", "\n%{http_code}", "-H", "Metadata: true"]).args(args);
         if let Some(source) = self.source {
             curl.args(["--interface", source]);
         }
         let output = curl.arg(url).output().unwrap();
-        assert!(output.status.success(), "curl from {}: {}", self.namespace.name(), complaint(&output));
+        assert!(output.status.success(), "curl from {}: {}", self.namespace.name(), failure_text(&output));
         let text = String::from_utf8(output.stdout).unwrap();
         let (body, status) = text.rsplit_once('\n').unwrap();
         (status.parse().unwrap(), body.to_owned())

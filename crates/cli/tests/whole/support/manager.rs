@@ -7,13 +7,13 @@ use super::PATIENCE;
 /// The received notification datagrams, in order.
 pub struct Manager {
     socket: UnixDatagram,
-    /// Where it hears.
+    /// Path of its socket.
     pub path: std::path::PathBuf,
     _dir: tempfile::TempDir,
 }
 
 impl Manager {
-    /// Nothing was said yet.
+    /// Creates the socket.
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notify");
@@ -22,8 +22,8 @@ impl Manager {
         Self { socket, path, _dir: dir }
     }
 
-    /// Reads on until a datagram has a line that begins like this, and gives that datagram.
-    pub fn hears(&self, begin: &str) -> String {
+    /// Reads datagrams until one has a line with this prefix; returns it.
+    pub fn wait_for(&self, begin: &str) -> String {
         let mut buffer = [0; 4_096];
         loop {
             let length = self.socket.recv(&mut buffer).unwrap_or_else(|error| panic!("no {begin}: {error}"));

@@ -15,56 +15,56 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// A mount namespace and a directory for mounts.
-pub struct Ground {
-    holder: Child,
-    place: TempDir,
+pub struct Mounts {
+    keeper: Child,
+    dir: TempDir,
 }
 
-impl Ground {
-    /// One of its own; it takes root.
+impl Mounts {
+    /// Creates the namespace; needs root.
     pub fn new() -> Self {
         let mut command = Command::new("unshare");
-        // It ends by itself if the test cannot end it.
+        // The process ends after a while if the test cannot kill it.
         command.args(["--mount", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 600"]);
-        let mut holder = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut keeper = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "unshare made no mount namespace; are you root?");
-        Self { holder, place: tempfile::tempdir().unwrap() }
+        Self { keeper, dir: tempfile::tempdir().unwrap() }
     }
 
-    /// Runs a script within, in the directory, and answers whether it went well.
+    /// Runs a script in the namespace and directory; returns whether it succeeded.
     pub fn try_run(&self, script: &str) -> bool {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.holder.id().to_string(), "--mount", "sh", "-ec"]);
-        command.arg(format!("cd {}; {script}", self.place.path().display()));
+        command.args(["--target", &self.keeper.id().to_string(), "--mount", "sh", "-ec"]);
+        command.arg(format!("cd {}; {script}", self.dir.path().display()));
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
     }
 
-    /// Runs a script within, which must go well.
+    /// Runs a script, which must succeed.
     pub fn run(&self, script: &str) {
         assert!(self.try_run(script), "{script}");
     }
 
-    /// A program that runs within. The process that is spawned becomes the program.
+    /// A program in the namespace. The spawned process execs the program.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.holder.id().to_string(), "--mount", program]);
+        command.args(["--target", &self.keeper.id().to_string(), "--mount", program]);
         command
     }
 
-    /// The directory in which things are mounted, as it is found within.
-    pub fn place(&self) -> PathBuf {
-        self.place.path().to_owned()
+    /// The directory for mounts; valid inside the namespace.
+    pub fn dir(&self) -> PathBuf {
+        self.dir.path().to_owned()
     }
 
-    /// The data directory on the file system, as it is found from outside.
+    /// The data directory on the file system; valid outside the namespace.
     pub fn data(&self) -> PathBuf {
-        let place = self.place.path().strip_prefix("/").unwrap();
-        PathBuf::from(format!("/proc/{}/root", self.holder.id())).join(place).join("fs/data")
+        let dir = self.dir.path().strip_prefix("/").unwrap();
+        PathBuf::from(format!("/proc/{}/root", self.keeper.id())).join(dir).join("fs/data")
     }
 
-    /// An ext4 of its own on a loop device. All of its blocks are there: were it sparse, its journal could fail.
+    /// Mounts an ext4 on a loop device. All blocks are allocated: with a sparse file its journal could fail.
     pub fn mount_ext4(&self) {
         self.run("mkdir back fs; mount -t tmpfs -o size=24m none back");
         self.run(
@@ -73,17 +73,17 @@ impl Ground {
         self.remount_ext4();
     }
 
-    /// Mounts it again, after it was unmounted.
+    /// Mounts it again after an unmount.
     pub fn remount_ext4(&self) {
         self.run("mount -o loop,errors=remount-ro back/image fs");
         self.run("echo 4 > /sys/block/$(basename $(findmnt -no SOURCE fs))/queue/max_sectors_kb");
     }
 }
 
-impl Drop for Ground {
+impl Drop for Mounts {
     fn drop(&mut self) {
-        // What is mounted goes with the namespace, and a loop device with its mount.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
+        // Mounts end with the namespace, and a loop device ends with its mount.
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
     }
 }

@@ -18,7 +18,7 @@ const PROXY_VARIABLES: [&str; 6] =
     ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 
 /// Fails if a file is missing, and names its Debian package.
-pub fn need(file: &str, package: &str) {
+pub fn require_file(file: &str, package: &str) {
     assert!(Path::new(file).exists(), "{file} is missing: install the Debian package {package}");
 }
 
@@ -28,39 +28,39 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one.
+    /// Creates a namespace.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        need("/bin/ip", "iproute2");
+        require_file("/bin/ip", "iproute2");
         let name = format!("nbt-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let made = Command::new("ip").args(["netns", "add", &name]).output().unwrap();
         assert!(
             made.status.success(),
             "no network namespace (these tests run as root): {}",
-            complaint(&made)
+            failure_text(&made)
         );
         let namespace = Self { name };
         namespace.ip("link set lo up");
         namespace
     }
 
-    /// The name that `ip` knows it by.
+    /// Its name for `ip`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Gives it an address of its own.
-    pub fn own(&self, address: &str) {
+    /// Adds an address to the loopback device.
+    pub fn add_address(&self, address: &str) {
         self.ip(&format!("addr add {address}/32 dev lo"));
     }
 
-    /// Runs `ip` on it, with words that hold no spaces.
-    pub fn ip(&self, words: &str) {
-        let done = Command::new("ip").args(["-n", &self.name]).args(words.split(' ')).output().unwrap();
-        assert!(done.status.success(), "ip -n {} {words}: {}", self.name, complaint(&done));
+    /// Runs `ip` in the namespace; arguments are separated by spaces.
+    pub fn ip(&self, args: &str) {
+        let done = Command::new("ip").args(["-n", &self.name]).args(args.split(' ')).output().unwrap();
+        assert!(done.status.success(), "ip -n {} {args}: {}", self.name, failure_text(&done));
     }
 
-    /// A program inside, for as long as the test wants it. The process that is spawned becomes the program.
+    /// A program in the namespace, without a time limit. The spawned process execs the program.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name, program]);
@@ -70,14 +70,14 @@ impl Namespace {
         command
     }
 
-    /// A program inside that is ended if it hangs.
+    /// A program in the namespace, with a time limit.
     pub fn bounded(&self, program: &str) -> Command {
         let mut command = self.command("timeout");
         command.args(["--kill-after=1", RUN_SECONDS_MAX, program]);
         command
     }
 
-    /// The processes inside.
+    /// The processes in the namespace.
     fn processes(&self) -> Vec<Pid> {
         let Ok(listed) = Command::new("ip").args(["netns", "pids", &self.name]).output() else {
             return Vec::new();
@@ -96,8 +96,8 @@ impl Drop for Namespace {
     }
 }
 
-/// Standard error of a failed program.
-pub fn complaint(output: &Output) -> String {
+/// Exit status and output of a program.
+pub fn failure_text(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     format!("{}: {}{}", output.status, out, err)
 }

@@ -43,7 +43,7 @@ pub fn as_typed(command: &mut Command) {
 /// A rehearsal that a page prints for several terminals. Its commands run as printed, except for the build, the ports,
 /// and the path of the service's token.
 pub struct Rehearsal {
-    /// What the page's `./dev run` starts.
+    /// The service that the page's `./dev run` starts.
     pub service: Service,
     signals: SocketAddr,
     dir: TempDir,
@@ -51,7 +51,7 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// Does what the first terminal says. The agent of the second will serve its signals at an address of the test's.
+    /// Runs the commands of the first terminal. The agent of the second terminal serves its signals at this address.
     pub fn start(first_terminal: &str, signals: SocketAddr) -> Self {
         let flags: Vec<&str> = first_terminal.strip_prefix("./dev run ").unwrap().split(' ').collect();
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -59,12 +59,12 @@ impl Rehearsal {
         Rehearsal { service: Service::start(&flags), signals, dir, agent: None }
     }
 
-    /// A file below the reader's directory.
+    /// A path in the reader's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// A terminal's commands, to be run.
+    /// A shell with a terminal's commands.
     pub fn terminal(&self, block: &str) -> Command {
         let block = block
             .replace("./target/release/notbefore", binary())
@@ -78,13 +78,13 @@ impl Rehearsal {
         shell
     }
 
-    /// Does what the second terminal says, whose last command runs the agent, and waits until the agent listens.
+    /// Runs the commands of the second terminal, the last of which runs the agent. Waits until the agent polls.
     pub fn run_agent(&mut self, block: &str) {
         // With exec, ending the shell ends the agent.
         let block = block.replace("notbefore agent run", &format!("exec {} agent run", binary()));
-        let said = std::fs::File::create(self.path("agent.log")).unwrap();
+        let log = std::fs::File::create(self.path("agent.log")).unwrap();
         let mut terminal = self.terminal(&block);
-        self.agent = Some(terminal.stdout(Stdio::null()).stderr(said).spawn().unwrap());
+        self.agent = Some(terminal.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         wait_for("the agent to listen", || {
             let listed = self.service.cli_json(&["vm", "list"]);
             (listed[0]["listening"] == "yes").then_some(())

@@ -18,7 +18,7 @@ pub fn source(name: &str) -> PathBuf {
 pub struct Program {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    said: Vec<String>,
+    printed: Vec<String>,
 }
 
 impl Program {
@@ -27,47 +27,47 @@ impl Program {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines, said: Vec::new() }
+        Self { child, lines, printed: Vec::new() }
     }
 
-    /// Reads on to the next line that holds all these words, and gives it.
-    pub fn says(&mut self, words: &[&str]) -> String {
+    /// Reads until a line has all these words; returns it.
+    pub fn wait_for_line(&mut self, words: &[&str]) -> String {
         while let Some(Ok(line)) = self.lines.next() {
-            self.said.push(line.clone());
+            self.printed.push(line.clone());
             if words.iter().all(|word| line.split(' ').any(|part| part == *word)) {
                 return line;
             }
         }
-        let said = std::mem::take(&mut self.said).join("\n");
-        panic!("the client ended without a line with {words:?}; it said:\n{said}\n{}", self.complaint());
+        let printed = std::mem::take(&mut self.printed).join("\n");
+        panic!("the client ended without a line with {words:?}; it said:\n{printed}\n{}", self.stderr());
     }
 
-    /// Sends it a line, for which it waits.
-    pub fn tell(&mut self, line: &str) {
+    /// Writes a line to its standard input.
+    pub fn send_line(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Reads to the end; the client must have ended well.
-    pub fn ends_well(mut self) {
+    /// Reads to the end; the client must succeed.
+    pub fn assert_success(mut self) {
         let rest: Vec<String> = self.lines.by_ref().map_while(Result::ok).collect();
-        self.said.extend(rest);
-        let complaint = self.complaint();
+        self.printed.extend(rest);
+        let stderr = self.stderr();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}; the client said:\n{}\n{complaint}", self.said.join("\n"));
+        assert!(status.success(), "{status}; output:\n{}\n{stderr}", self.printed.join("\n"));
     }
 
-    /// Reads to the end; the client must have failed. Gives its complaint.
+    /// Reads to the end; the client must fail. Returns its standard error.
     pub fn fails(mut self) -> String {
         let rest: Vec<String> = self.lines.by_ref().map_while(Result::ok).collect();
-        self.said.extend(rest);
-        let complaint = self.complaint();
+        self.printed.extend(rest);
+        let stderr = self.stderr();
         let status = self.child.wait().unwrap();
-        assert!(!status.success(), "the client should have failed; it said:\n{}", self.said.join("\n"));
-        complaint
+        assert!(!status.success(), "the client should have failed; output:\n{}", self.printed.join("\n"));
+        stderr
     }
 
-    /// What it has written to stderr, once it has ended.
-    fn complaint(&mut self) -> String {
+    /// Its standard error, after it has ended.
+    fn stderr(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             let _ = stderr.read_to_string(&mut text);
@@ -77,7 +77,7 @@ impl Program {
 }
 
 impl Drop for Program {
-    /// `timeout` hands the signal on to the program, and kills it if that does not do.
+    /// `timeout` forwards the signal to the program, and later kills it.
     fn drop(&mut self) {
         if let (Ok(None), Some(pid)) = (self.child.try_wait(), Pid::from_raw(self.child.id().cast_signed())) {
             let _ = kill_process(pid, Signal::TERM);

@@ -18,7 +18,7 @@ pub fn scripted_platform<Body: Into<String>>(
             let Some(line) = lines.next() else { continue };
             lines.take_while(|line| !line.is_empty()).for_each(drop);
             let Some((status, body)) = answer(&line) else {
-                // Who is not answered waits for as long as it is not hung up on.
+                // Keep the connection of an unanswered client open.
                 kept.push(stream);
                 continue;
             };

@@ -32,34 +32,39 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 /// The terminal's output, and the exit code.
 #[derive(Debug)]
-pub struct Seen {
+pub struct TerminalOutput {
     pub text: String,
     pub code: i32,
 }
 
-impl Seen {
-    /// Whether the person was asked.
-    pub fn asked(&self) -> bool {
+impl TerminalOutput {
+    /// Whether the command asked for confirmation.
+    pub fn has_prompt(&self) -> bool {
         self.text.contains("[y/N]")
     }
 }
 
 /// Runs the command line at a terminal and answers its question.
-pub fn at_a_terminal(service: &Service, words: &[&str], answer: &str) -> Seen {
-    at_a_terminal_while(service, words, answer, &[])
+pub fn run_at_terminal(service: &Service, args: &[&str], answer: &str) -> TerminalOutput {
+    run_at_terminal_while(service, args, answer, &[])
 }
 
 /// The same, with another command line run before the answer.
-pub fn at_a_terminal_while(service: &Service, words: &[&str], answer: &str, meanwhile: &[&str]) -> Seen {
+pub fn run_at_terminal_while(
+    service: &Service,
+    args: &[&str],
+    answer: &str,
+    meanwhile: &[&str],
+) -> TerminalOutput {
     let meanwhile = match meanwhile {
         [] => String::new(),
-        words => format!("{} {}", binary(), words.join(" ")),
+        args => format!("{} {}", binary(), args.join(" ")),
     };
     let mut command = Command::new("python3");
-    command.args(["-c", SCRIPT, answer, &meanwhile, binary()]).args(words);
+    command.args(["-c", SCRIPT, answer, &meanwhile, binary()]).args(args);
     command.env("NOTBEFORE_DATA", service.data()).stdin(Stdio::null());
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    Seen { text, code: output.status.code().unwrap() }
+    TerminalOutput { text, code: output.status.code().unwrap() }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use super::machine::{set, write, written};
-use super::wine::{Windows, said};
+use super::wine::{Windows, stdout_text};
 use crate::support::{Service, first_event, processes_with, wait_for};
 
 /// Lock for `ProgramData\notbefore`, which an installation may rename.
@@ -29,13 +29,13 @@ fn wait_until(service: &Service, status: &str) {
 struct Agent(Child);
 
 impl Agent {
-    fn start(words: &[&str]) -> Self {
-        let mut command = Windows::get().notbefore_at_length(words);
+    fn start(args: &[&str]) -> Self {
+        let mut command = Windows::get().notbefore_unbounded(args);
         command.env_remove("NOTBEFORE_AGENT_BOOT_ID").stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it (SIGKILL).
     fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -114,8 +114,8 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
     let last_poll = || service.cli_json(&["vm", "show", "web-0"])["last_poll_at"].clone();
     let before = last_poll();
     let third = Agent::start(&["agent", "run"]);
-    // It knows that this is another boot, and has seen more than once that the event goes on.
-    wait_for("word of the boot", || journal().contains(r#""boot":"48""#).then_some(()));
+    // The agent knows that this is another boot, and has polled the running event more than once.
+    wait_for("the new boot in the journal", || journal().contains(r#""boot":"48""#).then_some(()));
     let first_poll = wait_for("a poll", || Some(last_poll()).filter(|last| *last != before));
     wait_for("another", || Some(last_poll()).filter(|last| *last != first_poll));
     let now = journal();
@@ -128,7 +128,7 @@ shell = 'echo %NOTBEFORE_STAGE% %NOTBEFORE_CANCELLED%>>C:\run.log'
 }
 
 /// The first step fails, the second hangs in a child of a shell until its timeout. `taskkill` is slow here
-/// (`taskkill.c`): it finds nothing where the shell is killed before it has looked.
+/// (`taskkill.c`): if the shell were killed first, it would find no children.
 #[test]
 fn hanging_hook_is_killed_with_children() {
     let service = service();
@@ -155,17 +155,16 @@ on_failure = "go-on"
         Windows::get().exe(),
     );
     write("hangs/agent.toml", &config);
-    let words = ["agent", "run", "--config", r"C:\hangs\agent.toml", "--state", r"C:\hangs\state"];
-    let _agent = Agent::start(&words);
+    let args = ["agent", "run", "--config", r"C:\hangs\agent.toml", "--state", r"C:\hangs\state"];
+    let _agent = Agent::start(&args);
     service.cli(&["vm", "restart", "web-0"]);
     wait_for("the hook to run", || (!processes_with(&hangs).is_empty()).then_some(()));
     wait_until(&service, "Started");
     wait_for("the hook to be gone", || processes_with(&hangs).is_empty().then_some(()));
-    // One that has ended by itself is nobody to be killed; the other has to be there for its children to be found by
-    // it.
+    // A step that has ended must not be killed. The other must still run, so that its children are found.
     wait_until_written("taskkill.log", "\n");
-    let asked = written("taskkill.log");
-    assert!(asked.lines().count() == 1 && asked.trim_end().ends_with(": there"), "{asked}");
+    let calls = written("taskkill.log");
+    assert!(calls.lines().count() == 1 && calls.trim_end().ends_with(": there"), "{calls}");
 }
 
 /// The Windows service, removed on drop.
@@ -198,10 +197,10 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
         service.guest
     );
     write("service/agent.toml", &config);
-    let words = ["agent", "install", "--config", r"C:\service\agent.toml", "--state", r"C:\service\state"];
+    let args = ["agent", "install", "--config", r"C:\service\agent.toml", "--state", r"C:\service\state"];
     // A configuration that another user may have put into ProgramData.
     write("ProgramData/notbefore/agent.toml", "# a trap");
-    let installed = said(&mut windows.notbefore(&words));
+    let installed = stdout_text(&mut windows.notbefore(&args));
     let _installed = Installed;
     let kept = r"C:\ProgramData\notbefore.found-";
     assert!(installed.contains(kept), "{installed}");
@@ -212,11 +211,11 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
         "{installed}"
     );
     write("ProgramData/notbefore/agent.toml", "# ours");
-    let again = said(&mut windows.notbefore(&words));
+    let again = stdout_text(&mut windows.notbefore(&args));
     assert!(again.contains("updated") && !again.contains(kept), "{again}");
     assert_eq!(written("ProgramData/notbefore/agent.toml"), "# ours");
 
-    said(&mut windows.wine(&["net", "start", "notbefore-agent"]));
+    stdout_text(&mut windows.wine(&["net", "start", "notbefore-agent"]));
     assert!(state().contains("RUNNING"), "{}", state());
     service.cli(&["vm", "redeploy", "web-0"]);
     let event = first_event(&service.document());
@@ -226,25 +225,27 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     service.cli(&["event", "complete", &event]);
     wait_until_written("service.log", "after");
 
-    // Rules that have changed are read when it is told so.
-    write("service/agent.toml", &config.replace(r#"name = "drain""#, r#"name = "anew""#));
-    said(&mut windows.helper("paramchange.exe", &["notbefore-agent"]));
-    wait_for("word of the new rules", || windows.event_log().contains("rules are reloaded").then_some(()));
+    // The agent reads changed rules on request.
+    write("service/agent.toml", &config.replace(r#"name = "drain""#, r#"name = "new""#));
+    stdout_text(&mut windows.helper("paramchange.exe", &["notbefore-agent"]));
+    wait_for("a log line about the new rules", || {
+        windows.event_log().contains("rules are reloaded").then_some(())
+    });
     service.cli(&["vm", "redeploy", "web-0"]);
-    wait_until_written("service.log", "before anew");
+    wait_until_written("service.log", "before new");
 
-    said(&mut windows.wine(&["net", "stop", "notbefore-agent"]));
+    stdout_text(&mut windows.wine(&["net", "stop", "notbefore-agent"]));
     assert!(state().contains("STOPPED"), "{}", state());
-    let told = windows.event_log();
-    for words in [event.as_str(), "Redeploy", "approve", "stopping"] {
-        assert!(told.contains(words), "the event log has no {words}:\n{told}");
+    let events = windows.event_log();
+    for args in [event.as_str(), "Redeploy", "approve", "stopping"] {
+        assert!(events.contains(args), "the event log has no {args}:\n{events}");
     }
-    // Mistakes are told there too, and are the service's own exit code.
+    // Configuration errors are also logged there, and set the service's exit code.
     write("service/agent.toml", "rules = 1");
     let _ = windows.wine(&["net", "start", "notbefore-agent"]).output();
-    wait_for("a complaint in the event log", || windows.event_log().contains("rules").then_some(()));
+    wait_for("an error in the event log", || windows.event_log().contains("rules").then_some(()));
     wait_for("the exit code", || state().contains("SERVICE_EXIT_CODE  : 2").then_some(()));
-    assert!(said(&mut windows.notbefore(&["agent", "uninstall"])).contains("removed"));
+    assert!(stdout_text(&mut windows.notbefore(&["agent", "uninstall"])).contains("removed"));
     assert!(!state().contains("STATE"), "{}", state());
     assert!(windows.drive_c("service/agent.toml").exists(), "what the site wrote stays");
 }

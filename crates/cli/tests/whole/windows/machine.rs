@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use super::wine::{Windows, complaint, said};
+use super::wine::{Windows, stderr_text, stdout_text};
 
 /// Writes a file on drive C:.
 pub fn write(path: &str, text: &str) {
@@ -22,13 +22,13 @@ pub fn written(name: &str) -> String {
 /// Sets a registry value under HKEY_LOCAL_MACHINE.
 pub fn set(key: &str, name: &str, kind: &str, value: &str) {
     let key = format!(r"HKLM\{key}");
-    said(&mut Windows::get().wine(&["reg", "add", &key, "/v", name, "/t", kind, "/d", value, "/f"]));
+    stdout_text(&mut Windows::get().wine(&["reg", "add", &key, "/v", name, "/t", kind, "/d", value, "/f"]));
 }
 
 /// `agent check` without a platform, with C:\tools on the path.
-fn check(config: &str, words: &[&str]) -> Output {
-    let words = [&["agent", "check", "--offline", "--config", config, "--state", r"C:\tools\state"], words];
-    Windows::get().notbefore(&words.concat()).env("WINEPATH", r"C:\tools").output().unwrap()
+fn check(config: &str, args: &[&str]) -> Output {
+    let args = [&["agent", "check", "--offline", "--config", config, "--state", r"C:\tools\state"], args];
+    Windows::get().notbefore(&args.concat()).env("WINEPATH", r"C:\tools").output().unwrap()
 }
 
 /// As at a prompt, `tool` is `tool.cmd`, even if a script for another system is next to it.
@@ -36,7 +36,7 @@ fn check(config: &str, words: &[&str]) -> Output {
 fn programs_are_found_like_at_a_prompt() {
     write("tools/tool.cmd", "@echo %1 for %NOTBEFORE_VM%>>C:\\tools\\log\r\n");
     write("tools/tool", "#!/bin/sh\n");
-    // Longer than the name that the variable COMPUTERNAME has room for.
+    // Longer than COMPUTERNAME allows.
     set(r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "Hostname", "REG_SZ", "web-frontend-blue-0");
     write(
         "tools/agent.toml",
@@ -54,9 +54,9 @@ command = ['C:\tools\tool.cmd', "three"]
     );
     let config = r"C:\tools\agent.toml";
     let checked = check(config, &[]);
-    assert!(checked.status.success(), "{}", complaint(&checked));
+    assert!(checked.status.success(), "{}", stderr_text(&checked));
     let run = check(config, &["--run", "drain", "--yes"]);
-    assert!(run.status.success(), "{}", complaint(&run));
+    assert!(run.status.success(), "{}", stderr_text(&run));
     let wanted = ["one", "two", "three"].map(|word| format!("{word} for web-frontend-blue-0\r\n")).concat();
     assert_eq!(written("tools/log"), wanted);
 }
@@ -85,11 +85,15 @@ fn unstartable_program_is_reported_by_check_and_run() {
         write(&format!("tools/bad-{number}.toml"), &format!("{rule}{step}\n"));
         let config = format!(r"C:\tools\bad-{number}.toml");
         let checked = check(&config, &[]);
-        assert_eq!(checked.status.success(), check_says.is_empty(), "{step}: {}", complaint(&checked));
-        assert!(complaint(&checked).contains(check_says), "{step}: {}", complaint(&checked));
+        assert_eq!(checked.status.success(), check_says.is_empty(), "{step}: {}", stderr_text(&checked));
+        assert!(stderr_text(&checked).contains(check_says), "{step}: {}", stderr_text(&checked));
         let run = check(&config, &["--run", "drain", "--yes"]);
-        assert!(!run.status.success() && complaint(&run).contains(run_says), "{step}: {}", complaint(&run));
-        assert!(!complaint(&run).contains("#!/bin/sh"), "{step}: {}", complaint(&run));
+        assert!(
+            !run.status.success() && stderr_text(&run).contains(run_says),
+            "{step}: {}",
+            stderr_text(&run)
+        );
+        assert!(!stderr_text(&run).contains("#!/bin/sh"), "{step}: {}", stderr_text(&run));
     }
 }
 
@@ -98,13 +102,14 @@ fn unstartable_program_is_reported_by_check_and_run() {
 #[test]
 fn endpoint_is_read_from_registry() {
     let way = Command::new("ip").args(["route", "get", "169.254.169.254"]).output().unwrap();
-    assert!(!way.status.success(), "there is a way to 169.254.169.254 from here; say './dev test windows'");
+    assert!(!way.status.success(), "169.254.169.254 is reachable from here; run './dev test windows'");
     let service = super::service(&[]);
     let key = r"Software\ScheduledEvents";
     set(key, "ScheduledEventsIp", "REG_SZ", &service.guest.to_string());
-    let found = said(Windows::get().notbefore(&["get", "--output", "json"]).env_remove("SCHEDULEDEVENTSIP"));
+    let found =
+        stdout_text(Windows::get().notbefore(&["get", "--output", "json"]).env_remove("SCHEDULEDEVENTSIP"));
     let found: Value = serde_json::from_str(&found).unwrap();
     assert_eq!(found["endpoint"], format!("http://{}", service.guest));
     assert_eq!(found["endpoint_by"], "the registry");
-    said(&mut Windows::get().wine(&["reg", "delete", &format!(r"HKLM\{key}"), "/f"]));
+    stdout_text(&mut Windows::get().wine(&["reg", "delete", &format!(r"HKLM\{key}"), "/f"]));
 }

@@ -21,12 +21,12 @@ const OVERRIDES: &str = "bcryptprimitives=n;mscoree,mshtml=";
 pub struct Windows {
     exe: PathBuf,
     prefix: PathBuf,
-    /// Waits for words that never come.
+    /// A prompt that waits for input; it keeps Wine running.
     _prompt: Option<Child>,
 }
 
 impl Windows {
-    /// The one that all tests share.
+    /// The environment shared by all tests.
     pub fn get() -> &'static Self {
         static ONE: OnceLock<Windows> = OnceLock::new();
         ONE.get_or_init(Self::boot)
@@ -40,7 +40,7 @@ impl Windows {
         assert!(exe.is_file(), "{EXE}: {} is no file", exe.display());
         let prefix = exe.parent().unwrap().join("wine");
         let mut windows = Self { exe, prefix, _prompt: None };
-        // What a run that was killed has left behind.
+        // Leftovers of a killed run.
         let left = windows.wine_with("wineserver", &["-k"]).status();
         left.unwrap_or_else(|error| panic!("wineserver: {error}; its package is in tools/needs/windows.txt"));
         let _ = fs::remove_dir_all(&windows.prefix);
@@ -62,61 +62,62 @@ impl Windows {
         self.prefix.with_extension("log")
     }
 
-    /// What the event log was told by services.
+    /// The events that services wrote to the event log.
     pub fn event_log(&self) -> String {
         let log = fs::read(self.log()).unwrap();
         let log = String::from_utf8_lossy(&log);
-        let told = log.lines().filter_map(|line| line.split_once("ReportEventW ")).map(|(_, told)| told);
-        told.collect::<Vec<_>>().join("\n")
+        let events =
+            log.lines().filter_map(|line| line.split_once("ReportEventW ")).map(|(_, events)| events);
+        events.collect::<Vec<_>>().join("\n")
     }
 
-    /// A place on drive C:, as the tests' own system names it.
+    /// The path on this system of a file on drive C:.
     pub fn drive_c(&self, path: &str) -> PathBuf {
         self.prefix.join("drive_c").join(path)
     }
 
-    /// One of Wine's own programs. It is ended if it hangs.
-    pub fn wine(&self, words: &[&str]) -> Command {
-        self.wine_with("timeout", &[&["--kill-after=1", RUN_SECONDS_MAX, "wine"], words].concat())
+    /// One of Wine's programs, with a time limit.
+    pub fn wine(&self, args: &[&str]) -> Command {
+        self.wine_with("timeout", &[&["--kill-after=1", RUN_SECONDS_MAX, "wine"], args].concat())
     }
 
-    fn wine_with(&self, program: &str, words: &[&str]) -> Command {
+    fn wine_with(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.args(words).env("WINEPREFIX", &self.prefix).env("WINEDLLOVERRIDES", OVERRIDES);
+        command.args(args).env("WINEPREFIX", &self.prefix).env("WINEDLLOVERRIDES", OVERRIDES);
         command.env("WINEDEBUG", "-all");
         command
     }
 
-    /// `notbefore.exe` with these words. It is ended if it hangs.
-    pub fn notbefore(&self, words: &[&str]) -> Command {
-        self.wine(&[&[self.exe.to_str().unwrap()], words].concat())
+    /// `notbefore.exe` with these arguments and a time limit.
+    pub fn notbefore(&self, args: &[&str]) -> Command {
+        self.wine(&[&[self.exe.to_str().unwrap()], args].concat())
     }
 
-    /// One of the tests' own programs for Windows, which lie beside it.
-    pub fn helper(&self, name: &str, words: &[&str]) -> Command {
-        self.wine(&[&[self.exe.with_file_name(name).to_str().unwrap()], words].concat())
+    /// One of the tests' Windows programs.
+    pub fn helper(&self, name: &str, args: &[&str]) -> Command {
+        self.wine(&[&[self.exe.with_file_name(name).to_str().unwrap()], args].concat())
     }
 
-    /// The program, as Windows sees it.
+    /// The program's Windows path.
     pub fn exe(&self) -> String {
         format!("Z:{}", self.exe.to_str().unwrap().replace('/', "\\"))
     }
 
-    /// The same for as long as the test wants it. The process that is spawned becomes the program.
-    pub fn notbefore_at_length(&self, words: &[&str]) -> Command {
-        self.wine_with("wine", &[&[self.exe.to_str().unwrap()], words].concat())
+    /// `notbefore.exe` without a time limit. The spawned process execs the program.
+    pub fn notbefore_unbounded(&self, args: &[&str]) -> Command {
+        self.wine_with("wine", &[&[self.exe.to_str().unwrap()], args].concat())
     }
 }
 
 /// Standard output of a program, which must succeed.
-pub fn said(command: &mut Command) -> String {
+pub fn stdout_text(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", complaint(&output));
+    assert!(output.status.success(), "{command:?}: {}", stderr_text(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Standard error of a program.
-pub fn complaint(output: &Output) -> String {
+pub fn stderr_text(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     format!("{}\n{out}{err}", output.status)
 }

@@ -260,7 +260,7 @@ pub enum From {
     Address(&'static str),
 }
 
-/// Settings without a rate limit: the test's clock stands still.
+/// Settings without a rate limit, because the test's clock does not advance.
 pub fn unlimited() -> GuestSettings {
     GuestSettings { rate_limit: None, ..GuestSettings::default() }
 }
@@ -288,7 +288,7 @@ impl TestServer {
     }
 
     pub async fn open_padded(settings: GuestSettings, padding: usize) -> TestServer {
-        // The proxy's address is also a VM's: that must make no difference.
+        // The proxy's address is also a VM's address; this must have no effect.
         let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b"), ("127.0.0.9", "b")];
         let platform = Arc::new(TestPlatform {
             approved: Mutex::default(),
@@ -344,7 +344,7 @@ impl TestServer {
     }
 
     /// Sends a request on a new connection and reads its response.
-    pub async fn ask(&self, from: From, request: impl AsRef<[u8]>) -> Response {
+    pub async fn request(&self, from: From, request: impl AsRef<[u8]>) -> Response {
         let mut client = self.connect(from).await;
         let method_is_head = request.as_ref().starts_with(b"HEAD ");
         client.send(request).await;

@@ -68,7 +68,7 @@ async fn write_timeout_closes_connection() {
 #[tokio::test]
 async fn large_document_is_sent_completely() {
     let server = TestServer::open_padded(GuestSettings::default(), 8 * 1024 * 1024).await;
-    assert_eq!(server.ask(From::B, get(EVENTS)).await.body.trim_end().len(), 54);
+    assert_eq!(server.request(From::B, get(EVENTS)).await.body.trim_end().len(), 54);
     server.close().await;
 }
 
@@ -86,7 +86,7 @@ async fn connection_limit_evicts_longest_idle() {
     later().await;
     first.send(get(EVENTS)).await;
     assert_eq!(first.response().await.status, 200);
-    assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::A, get(EVENTS)).await.status, 200);
     assert!(second.is_closed().await, "the longest idle connection is evicted");
     first.send(get(EVENTS)).await;
     assert_eq!(first.response().await.status, 200);
@@ -121,7 +121,7 @@ async fn worker_without_idle_connections_evicts_on_others() {
     assert_eq!(idle.response().await.status, 200, "a request in progress is finished");
     assert!(idle.is_closed().await, "it is idle afterwards");
     until(|| server.stats.connections_open.get() == 1).await;
-    assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::A, get(EVENTS)).await.status, 200);
     half.send(&get(EVENTS)[20..]).await;
     assert_eq!(half.response().await.status, 200);
     assert_eq!((server.stats.connections_evicted.get(), server.stats.connections_turned_away.get()), (1, 1));
@@ -181,7 +181,7 @@ async fn arbitrary_bytes_do_not_stop_server() {
         let mut client = server.connect(From::A).await;
         client.send(&bytes).await;
     }
-    assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::A, get(EVENTS)).await.status, 200);
     until(|| server.stats.connections_open.get() == 0).await;
     server.close().await;
 }
@@ -214,7 +214,7 @@ async fn shutdown_grace_is_bounded() {
     stuck.send(post(EVENTS, &approval(EVENT_SLOW))).await;
     let mut half = server.connect(From::A).await;
     half.send("GET ").await;
-    assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::A, get(EVENTS)).await.status, 200);
     server.close().await;
     assert!(stuck.is_closed().await);
 }

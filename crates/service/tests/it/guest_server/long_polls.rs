@@ -227,7 +227,7 @@ async fn long_poll_is_not_closed_as_idle() {
     until(|| server.stats.waiting.get() == 1).await;
     let mut idle = server.connect(From::A).await;
     until(|| server.stats.connections_open.get() == 2).await;
-    assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::A, get(EVENTS)).await.status, 200);
     assert!(idle.is_closed().await, "the idle connection is evicted first, although it is newer");
     assert_eq!((server.stats.waiting.get(), server.stats.connections_evicted.get()), (1, 1));
     server.close().await;
@@ -329,7 +329,7 @@ async fn late_notification_leaves_no_registration() {
     client.send(oversized_long_poll() + &long_poll("8", "wait=60")).await;
     assert_eq!(incarnation(&client.response().await), Some("8"));
     until(|| server.stats.waiting.get() == 1).await;
-    assert_eq!(server.ask(From::A, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::A, get(EVENTS)).await.status, 200);
     drop(client);
     until(|| server.stats.waiting.get() == 0).await;
     assert!(server.platform.has_no_waiters());
@@ -356,7 +356,7 @@ async fn pipelined_requests_are_served_after_long_poll() {
     let server = TestServer::with_mode(Mode::Normal).await;
     for together in [true, false] {
         let mut client = server.connect(From::A).await;
-        let tag = server.ask(From::A, get(EVENTS)).await.header("ETag").unwrap().to_owned();
+        let tag = server.request(From::A, get(EVENTS)).await.header("ETag").unwrap().to_owned();
         let (waits, then) = (long_poll(&tag, "wait=60"), get("/metadata/versions") + &get("/nowhere"));
         match together {
             true => client.send(waits + &then).await,

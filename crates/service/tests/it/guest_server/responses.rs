@@ -14,9 +14,9 @@ async fn every_request_gets_its_exact_response() {
         let server = TestServer::with_mode(*mode).await;
         for row in rows.iter().filter(|row| row.modes.contains(mode)) {
             let name = format!("{} ({mode:?})", row.name);
-            let response = server.ask(row.from, &row.request).await;
+            let response = server.request(row.from, &row.request).await;
             // A head that is in the cache gets the same response.
-            let again = server.ask(row.from, &row.request).await;
+            let again = server.request(row.from, &row.request).await;
             assert_eq!((&again.head, &again.body), (&response.head, &response.body), "{name}, again");
             assert_eq!((response.status, response.body.as_str()), (row.status, row.body.as_str()), "{name}");
 
@@ -52,7 +52,7 @@ async fn every_request_gets_its_exact_response() {
 #[tokio::test]
 async fn response_bytes_match_exactly() {
     let server = TestServer::with_mode(Mode::Normal).await;
-    let response = server.ask(From::A, get(EVENTS)).await;
+    let response = server.request(From::A, get(EVENTS)).await;
     assert_eq!(
         response.head + &response.body,
         "HTTP/1.1 200 OK\r\n\
@@ -65,7 +65,7 @@ async fn response_bytes_match_exactly() {
          \r\n\
          {\"DocumentIncarnation\":7,\"Events\":[\"a at 2020-07-01\"]}"
     );
-    let approved = server.ask(From::A, post(EVENTS, &approval(EVENT_A))).await;
+    let approved = server.request(From::A, post(EVENTS, &approval(EVENT_A))).await;
     assert_eq!(
         approved.head,
         "HTTP/1.1 200 OK\r\n\
@@ -102,7 +102,7 @@ async fn matching_etag_returns_304() {
 #[tokio::test]
 async fn versions_endpoint_needs_no_api_version() {
     let server = TestServer::with_mode(Mode::Strict).await;
-    let response = server.ask(From::A, get("/metadata/versions")).await;
+    let response = server.request(From::A, get("/metadata/versions")).await;
     assert!(response.body.starts_with(r#"{"apiVersions":["2017-03-01","2017-04-02","#), "{}", response.body);
     server.close().await;
 }
@@ -114,9 +114,10 @@ async fn approval_reaches_platform_once_for_calling_vm() {
         r#"{{"StartRequests":[{{"EventId":"{EVENT_B}"}},{{"EventId":"{}"}}]}}"#,
         EVENT_B.to_lowercase()
     );
-    assert_eq!(server.ask(From::Address("127.0.0.3"), post(EVENTS, &twice)).await.status, 200);
-    let refused = server.ask(From::Address("127.0.0.2"), post(EVENTS, &twice)).await;
-    let unknown = server.ask(From::A, post(EVENTS, &approval("11111111-1111-1111-1111-111111111111"))).await;
+    assert_eq!(server.request(From::Address("127.0.0.3"), post(EVENTS, &twice)).await.status, 200);
+    let refused = server.request(From::Address("127.0.0.2"), post(EVENTS, &twice)).await;
+    let unknown =
+        server.request(From::A, post(EVENTS, &approval("11111111-1111-1111-1111-111111111111"))).await;
     assert_eq!(refused.head, unknown.head, "another scope's event gets the same response as an unknown one");
     assert_eq!(*server.platform.approved.lock().unwrap(), [("b".to_owned(), vec![EVENT_B.parse().unwrap()])]);
     assert_eq!(server.stats.approvals.get(), 1);
@@ -150,9 +151,9 @@ async fn rate_limit_returns_429_to_that_vm_only() {
         statuses.push(client.response().await.status);
     }
     assert_eq!(statuses, [400, 400, 429], "refused requests count, and 429 takes precedence");
-    assert_eq!(server.ask(From::B, get(EVENTS)).await.status, 200);
+    assert_eq!(server.request(From::B, get(EVENTS)).await.status, 200);
     let body = r#"{"error":"Too many requests. Once a second is often enough: wait and ask again"}"#;
-    let refused = server.ask(From::A, get(EVENTS)).await;
+    let refused = server.request(From::A, get(EVENTS)).await;
     assert_eq!(
         refused.head + &refused.body,
         format!(

@@ -38,7 +38,7 @@ async fn request_may_be_split_anywhere() {
 async fn plain_poll_may_be_split_anywhere() {
     let server = TestServer::with_mode(Mode::Normal).await;
     let request = get(EVENTS);
-    let whole = server.ask(From::A, &request).await;
+    let whole = server.request(From::A, &request).await;
     let mut client = server.connect(From::A).await;
     for at in 1..request.len() {
         let before = server.stats.connections_handed_over.get();

@@ -10,9 +10,9 @@ use crate::support::{PATIENCE, wait_for};
 #[test]
 fn failed_hook_withholds_approval_and_notifies() {
     let vm = Vm::new();
-    let (url, heard) = administrator();
+    let (url, notifications) = administrator();
     let notify = format!("[notify]\nurl = \"{url}\"\nheaders = {{ Authorization = \"Bearer s3cret\" }}\n");
-    // It leaves no line: its second may be over before its shell has begun.
+    // This step leaves no line in the trace: its one second may pass before the shell starts.
     let hang =
         "name = \"hang\"\nshell = \"exec sleep 600\"\ntimeout = \"1s\"\non_failure = \"go-on\"\n".to_owned();
     let fail = format!(
@@ -27,10 +27,11 @@ fn failed_hook_withholds_approval_and_notifies() {
     vm.configure(&format!("{notify}[[rule]]\nname = \"all\"\n{steps}{after}"));
     let _agent = vm.start_ready();
     let event = vm.announce("reboot");
-    let told: Vec<(String, Value)> = (0..4).map(|_| heard.recv_timeout(PATIENCE).unwrap()).collect();
-    let what: Vec<&str> = told.iter().map(|(_, word)| word["what"].as_str().unwrap()).collect();
+    let received: Vec<(String, Value)> =
+        (0..4).map(|_| notifications.recv_timeout(PATIENCE).unwrap()).collect();
+    let what: Vec<&str> = received.iter().map(|(_, word)| word["what"].as_str().unwrap()).collect();
     assert_eq!(what, ["appeared", "failed", "failed", "withheld"]);
-    let (head, failed) = &told[2];
+    let (head, failed) = &received[2];
     assert!(head.to_lowercase().contains("authorization: bearer s3cret"), "{head}");
     assert_eq!(
         failed["text"],
@@ -41,11 +42,11 @@ fn failed_hook_withholds_approval_and_notifies() {
         (&vm.name.as_str().into(), &event.as_str().into())
     );
     assert_eq!(vm.shown(&event)["status"], "Scheduled");
-    assert!(!vm.place.log().contains("s3cret"));
+    assert!(!vm.dir.log().contains("s3cret"));
     // After the event the preparation is undone anyway.
     vm.service.cli(&["event", "start", &event]);
     vm.complete(&event);
-    assert_eq!(vm.place.wait_for_trace(3), ["before fail Reboot", "before fail Reboot", "after back Reboot"]);
+    assert_eq!(vm.dir.wait_for_trace(3), ["before fail Reboot", "before fail Reboot", "after back Reboot"]);
 }
 
 #[test]
@@ -67,9 +68,9 @@ fn flooding_hook_is_bounded_and_daemonising_hook_does_not_block() {
     vm.wait_for_status(&event, "Started");
     let grown = peak() - before;
     assert!(grown < 8 * 1024, "50 MB of output took {grown} KiB");
-    let daemon = std::fs::read_to_string(vm.place.path("trace.daemon")).unwrap();
+    let daemon = std::fs::read_to_string(vm.dir.path("trace.daemon")).unwrap();
     let daemon = rustix::process::Pid::from_raw(daemon.trim().parse().unwrap()).unwrap();
-    wait_for("the daemon to be there still, and to end", || {
+    wait_for("the daemon to run, then to end", || {
         rustix::process::kill_process(daemon, rustix::process::Signal::KILL).ok()
     });
 }

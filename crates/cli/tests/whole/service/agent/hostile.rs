@@ -45,14 +45,14 @@ fn platform(noise: impl Fn(usize) -> Vec<Value> + Send + 'static) -> (Arc<Platfo
 }
 
 /// Starts an agent that logs a line per event; also returns a reader of one metric.
-fn agent(place: &AgentDir, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>) {
+fn agent(dir: &AgentDir, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use<>) {
     let rule = "[[rule]]\nname = \"all\"\n[[rule.before]]\n\
         shell = 'echo \"$NOTBEFORE_EVENT_ID\" >> {trace}'\n";
-    place.configure(Some(endpoint), rule);
+    dir.configure(Some(endpoint), rule);
     let signals = free_address();
     let mut command = Command::new(binary());
     command.env("NOTBEFORE_AGENT_LISTEN", signals.to_string());
-    let agent = place.start_with(command, "boot 1");
+    let agent = dir.start_with(command, "boot 1");
     wait_for("the agent to listen", || std::net::TcpStream::connect(signals).ok());
     let metric = move |name: &str| {
         let page = get(signals, "/metrics").body;
@@ -68,20 +68,20 @@ fn agent(place: &AgentDir, endpoint: &str) -> (Agent, impl Fn(&str) -> u64 + use
 fn flapping_own_events_are_rate_limited() {
     let noise = |poll: usize| (0..150).map(|one| event(&format!("{poll}-{one}"), "web-0")).collect();
     let (platform, endpoint) = platform(noise);
-    let place = AgentDir::new();
-    let (_agent, metric) = agent(&place, &endpoint);
+    let dir = AgentDir::new();
+    let (_agent, metric) = agent(&dir, &endpoint);
     wait_for("changes to wait", || (metric("changes_waiting") > 0).then_some(()));
-    let begun = platform.polls.load(Ordering::SeqCst);
-    wait_for("eight more polls", || (platform.polls.load(Ordering::SeqCst) >= begun + 8).then_some(()));
-    // A burst of two hundred, and one each ten seconds since.
+    let started = platform.polls.load(Ordering::SeqCst);
+    wait_for("eight more polls", || (platform.polls.load(Ordering::SeqCst) >= started + 8).then_some(()));
+    // The limit: a burst of two hundred, then one every ten seconds.
     let seen = metric("events_seen_total");
     assert!((200..210).contains(&seen), "{seen} of more than a thousand events were taken in");
-    assert!(place.trace().len() < 210, "{} hooks were run", place.trace().len());
-    let said = place.log().matches("too many changes from the platform").count();
-    assert_eq!(said, 1, "it is said once a minute");
-    // The real one waits for one token at most.
+    assert!(dir.trace().len() < 210, "{} hooks were run", dir.trace().len());
+    let warnings = dir.log().matches("too many changes from the platform").count();
+    assert_eq!(warnings, 1, "logged once a minute");
+    // The real event waits for one token at most.
     platform.is_calm.store(true, Ordering::SeqCst);
-    wait_for("the real event", || place.trace().contains(&"real".to_owned()).then_some(()));
+    wait_for("the real event", || dir.trace().contains(&"real".to_owned()).then_some(()));
     wait_for("nothing to wait any more", || (metric("changes_waiting") == 0).then_some(()));
 }
 
@@ -93,10 +93,10 @@ fn events_of_other_vms_do_not_delay_own_event() {
         noise.chain(own).collect()
     };
     let (_platform, endpoint) = platform(noise);
-    let place = AgentDir::new();
-    let (_agent, metric) = agent(&place, &endpoint);
+    let dir = AgentDir::new();
+    let (_agent, metric) = agent(&dir, &endpoint);
     wait_for("changes to wait", || (metric("changes_waiting") > 0).then_some(()));
-    wait_for("the real event", || place.trace().contains(&"real".to_owned()).then_some(()));
+    wait_for("the real event", || dir.trace().contains(&"real".to_owned()).then_some(()));
     assert!(metric("changes_waiting") > 0);
     assert!(metric("events_handled") <= 1_001);
 }
@@ -105,9 +105,9 @@ fn events_of_other_vms_do_not_delay_own_event() {
 fn hundred_concurrent_events_are_prepared_in_parallel() {
     let noise = |_| (0..100).map(|one| event(&one.to_string(), "web-0")).collect();
     let (_platform, endpoint) = platform(noise);
-    let place = AgentDir::new();
-    let (_agent, metric) = agent(&place, &endpoint);
-    place.wait_for_trace(100);
+    let dir = AgentDir::new();
+    let (_agent, metric) = agent(&dir, &endpoint);
+    dir.wait_for_trace(100);
     assert_eq!(metric("changes_waiting"), 0);
 }
 
@@ -119,10 +119,10 @@ fn million_odd_values_are_logged_in_few_lines() {
         vec![odd]
     };
     let (platform, endpoint) = platform(noise);
-    let place = AgentDir::new();
-    let (_agent, _) = agent(&place, &endpoint);
+    let dir = AgentDir::new();
+    let (_agent, _) = agent(&dir, &endpoint);
     wait_for("three polls", || (platform.polls.load(Ordering::SeqCst) > 3).then_some(()));
-    let (log, polls) = (place.log(), platform.polls.load(Ordering::SeqCst));
+    let (log, polls) = (dir.log(), platform.polls.load(Ordering::SeqCst));
     assert!(log.contains("more warnings about the document"), "{log}");
     assert!(log.matches("cannot be read").count() <= 10 * polls, "{log}");
 }

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use super::vm::{BOUNDED, Vm, complaint, waits};
+use super::vm::{BOUNDED, Vm, stderr_text, waits};
 use crate::support::administrator::administrator;
 use crate::support::agent::{Agent, AgentDir};
-use crate::support::mounts::Ground;
+use crate::support::mounts::Mounts;
 use crate::support::{PATIENCE, binary, wait_for};
 
 fn rules() -> String {
@@ -20,77 +20,77 @@ fn rules() -> String {
 const ON_THE_DISK: &str = "fs/state";
 
 /// Starts an agent with its state on that disk.
-fn start_on(vm: &Vm, ground: &Ground) -> Agent {
-    let mut command = ground.command(binary());
-    command.env("NOTBEFORE_AGENT_STATE", ground.place().join(ON_THE_DISK));
+fn start_on(vm: &Vm, mounts: &Mounts) -> Agent {
+    let mut command = mounts.command(binary());
+    command.env("NOTBEFORE_AGENT_STATE", mounts.dir().join(ON_THE_DISK));
     vm.start_with(command)
 }
 
 #[test]
 fn full_disk_is_reported_and_agent_continues() {
     let vm = Vm::new();
-    let (url, heard) = administrator();
+    let (url, notifications) = administrator();
     vm.configure(&format!("[notify]\nurl = \"{url}\"\non = [\"failed\"]\n{}", rules()));
-    let ground = Ground::new();
-    ground.mount_ext4();
-    let start = || start_on(&vm, &ground);
+    let mounts = Mounts::new();
+    mounts.mount_ext4();
+    let start = || start_on(&vm, &mounts);
     let agent = start();
     vm.wait_for_answer("/readyz", 200, "ready");
-    // What is left after a large file is room enough for small ones.
+    // A large file fills the disk except for small remains, which must be filled too.
     let fill = "cat /dev/zero > fs/fill || true; n=0; while head -c 1000 /dev/zero > fs/fill.$n; do n=$((n+1)); done";
-    ground.run(fill);
+    mounts.run(fill);
     let event = vm.announce("reboot");
-    vm.place.wait_for_trace(1);
+    vm.dir.wait_for_trace(1);
     let red = vm.wait_for_answer("/readyz", 503, "the journal cannot be written");
     assert!(red.body.contains("No space left on device"), "{red:?}");
-    let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
+    let (_, word) = notifications.recv_timeout(PATIENCE).unwrap();
     assert!(word["text"].as_str().unwrap().contains("continues without a journal"), "{word}");
-    vm.go();
+    vm.release_step();
     vm.wait_for_status(&event, "Started");
-    assert!(!vm.ask("/metrics").body.contains("journal_failures_total 0"));
+    assert!(!vm.get("/metrics").body.contains("journal_failures_total 0"));
 
-    ground.run("rm fs/fill*");
+    mounts.run("rm fs/fill*");
     vm.wait_for_answer("/readyz", 200, "ready");
-    assert!(vm.place.log().contains("the journal is saved again"), "{}", vm.place.log());
-    // What happened while there was no room is there for the next agent.
+    assert!(vm.dir.log().contains("the journal is saved again"), "{}", vm.dir.log());
+    // The next agent knows the changes that were made while the disk was full.
     agent.kill();
     let _agent = start();
     vm.wait_for_answer("/drainz", 503, "draining: Reboot");
     vm.complete(&event);
-    assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
+    assert_eq!(vm.dir.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
 }
 
 #[test]
 fn agent_resumes_from_read_only_journal() {
     let vm = Vm::new();
     vm.configure(&rules());
-    let ground = Ground::new();
-    ground.mount_ext4();
-    let start = || start_on(&vm, &ground);
-    vm.go();
+    let mounts = Mounts::new();
+    mounts.mount_ext4();
+    let start = || start_on(&vm, &mounts);
+    vm.release_step();
     let agent = start();
     let event = vm.announce("reboot");
     vm.wait_for_status(&event, "Started");
     agent.kill();
-    // As the kernel does when it finds that the disk fails.
-    ground.run("mount -o remount,ro fs");
+    // The kernel does this when it detects a failing disk.
+    mounts.run("mount -o remount,ro fs");
     let _agent = start();
     let red = vm.wait_for_answer("/readyz", 503, "the journal cannot be written");
     assert!(red.body.contains("Read-only file system"), "{red:?}");
     vm.wait_for_answer("/drainz", 503, "draining: Reboot");
-    let mut second = ground.command("timeout");
+    let mut second = mounts.command("timeout");
     second.args(BOUNDED).arg(binary()).args(["agent", "run", "--listen", "none", "--config"]);
     let second = second
-        .arg(vm.place.path("agent.toml"))
+        .arg(vm.dir.path("agent.toml"))
         .arg("--state")
-        .arg(ground.place().join(ON_THE_DISK))
+        .arg(mounts.dir().join(ON_THE_DISK))
         .output()
         .unwrap();
-    assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
+    assert!(stderr_text(&second).contains("another agent holds"), "{}", stderr_text(&second));
     vm.complete(&event);
-    assert_eq!(vm.place.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
+    assert_eq!(vm.dir.wait_for_trace(2), ["before slow Reboot", "after back Reboot"]);
 
-    ground.run("mount -o remount,rw fs");
+    mounts.run("mount -o remount,rw fs");
     vm.wait_for_answer("/readyz", 200, "ready");
 }
 
@@ -100,15 +100,15 @@ fn hanging_disk_reduces_hook_budget_and_keeps_vm_drained() {
     let line = "echo $NOTBEFORE_BUDGET >> {trace}; while [ ! -e {trace}.go ]; do sleep 0.05; done";
     vm.configure(&format!("[[rule]]\nname = \"all\"\n[[rule.before]]\nshell = \"{line}\"\n"));
     // Opening a FIFO for writing blocks without a reader, like a hanging disk.
-    let pipe = vm.place.path("state/.journal.json.new");
+    let pipe = vm.dir.path("state/.journal.json.new");
     let hang = || assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let go_on = || std::fs::read(&pipe).unwrap();
     let agent = vm.start_ready();
     hang();
     vm.announce("preempt");
-    let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
-    // NotBefore is rounded up to a second: 31 at most, less three, and half a one for the approval. Without the disk's
-    // three it is 29 or 30, as a rule.
+    let budget: u64 = vm.dir.wait_for_trace(1)[0].parse().unwrap();
+    // NotBefore is rounded up to a second, so at most 31 are left; the disk takes 3 and the approval 0.5. Without the
+    // 3 of the disk, the budget is usually 29 or 30.
     assert!(budget <= 27, "of 30 seconds the journal took three, and the hook was given {budget}");
     go_on();
     vm.wait_for_answer("/readyz", 200, "ready");
@@ -117,26 +117,26 @@ fn hanging_disk_reduces_hook_budget_and_keeps_vm_drained() {
     let _agent = vm.start();
     wait_for("the journal to hang", || {
         std::net::TcpStream::connect(vm.signals).ok()?;
-        let answer = vm.ask("/drainz");
+        let answer = vm.get("/drainz");
         assert_eq!(answer.status, 503, "it has drained all the time: {answer:?}");
-        vm.ask("/readyz").body.contains("the journal cannot be written").then_some(())
+        vm.get("/readyz").body.contains("the journal cannot be written").then_some(())
     });
     go_on();
-    vm.go();
+    vm.release_step();
 }
 
 #[test]
 fn corrupt_journal_is_moved_aside_and_reported() {
     let vm = Vm::new();
-    let (url, heard) = administrator();
+    let (url, notifications) = administrator();
     vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
-    let state = vm.place.path("state");
+    let state = vm.dir.path("state");
     std::fs::create_dir(&state).unwrap();
     std::fs::write(state.join("journal.json"), "{\"format\":3,\"state\":{\"boot\":").unwrap();
-    vm.go();
+    vm.release_step();
     let _agent = vm.start_ready();
-    assert!(vm.place.log().contains("the journal cannot be read"), "{}", vm.place.log());
-    let (_, word) = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(vm.dir.log().contains("the journal cannot be read"), "{}", vm.dir.log());
+    let (_, word) = notifications.recv_timeout(PATIENCE).unwrap();
     assert!(word["text"].as_str().unwrap().starts_with("the journal cannot be read"), "{word}");
     assert_eq!((&word["what"], &word["event"]), (&"failed".into(), &serde_json::Value::Null));
     let names: Vec<String> = std::fs::read_dir(&state)
@@ -158,41 +158,37 @@ const LEVEL_1: &str = r#"{"format":1,"state":{"boot":"boot 1","events":[{"event"
 fn journal_of_other_release_is_kept_and_refuses_start() {
     let vm = Vm::new();
     vm.configure(&rules());
-    let state = vm.place.path("state");
+    let state = vm.dir.path("state");
     std::fs::create_dir(&state).unwrap();
     std::fs::write(state.join("journal.json"), LEVEL_1).unwrap();
     let event = vm.announce("freeze");
     let output = vm.agent_cli(&["run"]);
-    let said = complaint(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("journal.json has format 1, and this release reads formats 2 to 3"), "{said}");
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("journal.json has format 1, and this release reads formats 2 to 3"), "{stderr}");
     assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), LEVEL_1);
     let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
     let others: Vec<_> = names.filter(|name| name != "journal.json" && name != "lock").collect();
     assert!(others.is_empty(), "{others:?}");
-    assert!(vm.place.trace().is_empty() && vm.shown(&event)["status"] == "Scheduled");
+    assert!(vm.dir.trace().is_empty() && vm.shown(&event)["status"] == "Scheduled");
 }
 
 #[test]
 fn volatile_state_directory_is_refused() {
     let vm = Vm::new();
     vm.configure(&rules());
-    let ground = Ground::new();
+    let mounts = Mounts::new();
     let refused = |script: &str, why: &str| {
-        ground.run(script);
-        let mut command = ground.command("timeout");
-        command
-            .args(BOUNDED)
-            .arg(binary())
-            .args(["agent", "run", "--config"])
-            .arg(vm.place.path("agent.toml"));
-        let output = command.arg("--state").arg(ground.place().join("fs/state")).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
-        assert!(complaint(&output).contains(why), "{}", complaint(&output));
-        assert!(complaint(&output).contains("on the OS disk"), "{}", complaint(&output));
+        mounts.run(script);
+        let mut command = mounts.command("timeout");
+        command.args(BOUNDED).arg(binary()).args(["agent", "run", "--config"]).arg(vm.dir.path("agent.toml"));
+        let output = command.arg("--state").arg(mounts.dir().join("fs/state")).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
+        assert!(stderr_text(&output).contains(why), "{}", stderr_text(&output));
+        assert!(stderr_text(&output).contains("on the OS disk"), "{}", stderr_text(&output));
     };
     refused("mkdir memory; mount -t tmpfs none memory; ln -s memory fs", "is in memory (tmpfs)");
-    ground.run("rm fs");
-    ground.mount_ext4();
+    mounts.run("rm fs");
+    mounts.mount_ext4();
     refused("touch fs/DATALOSS_WARNING_README.txt", "is on the ephemeral disk");
 }

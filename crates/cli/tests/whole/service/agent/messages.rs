@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
-use super::vm::{Vm, complaint, free_address, printed};
+use super::vm::{Vm, free_address, stderr_text, stdout_text};
 use crate::support::agent::AgentDir;
 use crate::support::binary;
 
 #[test]
 fn config_errors_name_their_lines() {
     let vm = Vm::new();
-    let file = vm.place.path("agent.toml");
+    let file = vm.dir.path("agent.toml");
     let text = "endpont = \"http://x\"\n[[rule]]\nname = \"all\"\n[[rule.before]]\ncomand = [\"x\"]\n[[rule]]\nname = \"all\"\napprove = \"maybe\"\n";
     std::fs::write(&file, text).unwrap();
     let at = |line: usize| format!("{}:{line}", file.display());
@@ -29,46 +29,46 @@ fn config_errors_name_their_lines() {
     for verb in ["run", "check"] {
         let output = vm.agent_cli(&[verb]);
         assert_eq!(output.status.code(), Some(2), "{verb}");
-        assert_eq!(complaint(&output), expected, "{verb}");
+        assert_eq!(stderr_text(&output), expected, "{verb}");
     }
     std::fs::write(&file, "log = \"info,x=loud\"\n[[rule]]\nname = \"all\"\n").unwrap();
     for verb in ["run", "check"] {
         let output = vm.agent_cli(&[verb]);
         assert_eq!(output.status.code(), Some(2), "{verb}");
-        assert!(complaint(&output).contains("log: expected a level"), "{verb}: {}", complaint(&output));
+        assert!(stderr_text(&output).contains("log: expected a level"), "{verb}: {}", stderr_text(&output));
     }
     std::fs::write(&file, "[[rule]]\nname = \"all\"\n[[rule]]\nname = \"late\"\n").unwrap();
     let never = vm.agent_cli(&["run"]);
     assert_eq!(never.status.code(), Some(2));
     assert!(
-        complaint(&never).contains(&format!("{}: the rule `late` can never match", at(3))),
+        stderr_text(&never).contains(&format!("{}: the rule `late` can never match", at(3))),
         "{}",
-        complaint(&never)
+        stderr_text(&never)
     );
 }
 
 #[test]
 fn missing_config_error_shows_how_to_create_it() {
-    let place = AgentDir::new();
-    let file = place.path("agent.toml");
-    let run = |words: &[&str]| {
-        Command::new(binary()).arg("agent").args(words).arg("--config").arg(&file).output().unwrap()
+    let dir = AgentDir::new();
+    let file = dir.path("agent.toml");
+    let run = |args: &[&str]| {
+        Command::new(binary()).arg("agent").args(args).arg("--config").arg(&file).output().unwrap()
     };
     let output = run(&["check", "--offline"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        complaint(&output).contains("create one with 'notbefore agent sample > "),
+        stderr_text(&output).contains("create one with 'notbefore agent sample > "),
         "{}",
-        complaint(&output)
+        stderr_text(&output)
     );
     let nowhere = file.with_file_name("no-such-directory").join("agent.toml");
     let output = Command::new(binary()).args(["agent", "run", "--config"]).arg(nowhere).output().unwrap();
-    assert!(complaint(&output).contains("create its directory, then run"), "{}", complaint(&output));
+    assert!(stderr_text(&output).contains("create its directory, then run"), "{}", stderr_text(&output));
     let sample = Command::new(binary()).args(["agent", "sample"]).output().unwrap();
     std::fs::write(&file, &sample.stdout).unwrap();
-    let output = run(&["check", "--offline", "--state", place.path("state").to_str().unwrap()]);
-    assert!(output.status.success(), "{}", complaint(&output));
-    assert!(printed(&output).contains("drain: any event of this VM"), "{}", printed(&output));
+    let output = run(&["check", "--offline", "--state", dir.path("state").to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    assert!(stdout_text(&output).contains("drain: any event of this VM"), "{}", stdout_text(&output));
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn check_finds_platform_and_problems() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"all\"\n[[rule.before]]\nwait = \"1s\"\n");
     let output = vm.agent_cli(&["check"]);
-    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let expected = format!("platform: http://{}, VM: {}", vm.service.guest, vm.name);
-    assert!(printed(&output).contains(&expected), "{}", printed(&output));
+    assert!(stdout_text(&output).contains(&expected), "{}", stdout_text(&output));
 
     vm.configure("[[rule]]\nname = \"all\"\n[[rule.before]]\ncommand = [\"/nowhere/drain\"]\n[[rule.after]]\nshell = \"if true\"\n");
     let output = vm.agent_cli(&["check", "--output", "json"]);
@@ -89,37 +89,37 @@ fn check_finds_platform_and_problems() {
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert_eq!(problems[0], "rule all, step 1 before: no program /nowhere/drain found");
     assert!(problems[1].contains("shell syntax error"), "{problems:?}");
-    // Beside an agent that runs, its address is taken by the right one.
+    // An address in use by the running agent itself is not an error.
     vm.configure("[[rule]]\nname = \"all\"\n");
     let agent = vm.start_ready();
     let output = vm.agent_cli(&["check"]);
-    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     agent.kill();
     let _somebody_else = std::net::TcpListener::bind(vm.signals).unwrap();
     vm.configure("[notify]\nurl = \"http://no-such-host.invalid/s3cret\"\n");
-    let in_a_file = vm.place.path("agent.toml").join("state");
+    let in_a_file = vm.dir.path("agent.toml").join("state");
     let output = vm.agent_cli(&["check", "--offline", "--state", in_a_file.to_str().unwrap()]);
-    let said = complaint(&output);
-    assert!(said.contains("3 problems:") && !said.contains("s3cret"), "{said}");
-    assert!(said.contains("notify: no-such-host.invalid cannot be resolved"), "{said}");
-    assert!(said.contains(&format!("cannot use {}", in_a_file.display())), "{said}");
-    assert!(said.contains(&format!("cannot listen at {}", vm.signals)), "{said}");
-    let nobody = format!("http://{}", free_address());
-    let output = vm.agent_cli(&["check", "--endpoint", &nobody]);
+    let stderr = stderr_text(&output);
+    assert!(stderr.contains("3 problems:") && !stderr.contains("s3cret"), "{stderr}");
+    assert!(stderr.contains("notify: no-such-host.invalid cannot be resolved"), "{stderr}");
+    assert!(stderr.contains(&format!("cannot use {}", in_a_file.display())), "{stderr}");
+    assert!(stderr.contains(&format!("cannot listen at {}", vm.signals)), "{stderr}");
+    let closed = format!("http://{}", free_address());
+    let output = vm.agent_cli(&["check", "--endpoint", &closed]);
     assert!(
-        complaint(&output).contains(&format!("{nobody} (as set): cannot connect")),
+        stderr_text(&output).contains(&format!("{closed} (as set): cannot connect")),
         "{}",
-        complaint(&output)
+        stderr_text(&output)
     );
 }
 
 #[test]
 fn status_reports_problems() {
     let vm = Vm::new();
-    let file = vm.place.path("agent.toml");
-    let status = |words: &[&str]| {
-        let words = [&["agent", "status", "--config", file.to_str().unwrap()], words].concat();
-        Command::new(binary()).args(words).output().unwrap()
+    let file = vm.dir.path("agent.toml");
+    let status = |args: &[&str]| {
+        let args = [&["agent", "status", "--config", file.to_str().unwrap()], args].concat();
+        Command::new(binary()).args(args).output().unwrap()
     };
     vm.configure("[[rule]]\nname = \"all\"\n");
     let agent = vm.start_ready();
@@ -129,18 +129,21 @@ fn status_reports_problems() {
         agent.signal(rustix::process::Signal::HUP);
         vm.wait_for_answer("/readyz", 503, "is not applied");
         let output = status(&[]);
-        assert!(printed(&output).contains("configuration is not applied: 1 mistake"), "{output:?}");
+        assert!(stdout_text(&output).contains("configuration is not applied: 1 mistake"), "{output:?}");
     }
     // An unreadable or missing file does not matter while the agent answers.
     std::fs::remove_file(&file).unwrap();
     let output = status(&["--listen", &vm.signals.to_string()]);
-    assert!(printed(&output).contains(": in service, platform at "), "{output:?}");
+    assert!(stdout_text(&output).contains(": in service, platform at "), "{output:?}");
     agent.kill();
-    let nothing = vm.place.path("nothing");
+    let nothing = vm.dir.path("nothing");
     let output = status(&["--listen", &vm.signals.to_string(), "--state", nothing.to_str().unwrap()]);
-    let said = complaint(&output);
-    assert!(said.contains(&format!("no agent answers at {}", vm.signals)), "{said}");
-    assert!(said.contains("agent.toml: No such file") && said.contains("cannot read a journal in"), "{said}");
+    let stderr = stderr_text(&output);
+    assert!(stderr.contains(&format!("no agent answers at {}", vm.signals)), "{stderr}");
+    assert!(
+        stderr.contains("agent.toml: No such file") && stderr.contains("cannot read a journal in"),
+        "{stderr}"
+    );
 }
 
 /// The text of an error with all its sources.
@@ -151,9 +154,9 @@ fn errors_are_printed_once() {
     let somebody_else = std::net::TcpListener::bind(vm.signals).unwrap();
     let taken = vm.agent_cli(&["run"]);
     drop(somebody_else);
-    let file = vm.place.path("agent.toml");
+    let file = vm.dir.path("agent.toml");
     let no_directory = vm.agent_cli(&["run", "--state", file.to_str().unwrap()]);
-    let (directory, lock) = (vm.place.path("other"), vm.place.path("other/lock"));
+    let (directory, lock) = (vm.dir.path("other"), vm.dir.path("other/lock"));
     std::fs::create_dir_all(&lock).unwrap();
     let no_lock = vm.agent_cli(&["run", "--state", directory.to_str().unwrap()]);
     for (output, cause, thing) in [
@@ -161,9 +164,9 @@ fn errors_are_printed_once() {
         (no_directory, "Not a directory", format!("cannot use {} (", file.display())),
         (no_lock, "Is a directory", format!("cannot use {} (", lock.display())),
     ] {
-        let said = complaint(&output);
-        assert_eq!((output.status.code(), said.matches(cause).count()), (Some(1), 1), "{said}");
-        assert!(said.contains(&thing), "{said}");
+        let stderr = stderr_text(&output);
+        assert_eq!((output.status.code(), stderr.matches(cause).count()), (Some(1), 1), "{stderr}");
+        assert!(stderr.contains(&thing), "{stderr}");
     }
 }
 
@@ -172,11 +175,11 @@ fn check_changes_nothing() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"all\"\n");
     let files = || {
-        let entries = std::fs::read_dir(vm.place.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+        let entries = std::fs::read_dir(vm.dir.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
         entries.collect::<std::collections::BTreeSet<_>>()
     };
     let before = files();
     let output = vm.agent_cli(&["check"]);
-    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     assert_eq!(files(), before);
 }

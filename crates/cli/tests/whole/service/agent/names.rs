@@ -18,13 +18,13 @@ const DOCUMENT: &str = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"aa
 #[derive(Default)]
 struct Platform {
     knows_names: AtomicBool,
-    /// Whether the metadata takes requests, and answers none.
+    /// Whether the metadata accepts requests and answers none.
     metadata_hangs: AtomicBool,
     documents_read: AtomicUsize,
 }
 
 impl Platform {
-    /// Serves for as long as the test runs. Approvals come out at the other end.
+    /// Serves during the test. The channel receives the approvals.
     fn start() -> (Arc<Platform>, String, mpsc::Receiver<()>) {
         let (approvals, approved) = mpsc::channel();
         let platform = Arc::new(Platform::default());
@@ -57,41 +57,41 @@ impl Platform {
 #[test]
 fn late_name_is_applied_to_known_events() {
     let (platform, endpoint, approved) = Platform::start();
-    let place = AgentDir::new();
+    let dir = AgentDir::new();
     let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", AgentDir::traced("drain", ""));
-    place.configure(Some(&endpoint), &rule);
-    let _agent = place.start("boot 1");
+    dir.configure(Some(&endpoint), &rule);
+    let _agent = dir.start("boot 1");
     wait_for("the agent to follow the document by another name", || {
-        let goes_by_another = place.log().contains("the instance metadata does not report this VM's name");
+        let goes_by_another = dir.log().contains("the instance metadata does not report this VM's name");
         (goes_by_another && platform.documents_read.load(Ordering::SeqCst) > 2).then_some(())
     });
-    assert!(place.trace().is_empty(), "the agent does not yet know that the event is its own");
-    assert!(!place.path("state/name").exists(), "a host name is nothing to remember");
+    assert!(dir.trace().is_empty(), "the agent does not yet know that the event is its own");
+    assert!(!dir.path("state/name").exists(), "a host name is nothing to remember");
 
     platform.knows_names.store(true, Ordering::SeqCst);
-    assert_eq!(place.wait_for_trace(1), ["before drain Reboot"]);
+    assert_eq!(dir.wait_for_trace(1), ["before drain Reboot"]);
     approved.recv_timeout(PATIENCE).unwrap();
-    assert_eq!(std::fs::read_to_string(place.path("state/name")).unwrap(), NAME);
-    let log = place.log();
+    assert_eq!(std::fs::read_to_string(dir.path("state/name")).unwrap(), NAME);
+    let log = dir.log();
     let refusals = log.matches("refuses api-version 2020-07-01: requesting 2019-08-01").count();
-    assert_eq!(refusals, 1, "said once, and not found out again: {log}");
+    assert_eq!(refusals, 1, "logged once, and not queried again: {log}");
 }
 
 #[test]
 fn cloned_vm_does_not_resume_journal() {
     let (platform, endpoint, approved) = Platform::start();
-    let place = AgentDir::new();
+    let dir = AgentDir::new();
     let drain = AgentDir::traced("drain", "");
-    place.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{drain}"));
+    dir.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{drain}"));
     let start = |vm: &str| {
         let mut command = Command::new(binary());
         command.env("NOTBEFORE_AGENT_VM_ID", vm);
-        place.start_with(command, "boot 1")
+        dir.start_with(command, "boot 1")
     };
     platform.knows_names.store(true, Ordering::SeqCst);
     let origin = start("origin");
     approved.recv_timeout(PATIENCE).unwrap();
-    wait_for("the origin to write its name down", || place.path("state/name").exists().then_some(()));
+    wait_for("the original VM to store its name", || dir.path("state/name").exists().then_some(()));
     origin.kill();
 
     platform.knows_names.store(false, Ordering::SeqCst);
@@ -100,14 +100,14 @@ fn cloned_vm_does_not_resume_journal() {
     wait_for("the copy to follow the document", || {
         (platform.documents_read.load(Ordering::SeqCst) > read_before + 2).then_some(())
     });
-    let log = place.log();
+    let log = dir.log();
     assert!(log.contains("the journal belongs to another VM"), "{log}");
     assert!(log.contains("Reboot of other VMs only (web_3)"), "{log}");
-    assert_eq!(place.trace(), ["before drain Reboot"], "the copy has prepared for its origin's event");
-    assert!(approved.try_recv().is_err(), "the copy has approved its origin's event");
+    assert_eq!(dir.trace(), ["before drain Reboot"], "the copy prepared for the original VM's event");
+    assert!(approved.try_recv().is_err(), "the copy approved the original VM's event");
     let aside =
         |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("journal.another-vm-");
-    let entries = std::fs::read_dir(place.path("state")).unwrap().map(Result::unwrap);
+    let entries = std::fs::read_dir(dir.path("state")).unwrap().map(Result::unwrap);
     assert_eq!(entries.filter(aside).count(), 1, "what the origin knew is kept aside");
 }
 
@@ -115,16 +115,16 @@ fn cloned_vm_does_not_resume_journal() {
 fn hanging_metadata_does_not_delay_hook_or_approve() {
     let (platform, endpoint, approved) = Platform::start();
     platform.metadata_hangs.store(true, Ordering::SeqCst);
-    let place = AgentDir::new();
+    let dir = AgentDir::new();
     // The VM's last known name, not yet confirmed.
-    std::fs::create_dir(place.path("state")).unwrap();
-    std::fs::write(place.path("state/name"), NAME).unwrap();
+    std::fs::create_dir(dir.path("state")).unwrap();
+    std::fs::write(dir.path("state/name"), NAME).unwrap();
     let rule = format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", AgentDir::traced("drain", ""));
-    place.configure(Some(&endpoint), &rule);
-    let agent = place.start("boot 1");
-    place.wait_for_trace(1);
-    wait_for("the VM to be ready", || place.log().contains("this VM is ready for the Reboot").then_some(()));
-    let log = place.log();
+    dir.configure(Some(&endpoint), &rule);
+    let agent = dir.start("boot 1");
+    dir.wait_for_trace(1);
+    wait_for("the VM to be ready", || dir.log().contains("this VM is ready for the Reboot").then_some(()));
+    let log = dir.log();
     let before_that = log.split("this VM is ready").next().unwrap();
     assert!(!before_that.contains("the instance metadata"), "the first question was still open: {log}");
     assert!(approved.try_recv().is_err(), "approved with an unconfirmed name");
@@ -133,6 +133,6 @@ fn hanging_metadata_does_not_delay_hook_or_approve() {
     // A configured name needs no confirmation.
     let mut command = Command::new(binary());
     command.env("NOTBEFORE_AGENT_NAME", NAME);
-    let _agent = place.start_with(command, "boot 1");
+    let _agent = dir.start_with(command, "boot 1");
     approved.recv_timeout(PATIENCE).unwrap();
 }

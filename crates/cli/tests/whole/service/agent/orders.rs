@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use rustix::process::Signal;
 
-use super::vm::{Vm, complaint, printed, waits};
+use super::vm::{Vm, stderr_text, stdout_text, waits};
 use crate::support::administrator::busy_administrator;
 use crate::support::agent::AgentDir;
 use crate::support::manager::Manager;
@@ -24,34 +24,34 @@ fn stop_ends_steps_and_next_agent_resumes() {
     vm.configure(&rule("all", &slow));
     let agent = vm.start_ready();
     let event = vm.announce("freeze");
-    vm.place.wait_for_trace(1);
+    vm.dir.wait_for_trace(1);
     wait_for("the hook to sleep", || (!processes_with(&sleep.replace(' ', "\0")).is_empty()).then_some(()));
     assert!(agent.terminate().success());
     assert_eq!(processes_with(&sleep.replace(' ', "\0")), [0_u32; 0], "nothing of the hook is left");
     assert_eq!(vm.shown(&event)["status"], "Scheduled");
     let status = String::from_utf8(vm.agent_cli(&["status"]).stdout).unwrap();
     assert!(status.contains("the agent is not running") && status.contains("preparing"), "{status}");
-    vm.go();
+    vm.release_step();
     let _agent = vm.start();
     let first = wait_for("the agent to listen", || {
         std::net::TcpStream::connect(vm.signals).ok()?;
-        Some(vm.ask("/drainz"))
+        Some(vm.get("/drainz"))
     });
     assert_eq!(first.status, 503, "its first word is that it drains still: {first:?}");
     vm.wait_for_status(&event, "Started");
-    assert_eq!(vm.place.trace(), ["before slow Freeze"; 2]);
+    assert_eq!(vm.dir.trace(), ["before slow Freeze"; 2]);
 }
 
 #[test]
 fn pending_notifications_are_sent_before_exit() {
     let vm = Vm::new();
     let (leave, waits_for) = mpsc::channel();
-    let (url, heard) = busy_administrator(waits_for);
+    let (url, notifications) = busy_administrator(waits_for);
     let notify = format!("[notify]\nurl = \"{url}\"\non = [\"appeared\", \"withheld\"]\n");
     vm.configure(&format!("{notify}{}", rule("all", &AgentDir::traced("fail", "; exit 3"))));
     let agent = vm.start_ready();
     vm.announce("reboot");
-    let what = || heard.recv_timeout(PATIENCE).unwrap().1["what"].clone();
+    let what = || notifications.recv_timeout(PATIENCE).unwrap().1["what"].clone();
     assert_eq!(what(), "appeared");
     vm.wait_for_log("the Reboot is not approved");
     let ending = std::thread::spawn(move || agent.terminate());
@@ -59,7 +59,7 @@ fn pending_notifications_are_sent_before_exit() {
     drop(leave);
     assert_eq!(what(), "withheld");
     assert!(ending.join().unwrap().success());
-    assert!(!vm.place.log().contains("notification failed"), "{}", vm.place.log());
+    assert!(!vm.dir.log().contains("notification failed"), "{}", vm.dir.log());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn reload_applies_to_new_events_and_ignores_bad_file() {
     let vm = Vm::new();
     vm.configure("[[rule]]\nname = \"old\"\ntypes = [\"Preempt\"]\n");
     let agent = vm.start_ready();
-    // An event that no rule is for has one as soon as there is one.
+    // After a reload, an event without a rule gets a new matching rule.
     let event = vm.announce("freeze");
     vm.wait_for_log("Freeze of this VM");
     vm.configure(&rule("new", &AgentDir::traced("new", "")));
@@ -82,7 +82,7 @@ fn reload_applies_to_new_events_and_ignores_bad_file() {
     vm.wait_for_log("unknown key rule.tipes; did you mean rule.types?");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
-    assert_eq!(vm.place.trace(), ["before new Freeze"; 2]);
+    assert_eq!(vm.dir.trace(), ["before new Freeze"; 2]);
 
     vm.configure(&rule("new", &AgentDir::traced("new", "")));
     agent.signal(Signal::HUP);
@@ -101,19 +101,19 @@ fn reload_retries_failed_step_with_new_configuration() {
     let agent = vm.start_ready();
     let event = vm.announce("freeze");
     vm.wait_for_answer("/events", 200, "\"phase\":\"withheld\"");
-    let status = printed(&vm.agent_cli(&["status"]));
+    let status = stdout_text(&vm.agent_cli(&["status"]));
     assert!(status.contains("withheld") && status.contains("none: the step `drain` failed"), "{status}");
     vm.configure(&rules("; echo corrected >> {trace}", "; exit 4"));
     agent.signal(Signal::HUP);
     vm.wait_for_status(&event, "Started");
     vm.complete(&event);
-    // What is done after the event fails, too, and is corrected while no agent runs.
+    // The step after the event fails too, and its rule is corrected while no agent runs.
     vm.wait_for_answer("/events", 200, "\"phase\":\"stranded\"");
     assert!(agent.terminate().success());
     vm.configure(&rules("", "; echo corrected >> {trace}"));
     let _agent = vm.start();
     let (before, after) = ("before drain Freeze", "after start Freeze");
-    assert_eq!(vm.place.wait_for_trace(6), [before, before, "corrected", after, after, "corrected"]);
+    assert_eq!(vm.dir.wait_for_trace(6), [before, before, "corrected", after, after, "corrected"]);
     vm.wait_for_answer("/drainz", 200, "in service");
 }
 
@@ -129,8 +129,8 @@ fn dry_run_logs_and_runs_nothing() {
     vm.wait_for_log("dry run: the Reboot is approved");
     vm.wait_for_answer("/drainz", 503, "draining");
     assert_eq!(vm.shown(&event)["status"], "Scheduled", "nothing was approved");
-    assert!(vm.place.trace().is_empty(), "nothing was run");
-    assert!(!vm.place.path("state").exists(), "nothing was written");
+    assert!(vm.dir.trace().is_empty(), "nothing was run");
+    assert!(!vm.dir.path("state").exists(), "nothing was written");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn second_agent_refuses_to_share_journal() {
     let _agent = vm.start_ready();
     let second = vm.agent_cli(&["run"]);
     assert_eq!(second.status.code(), Some(1));
-    assert!(complaint(&second).contains("another agent holds"), "{}", complaint(&second));
+    assert!(stderr_text(&second).contains("another agent holds"), "{}", stderr_text(&second));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn log_format_json_writes_objects() {
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
     vm.wait_for_log("has started");
-    let log = vm.place.log();
+    let log = vm.dir.log();
     let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let done = lines.iter().find(|line| line["message"] == "step drain before the Freeze is done").unwrap();
     assert_eq!(
@@ -168,17 +168,17 @@ fn systemd_is_notified() {
     let mut command = Command::new(binary());
     command.env("NOTIFY_SOCKET", &manager.path).env("WATCHDOG_USEC", "400000");
     let agent = vm.start_with(command);
-    manager.hears("READY=1");
-    manager.hears(&format!("STATUS={}: in service", vm.name));
-    manager.hears("WATCHDOG=1");
+    manager.wait_for("READY=1");
+    manager.wait_for(&format!("STATUS={}: in service", vm.name));
+    manager.wait_for("WATCHDOG=1");
     vm.announce("reboot");
-    manager.hears(&format!("STATUS={}: draining: Reboot", vm.name));
+    manager.wait_for(&format!("STATUS={}: draining: Reboot", vm.name));
     agent.signal(Signal::HUP);
-    manager.hears("RELOADING=1");
-    manager.hears("READY=1");
-    manager.hears("WATCHDOG=1");
+    manager.wait_for("RELOADING=1");
+    manager.wait_for("READY=1");
+    manager.wait_for("WATCHDOG=1");
     assert!(agent.terminate().success());
-    manager.hears("STOPPING=1");
+    manager.wait_for("STOPPING=1");
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn wrong_vm_clock_does_not_delay_preparation() {
     let _agent = vm.start_with(command);
     vm.wait_for_answer("/readyz", 200, "ready");
     let event = vm.announce("reboot");
-    let budget: u64 = vm.place.wait_for_trace(1)[0].parse().unwrap();
-    // By the VM's own clock its time was up hours ago, and all that bounded the hook would be its timeout of an hour.
+    let budget: u64 = vm.dir.wait_for_trace(1)[0].parse().unwrap();
+    // By the VM's wrong clock, NotBefore passed hours ago, and only the timeout of an hour would limit the hook.
     assert!((840..=900).contains(&budget), "of a quarter of an hour the hook was given {budget} s");
-    vm.go();
+    vm.release_step();
     vm.wait_for_status(&event, "Started");
 }

@@ -17,12 +17,12 @@ fn signals_and_metrics_follow_event() {
     let vm = Vm::new();
     vm.configure(&rules());
     let _agent = vm.start_ready();
-    assert_eq!(vm.ask("/drainz").body, "in service\n");
+    assert_eq!(vm.get("/drainz").body, "in service\n");
     let event = vm.announce("reboot");
     let draining = vm.wait_for_answer("/drainz", 503, "draining: Reboot");
     assert!(draining.body.contains(&event) && draining.head.contains("no-store"), "{draining:?}");
-    vm.place.wait_for_trace(1);
-    let events = vm.ask("/events").json();
+    vm.dir.wait_for_trace(1);
+    let events = vm.get("/events").json();
     assert_eq!((&events["vm"], &events["draining"]), (&vm.name.as_str().into(), &true.into()));
     let shown = &events["events"][0];
     assert_eq!(
@@ -35,12 +35,12 @@ fn signals_and_metrics_follow_event() {
         "{status}"
     );
 
-    vm.go();
+    vm.release_step();
     vm.wait_for_status(&event, "Started");
-    assert_eq!(vm.ask("/drainz").status, 503, "it drains until the VM is back");
+    assert_eq!(vm.get("/drainz").status, 503, "it drains until the VM is back");
     vm.complete(&event);
     vm.wait_for_answer("/drainz", 200, "in service");
-    let metrics = vm.ask("/metrics").body;
+    let metrics = vm.get("/metrics").body;
     for line in [
         "notbefore_agent_events_seen_total{type=\"Reboot\",mine=\"true\"} 1",
         "notbefore_agent_steps_total{rule=\"all\",stage=\"before\",outcome=\"done\"} 1",
@@ -64,8 +64,8 @@ fn odd_requests_are_answered() {
     let vm = Vm::new();
     vm.configure(&rules());
     let _agent = vm.start_ready();
-    assert_eq!(vm.ask("/healthz").body, "alive\n");
-    let nowhere = vm.ask("/metadata");
+    assert_eq!(vm.get("/healthz").body, "alive\n");
+    let nowhere = vm.get("/metadata");
     assert!(nowhere.status == 404 && nowhere.body.contains("/drainz"), "{nowhere:?}");
     let local = std::net::Ipv4Addr::LOCALHOST.into();
     let send = |bytes: &[u8]| exchange(local, vm.signals, bytes).status;
@@ -76,7 +76,7 @@ fn odd_requests_are_answered() {
     let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000));
     assert_eq!(send(long.as_bytes()), 431);
     assert_eq!(send(b"\x16\x03\x01 what is this\r\n\r\n"), 400);
-    // A page in a browser calls under its own name, wherever the DNS has sent it.
+    // A web page calls with its own host name, even if DNS points to this address (DNS rebinding).
     for (host, expected) in
         [("127.0.0.1", 200), ("[::1]:9256", 200), ("localhost", 200), ("evil.example", 421)]
     {
@@ -95,20 +95,20 @@ fn missing_endpoint_is_searched_until_found() {
     vm.service.kill();
     let _agent = vm.start();
     vm.wait_for_answer("/readyz", 503, "the platform has not answered yet");
-    assert_eq!(vm.ask("/healthz").status, 200);
-    let Vm { service, name, place, signals } = vm;
-    let mut vm = Vm { service: service.restart(), name, place, signals };
+    assert_eq!(vm.get("/healthz").status, 200);
+    let Vm { service, name, dir, signals } = vm;
+    let mut vm = Vm { service: service.restart(), name, dir, signals };
     vm.wait_for_answer("/readyz", 200, "ready");
-    // And one that goes away and comes back loses nothing.
+    // An endpoint that stops and restarts loses no event.
     let event = vm.announce("freeze");
-    vm.place.wait_for_trace(1);
+    vm.dir.wait_for_trace(1);
     vm.service.kill();
     vm.wait_for_log("the last document stays valid");
-    vm.go();
+    vm.release_step();
     vm.wait_for_log("could not be approved");
-    let Vm { service, name, place, signals } = vm;
-    let vm = Vm { service: service.restart(), name, place, signals };
+    let Vm { service, name, dir, signals } = vm;
+    let vm = Vm { service: service.restart(), name, dir, signals };
     vm.wait_for_status(&event, "Started");
     vm.complete(&event);
-    assert_eq!(vm.place.wait_for_trace(2), ["before slow Freeze", "after back Freeze"]);
+    assert_eq!(vm.dir.wait_for_trace(2), ["before slow Freeze", "after back Freeze"]);
 }

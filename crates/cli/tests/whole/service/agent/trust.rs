@@ -7,10 +7,10 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use super::vm::{BOUNDED, Vm, complaint};
+use super::vm::{BOUNDED, Vm, stderr_text};
 use crate::support::agent::AgentDir;
 use crate::support::binary;
-use crate::support::mounts::Ground;
+use crate::support::mounts::Mounts;
 
 /// A user that is neither root nor the agent's.
 const OTHER_USER: u32 = 1000;
@@ -43,24 +43,24 @@ fn left_out_of_service() -> Vm {
 }
 
 /// Asserts the exit code of a refused command, and that its message contains all words.
-fn refuses(output: &Output, code: i32, words: &[&str]) {
-    let said = complaint(output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    for word in words {
-        assert!(said.contains(word), "{word:?} is not in {said}");
+fn refuses(output: &Output, code: i32, texts: &[&str]) {
+    let stderr = stderr_text(output);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    for text in texts {
+        assert!(stderr.contains(text), "{text:?} is not in {stderr}");
     }
 }
 
 #[test]
 fn journal_with_wrong_owner_or_mode_is_not_used() {
     let vm = left_out_of_service();
-    let journal = vm.place.path("state/journal.json");
+    let journal = vm.dir.path("state/journal.json");
     let shown = journal.to_str().unwrap();
-    let refused = |words: &[&str]| {
-        refuses(&vm.agent_cli(&["run"]), 1, words);
-        refuses(&vm.agent_cli(&["check", "--offline"]), 1, words);
-        refuses(&vm.agent_cli(&["status"]), 1, words);
-        assert_eq!(vm.place.trace(), ["before out Reboot"]);
+    let refused = |texts: &[&str]| {
+        refuses(&vm.agent_cli(&["run"]), 1, texts);
+        refuses(&vm.agent_cli(&["check", "--offline"]), 1, texts);
+        refuses(&vm.agent_cli(&["status"]), 1, texts);
+        assert_eq!(vm.dir.trace(), ["before out Reboot"]);
     };
     chown(&journal, Some(OTHER_USER), None).unwrap();
     refused(&[shown, "belongs to uid 1000, not to root", "mode 0600", &format!("'chown 0 {shown}'")]);
@@ -69,8 +69,8 @@ fn journal_with_wrong_owner_or_mode_is_not_used() {
     chown(&journal, Some(0), None).unwrap();
     set_mode(&journal, 0o620);
     refused(&["can be written by its group (", &format!("'chmod g-w {shown}'")]);
-    // A link is not followed, wherever it leads.
-    let elsewhere = vm.place.path("elsewhere");
+    // A symbolic link is never followed.
+    let elsewhere = vm.dir.path("elsewhere");
     set_mode(&journal, 0o600);
     fs::rename(&journal, &elsewhere).unwrap();
     symlink(&elsewhere, &journal).unwrap();
@@ -78,14 +78,14 @@ fn journal_with_wrong_owner_or_mode_is_not_used() {
 
     fs::rename(&elsewhere, &journal).unwrap();
     let _agent = vm.start_ready();
-    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+    assert_eq!(vm.dir.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
 }
 
 #[test]
 fn files_beside_journal_are_checked_like_it() {
     let vm = left_out_of_service();
     for name in ["vm", "lock", "name", "endpoint"] {
-        let path = vm.place.path("state").join(name);
+        let path = vm.dir.path("state").join(name);
         fs::File::options().create(true).append(true).open(&path).unwrap();
         let before = mode(&path);
         chown(&path, Some(OTHER_USER), None).unwrap();
@@ -93,16 +93,16 @@ fn files_beside_journal_are_checked_like_it() {
         chown(&path, Some(0), None).unwrap();
         set_mode(&path, before);
     }
-    fs::remove_file(vm.place.path("state/name")).unwrap();
-    fs::remove_file(vm.place.path("state/endpoint")).unwrap();
+    fs::remove_file(vm.dir.path("state/name")).unwrap();
+    fs::remove_file(vm.dir.path("state/endpoint")).unwrap();
     let _agent = vm.start_ready();
-    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+    assert_eq!(vm.dir.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
 }
 
 #[test]
 fn writable_state_directory_gets_private_subdirectory() {
     let vm = left_out_of_service();
-    let (state, own) = (vm.place.path("state"), vm.place.path(OWN));
+    let (state, own) = (vm.dir.path("state"), vm.dir.path(OWN));
     chown(state.join("journal.json"), Some(OTHER_USER), None).unwrap();
     for (owner, open) in [(0, 0o1777), (0, 0o775), (OTHER_USER, 0o755)] {
         chown(&state, Some(owner), None).unwrap();
@@ -113,19 +113,19 @@ fn writable_state_directory_gets_private_subdirectory() {
         vm.wait_for_answer("/readyz", 200, "ready");
         let event = vm.announce("freeze");
         vm.wait_for_status(&event, "Started");
-        assert!(!vm.place.log().contains("back"), "the journal outside is not believed: {}", vm.place.log());
+        assert!(!vm.dir.log().contains("back"), "the journal outside is not believed: {}", vm.dir.log());
         assert_eq!((mode(&own), mode(&own.join("journal.json"))), (0o700, 0o600));
-        assert!(vm.place.log().contains("other users can write to "), "{}", vm.place.log());
+        assert!(vm.dir.log().contains("other users can write to "), "{}", vm.dir.log());
         agent.kill();
-        // The next one finds what the last has begun.
+        // The next agent finds the journal of the last one.
         vm.complete(&event);
         let agent = vm.start_ready();
         vm.wait_for_log("after the Freeze is done");
         assert!(agent.terminate().success());
-        fs::remove_file(vm.place.path("log")).unwrap();
+        fs::remove_file(vm.dir.path("log")).unwrap();
         fs::remove_dir_all(&own).unwrap();
     }
-    // One that another user created is not the agent's.
+    // A directory of another user is not trusted.
     let shown = own.to_str().unwrap();
     fs::create_dir(&own).unwrap();
     fs::copy(state.join("journal.json"), own.join("journal.json")).unwrap();
@@ -133,23 +133,23 @@ fn writable_state_directory_gets_private_subdirectory() {
     refuses(&vm.agent_cli(&["run"]), 1, &[shown, "belongs to uid 1000", &format!("'chown 0 {shown}'")]);
     refuses(&vm.agent_cli(&["check", "--offline"]), 1, &[shown, "belongs to uid 1000"]);
     fs::remove_dir_all(&own).unwrap();
-    symlink(vm.place.path("elsewhere"), &own).unwrap();
+    symlink(vm.dir.path("elsewhere"), &own).unwrap();
     refuses(&vm.agent_cli(&["run"]), 1, &[&format!("{shown} is a symbolic link")]);
-    assert!(!vm.place.path("elsewhere").exists());
+    assert!(!vm.dir.path("elsewhere").exists());
 }
 
 /// If the journal were not read, the VM would stay drained forever.
 #[test]
 fn journal_moves_when_directory_mode_changes() {
     let vm = left_out_of_service();
-    let state = vm.place.path("state");
+    let state = vm.dir.path("state");
     set_mode(&state, 0o777);
     let cure = format!("'chmod go-w {}'", state.display());
     refuses(&vm.agent_cli(&["run"]), 1, &["can be written by its group and everybody", &cure]);
-    assert!(!vm.place.path(OWN).exists());
+    assert!(!vm.dir.path(OWN).exists());
     set_mode(&state, 0o700);
     let agent = vm.start_ready();
-    assert_eq!(vm.place.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
+    assert_eq!(vm.dir.wait_for_trace(2), ["before out Reboot", "after back Reboot"]);
     assert!(agent.terminate().success());
 
     fs::remove_dir_all(&state).unwrap();
@@ -168,10 +168,10 @@ fn journal_moves_when_directory_mode_changes() {
 #[test]
 fn unreadable_file_is_named_with_owner() {
     let vm = left_out_of_service();
-    let state = vm.place.path("state");
+    let state = vm.dir.path("state");
     let journal = state.join("journal.json");
     chown(&journal, Some(OTHER_USER), None).unwrap();
-    // Root without the right to open everything is as any other user is.
+    // Root without CAP_DAC_OVERRIDE has the rights of an ordinary user.
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-dac_override,-dac_read_search", binary(), "agent", "status"]);
     let output = command.args(["--state", state.to_str().unwrap(), "--listen", "none"]).output().unwrap();
@@ -186,15 +186,15 @@ fn state_directory_is_private_for_any_umask_and_links_are_not_followed() {
     for umask in ["0", "0277"] {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\""), binary()]);
-        command.env("NOTBEFORE_AGENT_STATE", vm.place.path(umask).join("below"));
+        command.env("NOTBEFORE_AGENT_STATE", vm.dir.path(umask).join("below"));
         let agent = vm.start_with(command);
         vm.wait_for_answer("/readyz", 200, "ready");
-        let modes = ["", "below", "below/journal.json"].map(|name| mode(&vm.place.path(umask).join(name)));
+        let modes = ["", "below", "below/journal.json"].map(|name| mode(&vm.dir.path(umask).join(name)));
         assert_eq!(modes, [0o700, 0o700, 0o600], "umask {umask}");
         assert!(agent.terminate().success());
     }
-    let link = vm.place.path("link");
-    symlink(vm.place.path("0/below"), &link).unwrap();
+    let link = vm.dir.path("link");
+    symlink(vm.dir.path("0/below"), &link).unwrap();
     for spelled in [link.display().to_string(), format!("{}/", link.display())] {
         let output = vm.agent_cli(&["run", "--state", &spelled]);
         refuses(&output, 1, &[&format!("{} is a symbolic link", link.display())]);
@@ -205,36 +205,36 @@ fn state_directory_is_private_for_any_umask_and_links_are_not_followed() {
 fn writable_configuration_is_refused_unless_named() {
     let vm = Vm::new();
     vm.configure(&rules());
-    let file = vm.place.path("agent.toml");
+    let file = vm.dir.path("agent.toml");
     let shown = file.to_str().unwrap();
     for (open, letters) in [(0o666, "go"), (0o664, "g"), (0o646, "o")] {
         set_mode(&file, open);
         let cure = format!("'chmod {letters}-w {shown}'");
-        for words in [&["run"][..], &["check", "--offline"]] {
-            refuses(&vm.agent_cli(words), 2, &[shown, &format!("mode {open:04o}"), &cure]);
+        for args in [&["run"][..], &["check", "--offline"]] {
+            refuses(&vm.agent_cli(args), 2, &[shown, &format!("mode {open:04o}"), &cure]);
         }
         let status = vm.agent_cli(&["status"]);
-        assert!(complaint(&status).contains(&cure), "{}", complaint(&status));
+        assert!(stderr_text(&status).contains(&cure), "{}", stderr_text(&status));
     }
-    // Links are followed, and the file at their end is judged.
-    let link = vm.place.path("link.toml");
+    // Links to the configuration are followed, and the target file is checked.
+    let link = vm.dir.path("link.toml");
     symlink(&file, &link).unwrap();
     let by_link = || {
-        let words = ["agent", "check", "--offline", "--config"];
-        Command::new(binary()).args(words).arg(&link).output().unwrap()
+        let args = ["agent", "check", "--offline", "--config"];
+        Command::new(binary()).args(args).arg(&link).output().unwrap()
     };
     refuses(&by_link(), 2, &["mode 0646"]);
     set_mode(&file, 0o644);
     chown(&file, Some(OTHER_USER), None).unwrap();
-    assert!(by_link().status.success(), "{}", complaint(&by_link()));
+    assert!(by_link().status.success(), "{}", stderr_text(&by_link()));
 
-    // At the usual path it has to be root's, or the agent's own.
-    let ground = Ground::new();
-    ground.run(&format!(
+    // At the default path it must belong to root or to the agent's user.
+    let mounts = Mounts::new();
+    mounts.run(&format!(
         "mkdir -p etc/notbefore; cp --preserve=all {shown} etc/notbefore; mount --bind etc /etc"
     ));
     let by_default = || {
-        let mut command = ground.command("timeout");
+        let mut command = mounts.command("timeout");
         command.args(BOUNDED).arg(binary()).args(["agent", "check", "--offline"]).output().unwrap()
     };
     refuses(
@@ -242,8 +242,8 @@ fn writable_configuration_is_refused_unless_named() {
         2,
         &["/etc/notbefore/agent.toml belongs to uid 1000", "'chown 0 /etc/notbefore/agent.toml'"],
     );
-    ground.run("chown 0 etc/notbefore/agent.toml");
-    assert!(by_default().status.success(), "{}", complaint(&by_default()));
+    mounts.run("chown 0 etc/notbefore/agent.toml");
+    assert!(by_default().status.success(), "{}", stderr_text(&by_default()));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn configuration_is_checked_again_on_reload() {
     let vm = Vm::new();
     vm.configure(&rules());
     let agent = vm.start_ready();
-    let file = vm.place.path("agent.toml");
+    let file = vm.dir.path("agent.toml");
     vm.configure(&rules().replace("out", "planted"));
     set_mode(&file, 0o666);
     agent.signal(Signal::HUP);
@@ -260,7 +260,7 @@ fn configuration_is_checked_again_on_reload() {
     vm.wait_for_log("the previous rules stay in effect");
     let event = vm.announce("freeze");
     vm.wait_for_status(&event, "Started");
-    assert_eq!(vm.place.trace(), ["before out Freeze"]);
+    assert_eq!(vm.dir.trace(), ["before out Freeze"]);
     set_mode(&file, 0o644);
     agent.signal(Signal::HUP);
     vm.wait_for_answer("/readyz", 200, "ready");

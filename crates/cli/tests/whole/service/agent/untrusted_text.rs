@@ -4,7 +4,7 @@ use std::process::Command;
 
 use notbefore_wire::text::is_unprintable;
 
-use super::vm::{complaint, printed, waits};
+use super::vm::{stderr_text, stdout_text, waits};
 use crate::support::agent::AgentDir;
 use crate::support::http::get;
 use crate::support::scripted::scripted_platform;
@@ -22,14 +22,14 @@ fn control_characters_are_escaped_in_all_output() {
         _ if line.starts_with("GET") => Some(("200 OK", DOCUMENT)),
         _ => Some(("400 Bad Request", "no\u{1b}[2Jt now")),
     });
-    let (place, signals) = (AgentDir::new(), free_address());
-    place.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", waits()));
+    let (dir, signals) = (AgentDir::new(), free_address());
+    dir.configure(Some(&endpoint), &format!("[[rule]]\nname = \"all\"\n[[rule.before]]\n{}", waits()));
     let mut agent = Command::new(binary());
     agent.env("NOTBEFORE_AGENT_LISTEN", signals.to_string());
-    let _agent = place.start_with(agent, "boot 1");
-    place.wait_for_trace(1);
+    let _agent = dir.start_with(agent, "boot 1");
+    dir.wait_for_trace(1);
 
-    let run = |words: &[&str]| Command::new(binary()).args(words).output().unwrap();
+    let run = |args: &[&str]| Command::new(binary()).args(args).output().unwrap();
     let status = run(&["agent", "status", "--listen", &signals.to_string()]);
     let got = run(&["get", "--endpoint", &endpoint]);
     let watched = run(&["get", "--watch", "--count", "1", "--endpoint", &endpoint]);
@@ -40,12 +40,15 @@ fn control_characters_are_escaped_in_all_output() {
         (answer.status == 503).then_some(answer.body)
     });
     let seen =
-        [&status, &got, &watched, &approved, &meant].map(|output| printed(output) + &complaint(output));
-    for said in seen.into_iter().chain([drains, place.log()]) {
-        assert!(said.replace("\\x1b", "\\u{1b}").contains("aa\\u{1b}[2Jbb\\u{2066}\\nc"), "{said:?}");
-        assert!(!said.chars().any(|c| is_unprintable(c) && c != '\n'), "{said:?}");
+        [&status, &got, &watched, &approved, &meant].map(|output| stdout_text(output) + &stderr_text(output));
+    for text in seen.into_iter().chain([drains, dir.log()]) {
+        assert!(text.replace("\\x1b", "\\u{1b}").contains("aa\\u{1b}[2Jbb\\u{2066}\\nc"), "{text:?}");
+        assert!(!text.chars().any(|c| is_unprintable(c) && c != '\n'), "{text:?}");
     }
-    assert!(printed(&got).contains("two\\nlines") && printed(&got).contains("a\\u{202e}b"), "{got:?}");
+    assert!(
+        stdout_text(&got).contains("two\\nlines") && stdout_text(&got).contains("a\\u{202e}b"),
+        "{got:?}"
+    );
     // Programs get the text unchanged.
     let json = run(&["get", "--endpoint", &endpoint, "--output", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();

@@ -24,27 +24,27 @@ pub struct Vm {
     pub service: Service,
     /// Its name.
     pub name: String,
-    /// Where its agent lives.
-    pub place: AgentDir,
-    /// Where the agent's signals are served.
+    /// Directory of its agent.
+    pub dir: AgentDir,
+    /// Address of the agent's HTTP signals.
     pub signals: SocketAddr,
 }
 
 impl Vm {
-    /// One whose events stay started until the test completes them.
+    /// A VM whose events stay Started until the test completes them.
     pub fn new() -> Vm {
         Self::with(Service::start(&["--strict", "--simulated-duration", "1h"]))
     }
 
-    /// One that this service knows.
+    /// A VM of this service.
     pub fn with(service: Service) -> Vm {
         let name = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
-        Vm { service, name, place: AgentDir::new(), signals: free_address() }
+        Vm { service, name, dir: AgentDir::new(), signals: free_address() }
     }
 
     /// Writes the agent's configuration.
     pub fn configure(&self, rules: &str) {
-        self.place.configure(Some(&format!("http://{}", self.service.guest)), rules);
+        self.dir.configure(Some(&format!("http://{}", self.service.guest)), rules);
     }
 
     /// Starts the agent.
@@ -52,10 +52,10 @@ impl Vm {
         self.start_with(Command::new(binary()))
     }
 
-    /// The same by another command, which runs the binary somewhere else, or with something more in its environment.
+    /// Starts the agent with another command, such as one that runs the binary in a namespace.
     pub fn start_with(&self, mut command: Command) -> Agent {
         command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
-        self.place.start_with(command, "boot 1")
+        self.dir.start_with(command, "boot 1")
     }
 
     /// Starts the agent and waits until it is ready.
@@ -65,7 +65,7 @@ impl Vm {
         agent
     }
 
-    /// The same, and its log is objects. The flag comes by a shell, after what every agent is started with.
+    /// Starts the agent with a JSON log and waits until it is ready. A shell adds the flag after the usual arguments.
     pub fn start_json(&self) -> Agent {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec \"$0\" \"$@\" --log-format json", binary()]);
@@ -74,40 +74,40 @@ impl Vm {
         agent
     }
 
-    /// Asks the agent.
-    pub fn ask(&self, path: &str) -> Answer {
+    /// Gets one of the agent's HTTP signals.
+    pub fn get(&self, path: &str) -> Answer {
         get(self.signals, path)
     }
 
-    /// Waits until the agent answers so.
-    pub fn wait_for_answer(&self, path: &str, status: u16, words: &str) -> Answer {
-        wait_for(&format!("{path} to answer {status} {words:?}; the log is {}", self.place.log()), || {
+    /// Waits for a response with this status and text.
+    pub fn wait_for_answer(&self, path: &str, status: u16, text: &str) -> Answer {
+        wait_for(&format!("{path} to answer {status} {text:?}; the log is {}", self.dir.log()), || {
             // The listener may not be open yet.
             std::net::TcpStream::connect(self.signals).ok()?;
-            Some(self.ask(path)).filter(|answer| answer.status == status && answer.body.contains(words))
+            Some(self.get(path)).filter(|answer| answer.status == status && answer.body.contains(text))
         })
     }
 
-    /// Runs the command line of the agent, over its own configuration.
-    pub fn agent_cli(&self, words: &[&str]) -> Output {
-        self.agent_command(words).output().unwrap()
+    /// Runs an agent command with the VM's configuration.
+    pub fn agent_cli(&self, args: &[&str]) -> Output {
+        self.agent_command(args).output().unwrap()
     }
 
-    /// The same, to be run.
-    pub fn agent_command(&self, words: &[&str]) -> Command {
+    /// An agent command with the VM's configuration.
+    pub fn agent_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command
             .args(BOUNDED)
             .arg(binary())
             .arg("agent")
-            .args(words)
+            .args(args)
             .arg("--config")
-            .arg(self.place.path("agent.toml"));
+            .arg(self.dir.path("agent.toml"));
         command.env("NOTBEFORE_AGENT_LISTEN", self.signals.to_string());
         command
     }
 
-    /// Announces an event and gives its id as guests read it.
+    /// Schedules an event; returns its id as guests read it.
     pub fn announce(&self, kind: &str) -> String {
         let made = self.service.cli_json(&["event", "schedule", "--type", kind, &self.name]);
         made["targets"][0]["event"].as_str().unwrap_or_else(|| panic!("no event in {made}")).to_uppercase()
@@ -120,33 +120,33 @@ impl Vm {
 
     /// Waits until an event has that status.
     pub fn wait_for_status(&self, event: &str, status: &str) {
-        wait_for(&format!("{event} to be {status}; the log is {}", self.place.log()), || {
+        wait_for(&format!("{event} to be {status}; the log is {}", self.dir.log()), || {
             (self.shown(event)["status"] == status).then_some(())
         });
     }
 
-    /// Says that an event was carried out.
+    /// Completes an event.
     pub fn complete(&self, event: &str) {
         self.service.cli(&["event", "complete", event]);
     }
 
-    /// Lets a step that waits go on.
-    pub fn go(&self) {
-        std::fs::write(self.place.path("trace.go"), "").unwrap();
+    /// Releases the waiting step.
+    pub fn release_step(&self) {
+        std::fs::write(self.dir.path("trace.go"), "").unwrap();
     }
 
-    /// Waits until the agents here have logged something.
+    /// Waits until the agents' log contains a text.
     pub fn wait_for_log(&self, text: &str) {
-        wait_for(&format!("{text:?} in the log"), || self.place.log().contains(text).then_some(()));
+        wait_for(&format!("{text:?} in the log"), || self.dir.log().contains(text).then_some(()));
     }
 }
 
 /// Standard error of a failed program.
-pub fn complaint(output: &Output) -> String {
+pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Standard output of a program.
-pub fn printed(output: &Output) -> String {
+pub fn stdout_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -22,16 +22,16 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn run(program: &str, words: &[&str]) -> Output {
-    let output = Command::new(program).args(words).output();
+fn run(program: &str, args: &[&str]) -> Output {
+    let output = Command::new(program).args(args).output();
     output.unwrap_or_else(|error| panic!("{program}: {error}; its package is in tools/needs/tests.txt"))
 }
 
 /// Runs a command that must succeed with empty output.
-fn is_content(program: &str, words: &[&str]) {
-    let output = run(program, words);
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && complaint.is_empty(), "{program} {words:?}: {complaint}");
+fn is_content(program: &str, args: &[&str]) {
+    let output = run(program, args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{program} {args:?}: {stderr}");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn every_sample_is_valid() {
             Some("service") => units.verify(name),
             // Read along with the unit that it belongs to.
             Some("conf") if path.parent().is_some_and(is_of_a_unit) => {}
-            // What a package is made with, and tried with by its own test.
+            // Packaging files have their own test.
             _ if path.parent().is_some_and(|dir| dir.ends_with("debian")) => {}
             _ if std::fs::read_to_string(&path).unwrap().starts_with("#!/bin/") => {
                 is_content("bash", &["-n", text]);
@@ -66,10 +66,10 @@ fn is_of_a_unit(dir: &Path) -> bool {
 #[test]
 fn systemd_unit_is_sandboxed() {
     let units = Units::copy();
-    // Offline it looks at files only; nothing has to run, and nothing is asked of a systemd that does.
+    // With --offline it reads files only, and needs no running systemd.
     let unit = units.path("notbefore.service");
-    let words = ["security", "--offline=true", "--threshold", EXPOSURE_MAX, unit.to_str().unwrap()];
-    let output = run("systemd-analyze", &words);
+    let args = ["security", "--offline=true", "--threshold", EXPOSURE_MAX, unit.to_str().unwrap()];
+    let output = run("systemd-analyze", &args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -93,7 +93,7 @@ impl Units {
         self.0.path().join(name)
     }
 
-    /// Has systemd read a unit; a template stands for that of an interface.
+    /// Verifies a unit with systemd; a template is instantiated for an interface.
     fn verify(&self, name: &str) {
         let instance = self.path(&name.replace("@.", "@br0."));
         if !instance.exists() {

@@ -41,19 +41,19 @@ impl Trial {
         self.runtime.block_on(Exec::prepare(self.config.clone(), &results)).unwrap()
     }
 
-    /// Runs it once and waits for its end.
+    /// Runs the script once and waits for its end.
     fn run(&self) -> Ending {
         let exec = self.exec();
         let (send, ended) = mpsc::channel();
         let _in = self.runtime.enter();
-        exec.run(some_run(1), report(1, &send));
+        exec.run(test_run(1), report(1, &send));
         let (_, ending) = ended.recv_timeout(PATIENCE).expect("the run ends");
         let left: Vec<_> = std::fs::read_dir(self.path("results")).unwrap().collect();
         assert!(left.is_empty(), "results are removed: {left:?}");
         ending
     }
 
-    /// Runs it once and gives the reason of its failure.
+    /// Runs the script once; returns the reason of its failure.
     fn failure(&self) -> String {
         match self.run() {
             Ending::Failed { why } => why,
@@ -80,7 +80,7 @@ fn report(event: u128, to: &mpsc::Sender<(u128, Ending)>) -> Report {
     Report::new(id(event), move |report| to.send((event, report.ending)).unwrap())
 }
 
-fn some_run(event: u128) -> DriverRun {
+fn test_run(event: u128) -> DriverRun {
     DriverRun {
         id: id(event),
         operation: OperationId(Uuid::from_u128(2)),
@@ -131,7 +131,7 @@ fn command_environment_contains_only_event_variables() {
     ] {
         assert!(seen.lines().any(|found| found == line), "{line} is missing in {seen}");
     }
-    // Cargo's own variables are in the environment of this test, and stand for the operator's secrets.
+    // Cargo's variables are in the environment of this test; they represent the operator's secrets.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!seen.contains("CARGO"), "{seen}");
 }
@@ -193,7 +193,7 @@ fn missing_command_is_reported() {
 
 #[test]
 fn invalid_results_fail() {
-    for (script, said) in [
+    for (script, expected) in [
         ("echo h9 > \"$NOTBEFORE_RESULT\"", "unknown line \"h9\""),
         ("head -c 100000 /dev/zero > \"$NOTBEFORE_RESULT\"", "more than 4 KiB"),
         ("mkfifo \"$NOTBEFORE_RESULT\"", "not a regular file"),
@@ -201,13 +201,13 @@ fn invalid_results_fail() {
         ("ln -s /etc/passwd \"$NOTBEFORE_RESULT\"", "not a regular file"),
     ] {
         let reason = Trial::new(script).failure();
-        assert!(reason.contains("exit code 0, but") && reason.contains(said), "{script}: {reason}");
+        assert!(reason.contains("exit code 0, but") && reason.contains(expected), "{script}: {reason}");
     }
 }
 
 /// The failure of a hanging command, with a manual clock. The timeout passes when the command creates the file `up`,
 /// the grace period when it creates `asked`.
-fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
+fn failure_of_hanging_command(script: &str, goes_on: bool) -> String {
     let mut trial = Trial::new("");
     let here = format!("here={}\n", trial.dir.path().display());
     write_script(&trial.config.command, &(here + script));
@@ -216,7 +216,7 @@ fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
     trial.runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let exec = trial.exec();
-    // The clock does not set itself forward while something blocks.
+    // A paused clock does not advance while a blocking task runs.
     let made = |name: &str| {
         let (name, path) = (name.to_owned(), trial.path(name));
         async move {
@@ -227,7 +227,7 @@ fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
     };
     let ending = trial.runtime.block_on(async {
         let (send, ended) = mpsc::channel();
-        exec.run(some_run(1), report(1, &send));
+        exec.run(test_run(1), report(1, &send));
         made("up").await;
         tokio::time::advance(trial.config.timeout).await;
         if goes_on {
@@ -247,15 +247,15 @@ fn failure_of_one_that_hangs(script: &str, goes_on: bool) -> String {
 #[test]
 fn hanging_command_gets_sigterm_then_sigkill() {
     // It records the signal and keeps running; so do its children.
-    let deaf =
+    let ignores_signals =
         "trap 'echo asked >&2; : >$here/asked' TERM; : >$here/up; sleep 600 & while :; do sleep 0.05; done";
-    let reason = failure_of_one_that_hangs(deaf, true);
+    let reason = failure_of_hanging_command(ignores_signals, true);
     assert!(reason.contains("not done within 5m"), "{reason}");
     assert!(reason.contains("--exec-timeout: asked ("), "{reason}");
-    // One that obeys has the time to tidy up. It leaves no child that would be waited for: one that is just being
+    // A command that handles SIGTERM has time to clean up. It leaves no child to wait for: a child that is just being
     // started may miss the signal.
     let obeys = "trap 'sleep 0.1; echo tidied >&2; exit 0' TERM; : >$here/up; while :; do sleep 0.05; done";
-    let reason = failure_of_one_that_hangs(obeys, false);
+    let reason = failure_of_hanging_command(obeys, false);
     assert!(reason.contains(": tidied ("), "{reason}");
 }
 
@@ -297,7 +297,7 @@ fn concurrent_commands_are_limited_and_waiting_ones_stoppable() {
     let (send, endings) = mpsc::channel();
     let _in = trial.runtime.enter();
     for event in 1..=5 {
-        exec.run(some_run(event), report(event, &send));
+        exec.run(test_run(event), report(event, &send));
     }
     let begun = || -> Vec<u128> {
         let log = std::fs::read_to_string(&log).unwrap_or_default();
@@ -305,7 +305,7 @@ fn concurrent_commands_are_limited_and_waiting_ones_stoppable() {
     };
     let running = wait_for("two to begin", || Some(begun()).filter(|begun| begun.len() == 2));
     let waiting = (1..=5).find(|event| !running.contains(event)).unwrap();
-    // One that waits is forgotten; one that runs is ended, and the next takes its place.
+    // Stopping a waiting command removes it; stopping a running one ends it, and the next one starts.
     exec.stop(id(waiting));
     exec.stop(id(running[0]));
     wait_for("a third to begin", || (begun().len() == 3).then_some(()));
@@ -315,7 +315,7 @@ fn concurrent_commands_are_limited_and_waiting_ones_stoppable() {
     let expected: Vec<u128> = (1..=5).filter(|event| ![waiting, running[0]].contains(event)).collect();
     assert_eq!(done, expected);
     drop(send);
-    assert!(endings.recv_timeout(PATIENCE).is_err(), "of what was stopped nothing is said");
+    assert!(endings.recv_timeout(PATIENCE).is_err(), "a stopped command is not reported");
     assert!(!begun().contains(&waiting), "what was stopped while it waited never ran");
 }
 
@@ -329,7 +329,7 @@ fn commands_of_one_vm_take_turns() {
     let (send, endings) = mpsc::channel();
     let _in = trial.runtime.enter();
     for event in 1..=3 {
-        let mut run = some_run(event);
+        let mut run = test_run(event);
         run.id.vm = id(1).vm;
         exec.run(run, report(event, &send));
     }
@@ -344,12 +344,12 @@ fn closing_ends_commands_without_results() {
     let exec = trial.exec();
     let (send, endings) = mpsc::channel();
     let _in = trial.runtime.enter();
-    exec.run(some_run(1), report(1, &send));
+    exec.run(test_run(1), report(1, &send));
     let script = shell_of(&trial.config.command);
     wait_for("it to run", || (!processes_with(&script).is_empty()).then_some(()));
     trial.runtime.block_on(exec.close());
     assert_eq!(processes_with(&script), Vec::<u32>::new());
-    exec.run(some_run(2), report(2, &send));
+    exec.run(test_run(2), report(2, &send));
     drop(send);
     assert!(endings.recv_timeout(PATIENCE).is_err(), "it has not failed, and nothing is begun any more");
 }

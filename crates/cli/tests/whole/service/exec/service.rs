@@ -27,7 +27,7 @@ impl Trial {
     fn new(script: &str, flags: &[&str]) -> Self {
         let here = tempfile::tempdir().unwrap();
         let command = here.path().join("carry-out");
-        let trial_script = with_here(&here, script);
+        let trial_script = with_dir(&here, script);
         write_script(&command, &trial_script);
         let mut all = vec!["--driver", "exec", "--exec", command.to_str().unwrap()];
         // A token in the service's environment is not for commands.
@@ -39,8 +39,8 @@ impl Trial {
         Self { here, service }
     }
 
-    /// What the script has left under a name.
-    fn left(&self, name: &str) -> String {
+    /// Content of a file that the script wrote.
+    fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.here.path().join(name)).unwrap_or_default()
     }
 
@@ -49,7 +49,7 @@ impl Trial {
     }
 
     fn rewrite(&self, script: &str) {
-        write_script(&self.path("carry-out"), &with_here(&self.here, script));
+        write_script(&self.path("carry-out"), &with_dir(&self.here, script));
     }
 
     /// Starts an event at once: no guest polls, so a user operation has no notice.
@@ -66,8 +66,8 @@ impl Trial {
         wait_for("the event to end", || Some(self.show(event)).filter(|event| event["status"] == "Completed"))
     }
 
-    /// Waits until the command for the one VM stands so.
-    fn stands(&self, event: &str, state: &str) -> Value {
+    /// Waits until the command of the VM has this state; returns the event.
+    fn wait_for_state(&self, event: &str, state: &str) -> Value {
         wait_for(&format!("the command to be {state}"), || {
             let command = self.show(event)["exec"]["commands"][0].clone();
             Some(command).filter(|command| command["state"] == state)
@@ -75,7 +75,7 @@ impl Trial {
     }
 }
 
-fn with_here(here: &TempDir, script: &str) -> String {
+fn with_dir(here: &TempDir, script: &str) -> String {
     format!("here={}\n{script}", here.path().display())
 }
 
@@ -91,15 +91,15 @@ fn command_completes_event_and_sets_host() {
     let shown = trial.ended(&event);
     assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"], "{shown}");
     assert_eq!(trial.service.cli_json(&["vm", "show", "web"])["host"], "h9");
-    let environment = trial.left("env");
+    let environment = trial.read("env");
     for line in ["NOTBEFORE_EVENT_TYPE=Redeploy", "NOTBEFORE_CAUSE=user-redeploy", "NOTBEFORE_HOST=h1"] {
         assert!(environment.contains(line), "{line} is missing in {environment}");
     }
     assert!(!environment.contains("not-for-commands"), "{environment}");
     let log = trial.service.log();
     let line = log.lines().find(|line| line.contains("moving web")).unwrap_or_else(|| panic!("{log}"));
-    for said in ["notbefore::exec", &format!("event={event}"), "vm=web", "attempt=1", "stream=\"stdout\""] {
-        assert!(line.contains(said), "{said} is missing in {line}");
+    for part in ["notbefore::exec", &format!("event={event}"), "vm=web", "attempt=1", "stream=\"stdout\""] {
+        assert!(line.contains(part), "{part} is missing in {line}");
     }
     assert!(log.contains("carry-out is done"), "{log}");
 }
@@ -113,7 +113,7 @@ fn failed_command_is_retried() {
     );
     let event = trial.begin("restart");
     let shown = trial.ended(&event);
-    assert_eq!(trial.left("attempts"), "1\n2\n3\n");
+    assert_eq!(trial.read("attempts"), "1\n2\n3\n");
     assert_eq!(facts(&shown), ["EventScheduled", "EventStarted", "EventCompleted"]);
     let log = trial.service.log();
     let failed: Vec<_> = log.lines().filter(|line| line.contains("exit code 7: not yet")).collect();
@@ -125,7 +125,7 @@ fn used_up_attempts_wait_for_retry() {
     let trial =
         Trial::new("[ -e $here/fixed ] || { echo 'no such domain' >&2; exit 1; }", &["--exec-attempts", "2"]);
     let event = trial.begin("restart");
-    let failed = trial.stands(&event, "failed");
+    let failed = trial.wait_for_state(&event, "failed");
     assert_eq!(failed["attempt"], 2);
     let text = trial.service.cli(&["event", "show", &event]);
     assert!(text.contains("DriverFailed") && text.contains("no such domain"), "{text}");
@@ -146,7 +146,7 @@ fn hanging_command_is_killed_with_children() {
     let script = format!("sh -c 'sleep 600; : {marker}' & wait");
     let trial = Trial::new(&script, &["--exec-timeout", "1s", "--exec-attempts", "1"]);
     let event = trial.begin("restart");
-    let failed = trial.stands(&event, "failed");
+    let failed = trial.wait_for_state(&event, "failed");
     let why = failed["why"].as_str().unwrap();
     assert!(why.contains("not done within 1s"), "{why}");
     assert!(trial.service.log().contains("raise --exec-timeout"));
@@ -168,7 +168,7 @@ fn flood_of_output_does_not_fill_log() {
 fn missing_command_is_reported_and_retried() {
     let trial = Trial::new("rm $here/carry-out; exit 1", &["--exec-attempts", "2"]);
     let event = trial.begin("restart");
-    let failed = trial.stands(&event, "failed");
+    let failed = trial.wait_for_state(&event, "failed");
     let why = failed["why"].as_str().unwrap();
     assert!(why.contains("cannot be run") && why.contains("No such file"), "{why}");
     trial.rewrite("exit 0");
@@ -188,7 +188,7 @@ fn commands_of_killed_service_end_and_are_retried() {
     );
     let mut trial = Trial::new(&forks_away, &[]);
     let event = trial.begin("restart");
-    // The script itself, and three that it started in three ways.
+    // The script, and three children that it started in different ways.
     wait_for("all to run", || (processes_with(&marker).len() >= 3).then_some(()));
     trial.service.kill();
     let Trial { here, service } = trial;
@@ -198,11 +198,11 @@ fn commands_of_killed_service_end_and_are_retried() {
     });
     let trial = Trial { here, service: service.restart() };
     let shown = trial.ended(&event);
-    assert_eq!(trial.left("runs"), "1 1\n2 2\n", "a further attempt, with a higher fence");
+    assert_eq!(trial.read("runs"), "1 1\n2 2\n", "a further attempt, with a higher fence");
     assert!(facts(&shown).contains(&"DriverTookOver"), "{shown}");
 }
 
-/// The keeper of the trial's command.
+/// The keeper of the running command.
 fn keeper_of(trial: &Trial) -> Pid {
     let keepers = processes_with("exec-keeper");
     let command = processes_with(trial.path("carry-out").to_str().unwrap());
@@ -275,20 +275,20 @@ fn command_of_killed_keeper_ends_before_retry() {
     let Trial { here, service } = trial;
     let trial = Trial { here, service: service.restart() };
     trial.ended(&event);
-    assert_eq!(trial.left("runs"), "1 1\n2 2\n");
+    assert_eq!(trial.read("runs"), "1 1\n2 2\n");
     assert_eq!(processes_with(&marker), Vec::<u32>::new());
 }
 
 #[test]
 fn unkillable_command_fails_driver_and_blocks_retries() {
-    // The command becomes another user's process, and the next service may not kill those.
+    // The command changes its user, and the next service has no right to kill it.
     let script = "echo $NOTBEFORE_ATTEMPT >> $here/runs
         [ $NOTBEFORE_ATTEMPT = 1 ] || exit 0
         echo $$ > $here/pid.new; mv $here/pid.new $here/pid
         exec setpriv --reuid 65534 --clear-groups sleep 600";
     let mut trial = Trial::new(script, &[]);
     let event = trial.begin("restart");
-    let pid = wait_for("it to run", || trial.left("pid").trim().parse().ok());
+    let pid = wait_for("it to run", || trial.read("pid").trim().parse().ok());
     wait_for("it to be another user's", || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         status.contains("Uid:\t65534").then_some(())
@@ -297,15 +297,15 @@ fn unkillable_command_fails_driver_and_blocks_retries() {
     let Trial { here, service } = trial;
     let through = ["setpriv", "--bounding-set=-kill", "--inh-caps=-all"];
     let trial = Trial { here, service: service.restart_through(&through) };
-    let failed = trial.stands(&event, "failed");
+    let failed = trial.wait_for_state(&event, "failed");
     let why = failed["why"].as_str().unwrap();
     assert!(why.contains(&format!("cannot be ended: process {pid} (Operation not permitted")), "{why}");
     assert!(facts(&trial.show(&event)).contains(&"DriverFailed"));
-    assert_eq!(trial.left("runs"), "1\n", "nothing runs beside it");
+    assert_eq!(trial.read("runs"), "1\n", "nothing runs beside it");
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     trial.service.cli(&["event", "retry", &event]);
     trial.ended(&event);
-    assert_eq!(trial.left("runs"), "1\n3\n");
+    assert_eq!(trial.read("runs"), "1\n3\n");
 }
 
 #[test]
@@ -316,15 +316,15 @@ fn stopping_service_ends_its_commands_first() {
         while :; do sleep 0.05; done";
     let mut trial = Trial::new(script, &[]);
     let event = trial.begin("restart");
-    wait_for("it to run", || (trial.left("runs") == "1\n").then_some(()));
+    wait_for("it to run", || (trial.read("runs") == "1\n").then_some(()));
     let command = shell_of(&trial.path("carry-out"));
     assert!(trial.service.terminate().success());
     assert_eq!(processes_with(&command), Vec::<u32>::new());
-    assert_eq!(trial.left("asked"), "asked\n");
+    assert_eq!(trial.read("asked"), "asked\n");
     let Trial { here, service } = trial;
     let trial = Trial { here, service: service.restart() };
     let shown = trial.ended(&event);
-    assert_eq!(trial.left("runs"), "1\n2\n");
+    assert_eq!(trial.read("runs"), "1\n2\n");
     assert!(!facts(&shown).contains(&"DriverAttemptFailed"), "it was cut off and did not fail: {shown}");
 }
 
@@ -338,7 +338,7 @@ fn completing_an_event_by_hand_stops_its_command() {
     assert_eq!(shown["exec"]["commands"][0]["state"], "stopped", "it does not run any more: {shown}");
     let command = shell_of(&trial.path("carry-out"));
     wait_for("the command to be gone", || processes_with(&command).is_empty().then_some(()));
-    wait_for("the log to say so", || trial.service.log().contains("carry-out was stopped").then_some(()));
+    wait_for("the log line", || trial.service.log().contains("carry-out was stopped").then_some(()));
 }
 
 #[test]
@@ -355,12 +355,12 @@ fn invalid_exec_config_refuses_start() {
         (&["--driver", "exec", "--exec", nowhere.to_str().unwrap()], "No such file"),
         (&["--driver", "exec", "--exec", "/bin/true", "--exec-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE"),
     ];
-    for (flags, said) in cases {
+    for (flags, expected) in cases {
         let data = dir.path().join("data");
         let output =
             Command::new(binary()).arg("serve").arg("--data").arg(&data).args(flags).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && error.contains(said), "{flags:?}: {error}");
+        assert!(!output.status.success() && error.contains(expected), "{flags:?}: {error}");
         assert!(!data.exists(), "{flags:?} leaves nothing behind");
     }
 }

@@ -26,20 +26,20 @@ fn virsh_sample_carries_out_every_event_type() {
         (&["vm", "evict"], "Domain 'test' destroyed"),
         (&["vm", "delete", "--yes"], "Domain 'test' has been undefined"),
     ];
-    for (words, said) in cases {
-        let made = service.cli_json(&[words, &["test"]].concat());
+    for (args, expected) in cases {
+        let made = service.cli_json(&[args, &["test"]].concat());
         let event = made["targets"][0]["event"].as_str().unwrap();
         if service.cli_json(&["event", "show", event])["status"] == "Scheduled" {
             service.cli(&["event", "start", event]);
         }
-        wait_for(&format!("{words:?} to be carried out"), || {
+        wait_for(&format!("{args:?} to be carried out"), || {
             let shown = service.cli_json(&["event", "show", event]);
             assert!(!shown.to_string().contains("DriverFailed"), "{shown}\n{}", service.log());
             (shown["status"] == "Completed").then_some(())
         });
-        let line = |line: &str| line.contains(said) && line.contains(event) && line.contains("vm=test");
-        assert!(service.log().lines().any(line), "{said} is missing in {}", service.log());
-        if words.contains(&"evict") {
+        let line = |line: &str| line.contains(expected) && line.contains(event) && line.contains("vm=test");
+        assert!(service.log().lines().any(line), "{expected} is missing in {}", service.log());
+        if args.contains(&"evict") {
             service.cli(&["vm", "start", "test"]);
         }
     }
@@ -78,10 +78,10 @@ fn virsh_sample_resumes_interrupted_attempt() {
         ("Preempt", off, ""),
         ("Terminate", off, "undefined"),
     ];
-    for (event_type, state, said) in cases {
+    for (event_type, state, expected) in cases {
         let (done, text) = carry_out(event_type, state);
-        assert!(done && text.contains(said), "{event_type} in state {state}: {text}");
-        assert_eq!(text.trim().is_empty(), said.is_empty(), "{event_type} in state {state}: {text}");
+        assert!(done && text.contains(expected), "{event_type} in state {state}: {text}");
+        assert_eq!(text.trim().is_empty(), expected.is_empty(), "{event_type} in state {state}: {text}");
     }
     let (done, text) = carry_out("Dance", running);
     assert!(!done && text.contains("no event of type Dance"), "{text}");

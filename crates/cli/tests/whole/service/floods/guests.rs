@@ -40,11 +40,11 @@ fn polls(service: &Service, flood: &mut Flood<'_>) -> [usize; 2] {
     let alone = format!("{POLL}Connection: close\r\n\r\n");
     let each = flood.answered(|| exchange(VM.into(), service.guest, alone.as_bytes()).status);
     let mut kept = connect(VM.into(), service.guest).unwrap();
-    [each, flood.answered(|| ask_again(&mut kept))]
+    [each, flood.answered(|| poll_again(&mut kept))]
 }
 
 /// A poll on a connection that stays open.
-fn ask_again(stream: &mut TcpStream) -> u16 {
+fn poll_again(stream: &mut TcpStream) -> u16 {
     let _ = stream.write_all(format!("{POLL}\r\n").as_bytes());
     let mut text = Vec::new();
     let mut part = [0; 4096];
@@ -60,11 +60,11 @@ fn ask_again(stream: &mut TcpStream) -> u16 {
 #[test]
 fn unknown_callers_do_not_block_vm_polls() {
     let whole = format!("{POLL}\r\n");
-    let words: [&[u8]; 3] = [b"", b"GET /metadata", whole.as_bytes()];
+    let payloads: [&[u8]; 3] = [b"", b"GET /metadata", whole.as_bytes()];
     for sources in SOURCES {
         let service = served(1);
-        let mut flood = Flood::new(service.guest, sources, &words);
-        flood.rise(MANY);
+        let mut flood = Flood::new(service.guest, sources, &payloads);
+        flood.open(MANY);
         assert_eq!(polls(&service, &mut flood), [REQUESTS; 2], "from {sources} sources");
         let (_, apart) = lines_with(&service.log(), "too many connections of callers that are no VM");
         assert!(apart, "{}", service.log());
@@ -102,7 +102,7 @@ fn partial_requests_of_other_vms_do_not_block_polls() {
     for n in 0..REQUESTS {
         flood.push(half(n));
         assert_eq!(exchange(VM.into(), service.guest, alone.as_bytes()).status, 200, "{n}");
-        assert_eq!(ask_again(&mut kept), 200, "{n}, on the same connection");
+        assert_eq!(poll_again(&mut kept), 200, "{n}, on the same connection");
     }
 }
 
@@ -153,18 +153,18 @@ fn ipv6_prefix_counts_as_one_unknown_caller() {
         // The VM is one of them, recognised by its address.
         let vm: IpAddr = "fd00:7::1".parse().unwrap();
         let mut flood = Vec::new();
-        let mut stranger = |n: usize| {
+        let mut unknown_caller = |n: usize| {
             let source: IpAddr = format!("fd00:7::1:{n:x}").parse().unwrap();
             let mut stream = connect_v6(source, service.guest).unwrap();
             let _ = stream.write_all(b"GET /metadata");
             flood.push(stream);
         };
-        (0..MANY).for_each(&mut stranger);
+        (0..MANY).for_each(&mut unknown_caller);
         (0..REQUESTS)
             .filter(|n| {
-                stranger(MANY + n);
+                unknown_caller(MANY + n);
                 let mut stream = connect_v6(vm, service.guest).unwrap();
-                ask_again(&mut stream) == 200
+                poll_again(&mut stream) == 200
             })
             .count()
     });
@@ -186,7 +186,7 @@ fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T 
 
 fn connect_v6(source: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None)?;
-    // Every address of the prefix is this namespace's, and none is an interface's.
+    // The namespace accepts every address of the prefix, without configuring them on an interface.
     socket.set_freebind_v6(true)?;
     socket.bind(&SocketAddr::new(source, 0).into())?;
     socket.connect(&to.into())?;

@@ -46,14 +46,14 @@ impl Certificate {
         self.dir.path().join(name)
     }
 
-    /// A connection whose handshake is done with the first byte that is written.
+    /// A connection whose TLS handshake runs at the first write.
     fn encrypt(&self, stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
         let name = "localhost".try_into().unwrap();
         StreamOwned::new(ClientConnection::new(Arc::clone(&self.client), name).unwrap(), stream)
     }
 
-    /// Sends a request and gives the status of its answer, or 0.
-    fn ask(&self, service: &Service, request: &[u8]) -> u16 {
+    /// Sends a request; returns the status of the response, or 0.
+    fn request(&self, service: &Service, request: &[u8]) -> u16 {
         let mut stream = self.encrypt(connect(local(), service.operator).unwrap());
         let mut text = Vec::new();
         let _ = stream.write_all(request);
@@ -76,10 +76,10 @@ fn served(certificate: Option<&Certificate>) -> Service {
 fn health_and_root_token_are_answered_during_connection_flood() {
     for sources in SOURCES {
         let service = served(None);
-        let words: [&[u8]; 3] =
+        let payloads: [&[u8]; 3] =
             [b"", b"GET /healthz HTTP/1.1\r\nHost:", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"];
-        let mut flood = Flood::new(service.operator, sources, &words);
-        flood.rise(MANY);
+        let mut flood = Flood::new(service.operator, sources, &payloads);
+        flood.open(MANY);
         let answered = flood.answered(|| exchange(local(), service.operator, HEALTH).status);
         assert_eq!(answered, REQUESTS, "from {sources} sources");
         service.cli(&["vm", "list"]);
@@ -93,17 +93,17 @@ fn health_and_root_token_are_answered_during_handshake_flood() {
     let certificate = Certificate::new();
     for sources in SOURCES {
         let service = served(Some(&certificate));
-        let words: [&[u8]; 2] = [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"];
-        let mut flood = Flood::new(service.operator, sources, &words);
-        // Some finish theirs, ask, and do not read.
+        let payloads: [&[u8]; 2] = [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"];
+        let mut flood = Flood::new(service.operator, sources, &payloads);
+        // Some clients finish the handshake, send a request, and do not read.
         let mut asking = Vec::new();
         for _ in 0..60 {
             let mut stream = certificate.encrypt(connect([127, 0, 9, 1].into(), service.operator).unwrap());
             stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
             asking.push(stream);
         }
-        flood.rise(MANY);
-        let answered = flood.answered(|| certificate.ask(&service, HEALTH));
+        flood.open(MANY);
+        let answered = flood.answered(|| certificate.request(&service, HEALTH));
         assert_eq!(answered, REQUESTS, "from {sources} sources");
         service.cli(&["vm", "list"]);
         let (lines, apart) = lines_with(&service.log(), CLOSED);
@@ -141,9 +141,9 @@ impl Stream {
         Self { status: first.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), lines }
     }
 
-    /// Whether a line with these words comes before the stream ends.
-    fn tells(&mut self, words: &str) -> bool {
-        self.lines.by_ref().map_while(Result::ok).any(|line| line.contains(words))
+    /// Whether a line with this text comes before the stream ends.
+    fn has_line(&mut self, text: &str) -> bool {
+        self.lines.by_ref().map_while(Result::ok).any(|line| line.contains(text))
     }
 }
 
@@ -176,16 +176,16 @@ fn token_without_rights_cannot_lock_out_others() {
         assert_eq!(statuses, [vec![200; 64], vec![429; 16]].concat());
 
         let mut flood = Flood::new(service.operator, sources, &[b""]);
-        flood.rise(MANY);
+        flood.open(MANY);
         let request = with_token(&root, "/v1/vms");
         let answered = flood.answered(|| match certificate {
             None => exchange(local(), service.operator, request.as_bytes()).status,
-            Some(certificate) => certificate.ask(&service, request.as_bytes()),
+            Some(certificate) => certificate.request(&service, request.as_bytes()),
         });
         assert_eq!(answered, REQUESTS, "{sources} sources, encrypted: {}", certificate.is_some());
-        // A connection with a token is not closed for those without.
+        // A connection with a token is not closed in favour of connections without one.
         service.cli(&["token", "create", "told", "--role", "viewer", "--on", "/"]);
-        assert!(following.tells("TokenCreated"), "root's stream was closed");
+        assert!(following.has_line("TokenCreated"), "root's stream was closed");
     }
 }
 
@@ -216,12 +216,12 @@ fn stream_limit_is_shared_fairly_between_tokens() {
     assert!(of_a.iter().chain(&of_b).all(|stream| stream.status == 200));
     let fifth = Stream::open(&service, &a);
     assert_eq!(fifth.status, 429);
-    // A token with none gets one; the oldest of the token with most ends for it.
+    // A token without a stream gets one: the oldest stream of the token with most is closed.
     let of_c = Stream::open(&service, &c);
     assert_eq!(of_c.status, 200);
-    assert!(!of_a[0].tells("no such words"), "it ends");
+    assert!(!of_a[0].has_line("no such line"), "it ends");
     drop(fifth);
-    // Five connections: the four streams that are left, or three and the one that was refused, and this one.
+    // Five connections: the four open streams (or three and the refused one), and this one.
     assert_eq!(service.request_with(&b, "GET", "/v1/vms", "", "").status, 200);
 }
 
@@ -250,8 +250,8 @@ fn reverse_proxy_is_exempt_from_source_limit() {
     let limits = [("NOTBEFORE_LOG", "warn"), ("NOTBEFORE_OPERATOR_PROXIES", "127.0.9.0/24")];
     let service = Service::start_with(&limits, &[]);
     let mut proxied = Flood::new(service.operator, 1, &[b""]);
-    proxied.rise(300);
-    // A flood from elsewhere closes its own connections, although the proxy has more.
+    proxied.open(300);
+    // A flood from another source loses its own connections, although the proxy has more.
     let mut others: Vec<TcpStream> = Vec::new();
     for _ in 0..300 {
         others.push(connect([127, 0, 8, 1].into(), service.operator).unwrap());

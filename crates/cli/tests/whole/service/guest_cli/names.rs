@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::{WATCH_SECONDS_MAX, refused, said};
+use super::{WATCH_SECONDS_MAX, refused, stdout_text};
 use crate::support::binary;
 use crate::support::program::Program;
 use crate::support::scripted::scripted_platform;
@@ -23,15 +23,15 @@ fn platform(name: (&'static str, &'static str)) -> (String, Arc<AtomicUsize>) {
         _ if line.starts_with("GET /metadata/instance/compute/name") => Some(name),
         _ if line.contains("api-version=2020-07-01") => Some(BAD_VERSION),
         _ if line.starts_with("GET") => Some(("200 OK", DOCUMENT)),
-        // The first approval comes at a bad moment.
+        // The first approval fails with a temporary error.
         _ if counted.fetch_add(1, Ordering::SeqCst) == 0 => Some(("429 Too Many Requests", "")),
         _ => Some(("200 OK", "")),
     });
     (endpoint, approvals)
 }
 
-fn run(endpoint: &str, words: &[&str]) -> Output {
-    Command::new(binary()).args(words).args(["--endpoint", endpoint]).output().unwrap()
+fn run(endpoint: &str, args: &[&str]) -> Output {
+    Command::new(binary()).args(args).args(["--endpoint", endpoint]).output().unwrap()
 }
 
 #[test]
@@ -43,28 +43,35 @@ fn approval_is_retried_and_warnings_are_printed() {
         warned.starts_with("notbefore: the platform refuses api-version 2020-07-01: requesting 2019-08-01"),
         "{warned}"
     );
-    assert_eq!(said(output), APPROVED);
+    assert_eq!(stdout_text(output), APPROVED);
     assert_eq!(approvals.load(Ordering::SeqCst), 2);
 }
 
 #[test]
 fn host_name_identity_approves_nothing() {
     let (endpoint, approvals) = platform(("404 Not Found", ""));
-    let told = refused(run(&endpoint, &["approve", "--all-mine"]), 1);
-    assert!(told.contains("nothing was approved: the platform does not provide this VM's name"), "{told}");
-    assert!(told.contains("use --name"), "{told}");
+    let stderr = refused(run(&endpoint, &["approve", "--all-mine"]), 1);
+    assert!(
+        stderr.contains("nothing was approved: the platform does not provide this VM's name"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("use --name"), "{stderr}");
     let got = run(&endpoint, &["get"]);
     let warned = String::from_utf8_lossy(&got.stderr);
     assert!(warned.contains("the instance metadata has no name for this VM, so it goes by "), "{warned}");
     assert_eq!(approvals.load(Ordering::SeqCst), 0);
-    // A name that is given may be what the host is called.
-    assert_eq!(said(run(&endpoint, &["approve", "--all-mine", "--name", "web000010"])), APPROVED);
+    // `--name` may equal the host name.
+    assert_eq!(stdout_text(run(&endpoint, &["approve", "--all-mine", "--name", "web000010"])), APPROVED);
 
     let (endpoint, approvals) = platform(("200 OK", "web_37"));
-    let told = refused(run(&endpoint, &["approve", "--all-mine", "--name", "web_36"]), 1);
-    assert!(told.contains("--name is web_36, but the platform calls this VM web_37"), "{told}");
+    let stderr = refused(run(&endpoint, &["approve", "--all-mine", "--name", "web_36"]), 1);
+    assert!(stderr.contains("--name is web_36, but the platform calls this VM web_37"), "{stderr}");
     assert_eq!(approvals.load(Ordering::SeqCst), 0);
-    assert_eq!(said(run(&endpoint, &["approve", "aa-bb"])), APPROVED, "an explicit event id is approved");
+    assert_eq!(
+        stdout_text(run(&endpoint, &["approve", "aa-bb"])),
+        APPROVED,
+        "an explicit event id is approved"
+    );
 }
 
 #[test]
@@ -82,10 +89,10 @@ fn watch_updates_ownership_when_name_arrives() {
     command.args(["--kill-after=1", WATCH_SECONDS_MAX, binary()]);
     command.args(["get", "--watch", "--count", "2", "--endpoint", &endpoint]);
     let mut watching = Program::start(command);
-    let first = watching.says(&["appeared"]);
+    let first = watching.wait_for_line(&["appeared"]);
     assert!(first.contains("others': web_36 is Scheduled"), "{first}");
     knows.store(true, Ordering::SeqCst);
-    let second = watching.says(&["changed"]);
+    let second = watching.wait_for_line(&["changed"]);
     assert!(second.contains(" mine: web_36 is Scheduled"), "{second}");
-    watching.ends_well();
+    watching.assert_success();
 }

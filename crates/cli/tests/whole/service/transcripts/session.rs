@@ -21,14 +21,14 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b\d+(\.\d+)? s\b", "<span>"),
         (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT", "<time>"),
         (r"  now\b", "  <age>"),
-        // Ports that the kernel gives, or tests do; those of examples have fewer digits.
+        // Ephemeral ports and ports of tests; ports in examples have fewer digits.
         (r"\b(127\.\d+\.\d+\.\d+|localhost):\d{5}\b", "<address>"),
         (r"\brevision \d+\b", "revision <revision>"),
         (r#""revision": \d+"#, r#""revision": <revision>"#),
         (r#""id": "\d+\.(\d+)""#, r#""id": "<revision>.$1""#),
         (r"\bnb_[A-Za-z0-9_-]+", "<secret>"),
     ]
-    .map(|(pattern, word)| (Regex::new(pattern).unwrap(), word))
+    .map(|(pattern, name)| (Regex::new(pattern).unwrap(), name))
     .into()
 });
 /// Placeholders of different lengths; column widths are normalised.
@@ -39,9 +39,9 @@ static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap()
 pub struct Session {
     dir: TempDir,
     data: Option<PathBuf>,
-    /// What a word in angle brackets stands for.
-    words: Vec<(String, String)>,
-    /// The ids that were printed, the oldest first.
+    /// Placeholders in angle brackets, with their values.
+    placeholders: Vec<(String, String)>,
+    /// The printed ids, in order.
     ids: RefCell<Vec<String>>,
 }
 
@@ -53,23 +53,23 @@ impl Session {
             let file = file.unwrap();
             std::fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
         }
-        let words = vec![("dir".to_owned(), dir.path().display().to_string())];
-        Self { dir, data: None, words, ids: RefCell::default() }
+        let placeholders = vec![("dir".to_owned(), dir.path().display().to_string())];
+        Self { dir, data: None, placeholders, ids: RefCell::default() }
     }
 
     /// A session with a service, running or not.
     pub fn with_service(service: &Service) -> Self {
         let session = Self { data: Some(service.data().to_owned()), ..Self::new() };
-        session.with_word("data", &service.data().display().to_string())
+        session.with_placeholder("data", &service.data().display().to_string())
     }
 
-    /// The same with one more word: the commands use it, and it stands in the transcript for what it means.
-    pub fn with_word(mut self, word: &str, meaning: &str) -> Self {
-        self.words.push((word.to_owned(), meaning.to_owned()));
+    /// Adds a placeholder: commands may use it, and it replaces its value in the transcript.
+    pub fn with_placeholder(mut self, name: &str, meaning: &str) -> Self {
+        self.placeholders.push((name.to_owned(), meaning.to_owned()));
         self
     }
 
-    /// Runs the commands of a transcript and compares what they print.
+    /// Runs the commands of a transcript and compares their output.
     pub fn check(&self, name: &str) {
         let file = transcripts().join(format!("{name}.txt"));
         let before = std::fs::read_to_string(&file).unwrap();
@@ -99,13 +99,13 @@ impl Session {
         }
     }
 
-    /// Runs one command; gives what a transcript shows of it.
+    /// Runs one command; returns its text in the transcript.
     pub fn run(&self, line: &str) -> String {
-        let mut words = self.meant(line).into_iter();
-        assert_eq!(words.next().as_deref(), Some("notbefore"), "{line}");
+        let mut placeholders = self.expanded(line).into_iter();
+        assert_eq!(placeholders.next().as_deref(), Some("notbefore"), "{line}");
         let mut command = Command::new(binary());
-        command.args(words).current_dir(self.dir.path()).stdin(Stdio::null());
-        // The terminal's width, and whatever the caller has set for other services.
+        command.args(placeholders).current_dir(self.dir.path()).stdin(Stdio::null());
+        // Remove the terminal's width and settings for other services.
         for (name, _) in std::env::vars_os() {
             if name == "COLUMNS" || name.to_str().is_some_and(|name| name.starts_with("NOTBEFORE_")) {
                 command.env_remove(name);
@@ -128,20 +128,20 @@ impl Session {
         self.shown(&printed)
     }
 
-    /// The words of a command, with what the words in angle brackets stand for.
-    fn meant(&self, line: &str) -> Vec<String> {
+    /// The arguments of a command, with placeholders expanded.
+    fn expanded(&self, line: &str) -> Vec<String> {
         let mut line = line.to_owned();
-        for (word, meaning) in &self.words {
-            line = line.replace(&format!("<{word}>"), meaning);
+        for (name, meaning) in &self.placeholders {
+            line = line.replace(&format!("<{name}>"), meaning);
         }
         for (at, id) in self.ids.borrow().iter().enumerate() {
             line = line.replace(&format!("<id {}>", at + 1), id);
             line = line.replace(&format!("<id {}…>", at + 1), &id[..8]);
         }
-        line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
+        line.split_whitespace().map(|name| name.trim_matches('\'').to_owned()).collect()
     }
 
-    /// What was printed, with words for what differs from run to run.
+    /// The output, with placeholders for values that differ between runs.
     fn shown(&self, printed: &str) -> String {
         let mut ids = self.ids.borrow_mut();
         let mut text = ID.replace_all(printed, |found: &Captures<'_>| {
@@ -155,12 +155,12 @@ impl Session {
         for (at, id) in ids.iter().enumerate() {
             text = text.replace(&id[..8], &format!("<id {}…>", at + 1)).into();
         }
-        for (word, meaning) in &self.words {
-            text = text.replace(meaning, &format!("<{word}>")).into();
+        for (name, meaning) in &self.placeholders {
+            text = text.replace(meaning, &format!("<{name}>")).into();
         }
         let mut text = text.into_owned();
-        for (pattern, word) in VARYING.iter() {
-            text = pattern.replace_all(&text, *word).into_owned();
+        for (pattern, name) in VARYING.iter() {
+            text = pattern.replace_all(&text, *name).into_owned();
         }
         match WIDTH_VARIES.is_match(&text) {
             true => GAP.replace_all(&text, "$1  ").into_owned(),
