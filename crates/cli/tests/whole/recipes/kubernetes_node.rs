@@ -61,8 +61,8 @@ fn node_is_drained_before_event_and_uncordoned_after() {
         format!("annotate node {node} --overwrite notbefore/cordoned={}", event.to_uppercase())
     );
     assert_eq!(recorded[1], format!("cordon {node}"));
-    let drain =
-        recorded[2].strip_prefix(&format!("drain {node} --ignore-daemonsets --delete-emptydir-data --timeout="));
+    let drain = recorded[2]
+        .strip_prefix(&format!("drain {node} --ignore-daemonsets --delete-emptydir-data --timeout="));
     let seconds: u64 =
         drain.unwrap_or_else(|| panic!("{recorded:?}")).strip_suffix('s').unwrap().parse().unwrap();
     assert!((60..=81).contains(&seconds), "nine tenths of a minute and a half: {seconds}");

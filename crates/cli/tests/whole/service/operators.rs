@@ -255,8 +255,8 @@ impl Stream {
         let mut id = String::new();
         loop {
             let line = self.0.line();
-            if let Some(id) = line.strip_prefix("id: ") {
-                id = id.trim_end().to_owned();
+            if let Some(value) = line.strip_prefix("id: ") {
+                id = value.trim_end().to_owned();
             }
             if let Some(data) = line.strip_prefix("data: ") {
                 let fact: Value = serde_json::from_str(data).unwrap();

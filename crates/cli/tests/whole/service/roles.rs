@@ -480,7 +480,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
     let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
     let request =
         format!("GET /v1/scopes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n");
-    let mut ask = || {
+    let mut status = || {
         stream.write_all(request.as_bytes()).unwrap();
         let mut head = [0; 12];
         stream.read_exact(&mut head).unwrap();
@@ -488,14 +488,14 @@ fn tokens_are_created_listed_revoked_and_limited() {
         let _ = stream.read(&mut rest).unwrap();
         String::from_utf8_lossy(&head).into_owned()
     };
-    assert_eq!(request(), "HTTP/1.1 200");
+    assert_eq!(status(), "HTTP/1.1 200");
     // Idempotency keys of a revoked token do not apply to a new token of the same name.
     let restart = |secret: &str| {
         service.request_with(secret, "POST", "/v1/vms/web-1/restart", "Idempotency-Key: mine\r\n", "")
     };
     let first = restart(&secret).json()["id"].clone();
     service.cli(&["token", "revoke", "BOB"]);
-    assert_eq!(request(), "HTTP/1.1 401");
+    assert_eq!(status(), "HTTP/1.1 401");
     let other = fixture.token("bob", &["tenant:acme"]);
     let second = restart(&other);
     assert_eq!(second.status, 201);
