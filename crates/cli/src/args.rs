@@ -492,14 +492,14 @@ pub enum Event {
         #[arg(long)]
         newest: bool,
         /// Maximum number of events
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = parse_count)]
         limit: Option<usize>,
     },
     /// Print changes of events as they happen: scheduled, read, approved, started, ended
     Watch {
         /// Exit after this many changes
         #[arg(long, value_name = "N", value_parser = parse_count)]
-        count: Option<u64>,
+        count: Option<usize>,
     },
 }
 
@@ -612,7 +612,7 @@ pub enum Operation {
     },
 }
 
-fn parse_count(text: &str) -> Result<u64, String> {
+fn parse_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "must be a number, 1 or more".to_owned())
 }
@@ -640,7 +640,11 @@ mod tests {
 
     #[test]
     fn count_of_zero_is_refused_with_message() {
-        for words in [["event", "watch", "--count"].as_slice(), &["get", "--watch", "--count"]] {
+        for words in [
+            ["event", "watch", "--count"].as_slice(),
+            &["get", "--watch", "--count"],
+            &["event", "history", "--limit"],
+        ] {
             for wrong in ["0", "many"] {
                 let typed = ["notbefore"].iter().chain(words).chain([&wrong]);
                 let error = Args::try_parse_from(typed).unwrap_err().to_string();

@@ -1,7 +1,12 @@
 //! Client of the operator API: finds the service and its token, sends requests, retries changes under one idempotency
 //! key, and turns problem responses into messages.
 
-use std::io::{self, BufRead, BufReader, Read};
+mod facts;
+mod retries;
+mod sse;
+
+use std::env::VarError;
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,16 +28,10 @@ use crate::http::{self, Failure, Http};
 use crate::output;
 use crate::pause::pause;
 use crate::trust::{self, Trust};
+use retries::{Attempt, Retries};
 
-/// Attempts of a change whose outcome is unknown; all carry the same idempotency key.
-const TRIES: usize = 4;
-/// Pause before another attempt of a change that may have been made.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Limit of the total time spent waiting for `Retry-After`.
-const WAIT_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Limit of a response quoted in an error.
 const ANSWER_CHARS_MAX: usize = 1_000;
@@ -57,6 +56,11 @@ impl Refused {
     pub fn with_detail(self, detail: &str) -> Self {
         Self { detail: detail.to_owned(), ..self }
     }
+}
+
+/// Whether the error is a problem response with this code.
+pub fn has_code(error: &anyhow::Error, code: &str) -> bool {
+    error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
 }
 
 /// Percent-encodes a path segment or query value.
@@ -140,8 +144,11 @@ impl Client {
             let limit = (count - items.len()).clamp(1, PAGE_MAX);
             let page: Page<T> = self.get(&format!("{path}?limit={limit}{query}{cursor}"))?;
             items.extend(page.items);
-            match page.next {
-                Some(next) if items.len() < count => cursor = format!("&cursor={next}"),
+            match page.next.map(|next| format!("&cursor={}", encode(&next))) {
+                Some(next) if next == cursor => {
+                    bail!("the service repeats a page of {path}; report this fault")
+                }
+                Some(next) if items.len() < count => cursor = next,
                 Some(_) | None => return Ok(items),
             }
         }
@@ -170,62 +177,48 @@ impl Client {
         self.change(if_match(Request::delete(self.at(path)), revision), Vec::new())
     }
 
-    /// Sends a change, up to [`TRIES`] times under one idempotency key, until its outcome is known.
+    /// Sends a change under one idempotency key, again if its outcome is unknown or the service asks to wait.
     fn change<T: DeserializeOwned>(&self, request: Builder, body: Vec<u8>) -> Result<T> {
         let request = request.header(IDEMPOTENCY_KEY, Uuid::new_v4().to_string());
         let request = self.request(request.header(header::CONTENT_TYPE, "application/json"), body)?;
-        let (mut last, mut may_be_done) = (None, false);
-        let (mut tries, mut waited) = (0, Duration::ZERO);
-        while tries < TRIES {
-            if may_be_done {
-                pause(RETRY_INTERVAL, "the service may be restarting");
-            }
-            tries += 1;
-            match self.http.exchange(request.clone(), TIMEOUT) {
-                Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
-                    last = Some(
-                        read::<T>(response).err().unwrap_or_else(|| anyhow!("the service is unavailable")),
-                    );
-                }
-                Ok(response) => match retry_after(&response).filter(|_| waited < WAIT_MAX) {
-                    Some(wait) => {
-                        wait_for_limit(wait);
-                        waited += wait;
-                        tries -= 1;
+        let mut retries = Retries::default();
+        loop {
+            let (error, attempt) = match self.http.exchange(request.clone(), TIMEOUT) {
+                Ok(response) => {
+                    let (status, retry_after) = (response.status(), retry_after(&response));
+                    match (read(response), status, retry_after) {
+                        (Err(error), StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
+                            (error, Attempt::RateLimited(wait))
+                        }
+                        (Err(error), StatusCode::SERVICE_UNAVAILABLE, retry_after) => {
+                            let is_outcome_unknown = has_code(&error, "outcome_unknown");
+                            (error, Attempt::Unavailable { retry_after, is_outcome_unknown })
+                        }
+                        (result, ..) => return result,
                     }
-                    None => return read(response),
-                },
-                Err(failure @ Failure::Unsent(_)) if !may_be_done => return Err(self.unreachable(&failure)),
-                Err(failure) => {
-                    may_be_done = true;
-                    last = Some(self.unreachable(&failure));
                 }
+                Err(failure @ Failure::Unsent(_)) => (self.unreachable(&failure), Attempt::Unsent),
+                Err(failure) => (self.unreachable(&failure), Attempt::Unanswered),
+            };
+            match retries.after(attempt) {
+                Some(wait) => wait_for(wait, attempt),
+                None if retries.may_be_done => {
+                    return Err(error.context(
+                        "the change may have been made: check with 'notbefore event list' or 'notbefore audit' before you repeat it",
+                    ));
+                }
+                None => return Err(error),
             }
         }
-        let error = last.unwrap_or_else(|| anyhow!("the service did not answer"));
-        match may_be_done {
-            true => Err(error.context(
-                "the change may have been made: check with 'notbefore event list' or 'notbefore audit' before you repeat it",
-            )),
-            false => Err(error),
-        }
-    }
-
-    /// Reads a stream of server-sent events; `see` gets each message's data and returns whether to continue.
-    pub fn stream(&self, path: &str, mut see: impl FnMut(&str) -> Result<bool>) -> Result<()> {
-        for line in BufReader::new(self.open(path)?).lines() {
-            if let Some(data) = line.context("the stream was interrupted")?.strip_prefix("data: ")
-                && !see(data)?
-            {
-                return Ok(());
-            }
-        }
-        bail!("the service has closed the stream")
     }
 
     /// Opens a response of any length as a stream.
     pub fn open(&self, path: &str) -> Result<http::Reader<'_>> {
-        let request = self.request(Request::get(self.at(path)), Vec::new())?;
+        self.open_request(Request::get(self.at(path)))
+    }
+
+    fn open_request(&self, request: Builder) -> Result<http::Reader<'_>> {
+        let request = self.request(request, Vec::new())?;
         let response = self.http.open(request, TIMEOUT).map_err(|failure| self.unreachable(&failure))?;
         let (head, body) = response.into_parts();
         if head.status.is_success() {
@@ -265,19 +258,25 @@ impl Client {
     }
 }
 
-/// The `Retry-After` of a rate-limited change. Other 429 responses have none.
 fn retry_after(response: &Response<Bytes>) -> Option<Duration> {
     let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    (response.status() == StatusCode::TOO_MANY_REQUESTS).then_some(Duration::from_secs(seconds).min(WAIT_MAX))
+    Some(Duration::from_secs(seconds))
 }
 
-/// Waits, and prints the reason once per process.
-fn wait_for_limit(wait: Duration) {
+/// Waits before the next attempt of a change, and prints the reason once per process.
+fn wait_for(wait: Duration, attempt: Attempt) {
     static PRINTED: std::sync::Once = std::sync::Once::new();
-    PRINTED.call_once(|| {
-        output::eprint("notbefore: rate limit of this token reached; continuing more slowly");
-    });
-    pause(wait, "Retry-After of the service");
+    let reason = match attempt {
+        Attempt::RateLimited(_) => "rate limit of this token reached; continuing more slowly".to_owned(),
+        Attempt::Unavailable { .. } => {
+            format!("the service is unavailable; trying again every {} s", wait.as_secs())
+        }
+        Attempt::Unsent | Attempt::Unanswered => {
+            "no response from the service; trying again every second".to_owned()
+        }
+    };
+    PRINTED.call_once(|| output::eprint(&format!("notbefore: {reason}")));
+    pause(wait, "the service asks to wait, or may be restarting");
 }
 
 /// Makes a request conditional on a revision; revision 0 requires that the resource does not exist.
@@ -293,12 +292,13 @@ fn if_match(request: Builder, revision: Option<u64>) -> Builder {
 fn token_of_environment() -> Result<Option<String>> {
     match (std::env::var("NOTBEFORE_TOKEN"), std::env::var_os("NOTBEFORE_TOKEN_FILE")) {
         (Ok(token), _) => Ok(Some(token)),
-        (Err(_), Some(file)) => {
+        (Err(VarError::NotUnicode(_)), _) => bail!("the value of NOTBEFORE_TOKEN is not UTF-8"),
+        (Err(VarError::NotPresent), Some(file)) => {
             let file = Path::new(&file);
             let cannot = || format!("cannot read the token at {} (NOTBEFORE_TOKEN_FILE)", file.display());
             read_small(file).map(Some).with_context(cannot)
         }
-        (Err(_), None) => Ok(None),
+        (Err(VarError::NotPresent), None) => Ok(None),
     }
 }
 
@@ -319,9 +319,13 @@ fn read<T: DeserializeOwned>(response: Response<Bytes>) -> Result<T> {
     if status.is_success() {
         // An empty response parses as `()`, like the JSON `null`.
         let json = if text.is_empty() { "null" } else { &*text };
-        return serde_json::from_str(json).with_context(|| {
-            format!("this version does not understand the service's response: {}", shown(json))
-        });
+        let what = if text.is_empty() { "it is empty".to_owned() } else { shown(json) };
+        return serde_json::from_str(json)
+            .with_context(|| format!("cannot read the response of the service, {status}: {what}"));
+    }
+    if let (true, Some(to)) = (status.is_redirection(), response.headers().get(header::LOCATION)) {
+        let to = shown(&String::from_utf8_lossy(to.as_bytes()));
+        bail!("the service answered {status}, a redirect to {to}; name the right URL with --operator-url");
     }
     match serde_json::from_str::<Problem>(&text) {
         Ok(Problem { detail, code, .. }) => Err(Refused { status, detail, code }.into()),

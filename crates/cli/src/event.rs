@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use notbefore_wire::operator::delivery::SeenBy;
 use notbefore_wire::operator::{
-    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Fact, Order, ScheduleEvents,
+    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Order, ScheduleEvents,
 };
 use serde_json::{Value, json};
 
@@ -188,16 +188,10 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 }
 
 /// Prints facts from the stream, a line each.
-fn watch(client: &Client, count: Option<u64>, output: Output) -> Result<()> {
-    let mut left = count.unwrap_or(u64::MAX);
+fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
     output::eprint("waiting for facts; stop with Ctrl-C");
-    client.stream("/v1/stream", |data| {
-        let shown: Fact = serde_json::from_str(data)?;
-        match output {
-            Output::Json => output::json_line(&shown)?,
-            Output::Table => output::line(&fact::line(&shown))?,
-        }
-        left -= 1;
-        Ok(left > 0)
+    client.facts(None).take(count.unwrap_or(usize::MAX)).try_for_each(|shown| match output {
+        Output::Json => output::json_line(&shown?),
+        Output::Table => output::line(&fact::line(&shown?)),
     })
 }

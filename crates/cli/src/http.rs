@@ -25,12 +25,16 @@ use tokio::time::timeout;
 pub const REQUESTS_AT_ONCE: usize = 16;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// A streamed response without a byte for this long is lost. The stream of facts sends one every 15 s at least.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(45);
 /// Limit of a buffered response body.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 pub struct Http {
     runtime: Runtime,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// [`IDLE_TIME_MAX`], except in tests.
+    idle_time_max: Duration,
 }
 
 /// Failure of a request.
@@ -63,6 +67,7 @@ impl Http {
         Ok(Self {
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
             client: client.build(https),
+            idle_time_max: IDLE_TIME_MAX,
         })
     }
 
@@ -81,7 +86,8 @@ impl Http {
         exchanged.unwrap_or(Err(Failure::Late(within)))
     }
 
-    /// Sends a request and streams the response; the timeout covers only the response's head.
+    /// Sends a request and streams the response; the timeout covers only the response's head, [`IDLE_TIME_MAX`] the
+    /// pauses in its body.
     pub fn open(
         &self,
         request: Request<Full<Bytes>>,
@@ -89,13 +95,13 @@ impl Http {
     ) -> Result<Response<Reader<'_>>, Failure> {
         let opened = self.runtime.block_on(async { timeout(within, self.client.request(request)).await });
         let response = opened.map_err(|_| Failure::Late(within))??;
-        Ok(response.map(|body| Reader { runtime: &self.runtime, body, rest: Bytes::new() }))
+        Ok(response.map(|body| Reader { http: self, body, rest: Bytes::new() }))
     }
 }
 
 /// A streamed response body.
 pub struct Reader<'a> {
-    runtime: &'a Runtime,
+    http: &'a Http,
     body: Incoming,
     rest: Bytes,
 }
@@ -103,7 +109,11 @@ pub struct Reader<'a> {
 impl io::Read for Reader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.rest.is_empty() {
-            let Some(frame) = self.runtime.block_on(self.body.frame()) else { return Ok(0) };
+            let within = self.http.idle_time_max;
+            let read = self.http.runtime.block_on(async { timeout(within, self.body.frame()).await });
+            let silent = format!("no byte within {} s", within.as_secs());
+            let read = read.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, silent))?;
+            let Some(frame) = read else { return Ok(0) };
             self.rest = frame.map_err(io::Error::other)?.into_data().unwrap_or_default();
         }
         let taken = self.rest.split_to(out.len().min(self.rest.len()));
@@ -157,4 +167,36 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
             None => error.source(),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+    use crate::trust::{Trust, tls};
+
+    #[test]
+    fn silent_stream_is_lost() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").unwrap();
+            stream
+        });
+        let http = Http {
+            idle_time_max: Duration::from_millis(50),
+            ..Http::new(tls(&Trust::Usual).unwrap()).unwrap()
+        };
+        let request = Request::get(&url).body(Full::default()).unwrap();
+        let mut body = http.open(request, Duration::from_secs(20)).unwrap().into_body();
+        let _open = server.join().unwrap();
+        let mut text = Vec::new();
+        let error = body.read_to_end(&mut text).unwrap_err();
+        assert_eq!((text.as_slice(), error.kind()), (&b"a"[..], io::ErrorKind::TimedOut), "{error}");
+    }
 }

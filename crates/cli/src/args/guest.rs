@@ -30,7 +30,7 @@ pub struct Get {
     pub watch: bool,
     /// With --watch: exit after this many changes
     #[arg(long, requires = "watch", value_name = "N", value_parser = parse_count)]
-    pub count: Option<u64>,
+    pub count: Option<usize>,
     /// Print the document unchanged; control characters are escaped at a terminal
     #[arg(long, conflicts_with = "watch")]
     pub raw: bool,

@@ -28,7 +28,7 @@ pub async fn watch_changes(client: Client, mut watch: Watch, get: &args::Get, ou
         Name::Known(me) => (me, never()),
         Name::Awaited(naming) => (Identity::of_host(&identity::host_name()), naming),
     };
-    let mut printer = ChangePrinter { me, left: get.count.unwrap_or(u64::MAX), output };
+    let mut printer = ChangePrinter { me, left: get.count.unwrap_or(usize::MAX), output };
     output::eprint(&format!("waiting for events of {}; stop with Ctrl-C", printer.me.name()));
     let (mut tracker, mut outage) = (Tracker::default(), None::<Outage>);
     while printer.left > 0 {
@@ -73,7 +73,7 @@ fn never() -> NameFuture {
 struct ChangePrinter {
     me: Identity,
     /// Changes left until `--count`.
-    left: u64,
+    left: usize,
     output: Output,
 }
 

@@ -17,6 +17,7 @@ mod formats;
 mod guest_cli;
 mod host_starts;
 mod hosts;
+mod lost_connections;
 mod operator_tls;
 mod operators;
 mod pace;
