@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
-use notbefore_settings::kind::{FileName, Switch};
+use notbefore_settings::kind::{FileName, LogFilter, Switch};
 pub use notbefore_settings::{ConfigErrors, FlagValue, Sources};
 use notbefore_settings::{Reader, read_text};
 use toml::de::DeTable;
@@ -161,7 +161,7 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Config
         state: reader.setting("state", &FileName).unwrap_or_else(|| usual_state(sources)),
         listen: reader.setting("listen", &LISTEN).unwrap_or(Some(USUAL_LISTEN)),
         dry_run: reader.setting("dry_run", &Switch).unwrap_or(false),
-        log: reader.setting("log", &TEXT).unwrap_or_else(|| "info".to_owned()),
+        log: reader.setting("log", &LogFilter).unwrap_or_else(|| "info".to_owned()),
         notify: told,
         rules,
     };

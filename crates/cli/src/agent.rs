@@ -1,7 +1,6 @@
 //! `notbefore agent`: runs, checks and installs the agent on a VM.
 
 mod check;
-mod logs;
 mod orders;
 mod rehearse;
 mod status;
@@ -18,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::args::{Agent, LogFormat, Output, Run, Settings};
 use crate::guest::in_runtime;
-use crate::output;
+use crate::{logs, output};
 
 /// Queue length for orders; signals arrive one by one.
 const ORDERS_MAX: usize = 8;

@@ -35,6 +35,7 @@ mod host;
 mod http;
 #[cfg(unix)]
 mod import;
+mod logs;
 mod manual;
 mod operation;
 mod output;

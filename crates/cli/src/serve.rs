@@ -17,12 +17,10 @@ use notbefore_settings::{ConfigErrors, Sources};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
 
-use crate::args::{Output, Serve};
+use crate::args::{LogFormat, Output, Serve};
 use crate::config::print::{self, Effective};
-use crate::output::{self, Log};
-use crate::{config, systemd};
+use crate::{config, logs, output, systemd};
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let loaded = config::load(&Sources::of_process(serve.config, serve.settings.0))?;
@@ -40,9 +38,7 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         let file = loaded.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         return output::line(&format!("{file}no errors"));
     }
-    let filter = EnvFilter::try_new(&loaded.settings.general.log)?;
-    let log = Log::in_words();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(log.has_colours()).with_writer(log).init();
+    logs::start(&loaded.settings.general.log, LogFormat::Text)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run_until_stopped(limit_to_open_files(config)))
 }

@@ -3,6 +3,8 @@
 //! A kind is itself a value, so that limits and allowed words are its fields: `Span { min: 1, max: 60 }`,
 //! `List(Switch)`.
 
+mod log_filter;
+
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -13,6 +15,7 @@ use std::time::Duration;
 use toml::Value as Toml;
 
 use crate::span;
+pub use log_filter::LogFilter;
 
 /// The text for an unset value. TOML has no null, and a flag must be able to unset a value from the file.
 const NONE: &str = "none";

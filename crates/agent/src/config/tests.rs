@@ -8,9 +8,9 @@ use crate::rules::{Approve, OnFailure, OnInterrupt, ResourceMatch, Restore, Step
 fn sources(environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Sources {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     Sources {
-        file: None,
         environment: environment.iter().map(owned).collect(),
         flags: flags.iter().map(|(key, text)| FlagValue::of_key(key, (*text).to_owned())).collect(),
+        ..Sources::default()
     }
 }
 
@@ -244,6 +244,15 @@ fn misplaced_key_error_names_its_section() {
     );
     assert!(mistakes("\n\nx = = 1")[0].starts_with("a.toml:3: "));
     assert!(mistakes("")[0].contains("there is no [[rule]]"));
+}
+
+#[test]
+fn misspelt_log_level_is_an_error() {
+    for (level, meant) in [("inof", Some("info")), ("!!", None)] {
+        let said = read_text(&format!("log = '{level}'\n{RULE}")).unwrap_err().0;
+        assert!(said[0].starts_with("a.toml:1: log: expected a level"), "{said:?}");
+        assert_eq!(said[0].ends_with("did you mean info?"), meant.is_some(), "{said:?}");
+    }
 }
 
 #[test]

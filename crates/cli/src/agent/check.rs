@@ -12,10 +12,10 @@ use notbefore_client::discovery::Discovery;
 use notbefore_client::identity::Identity;
 use serde::Serialize;
 
-use super::{logs, rehearse, sources, status};
+use super::{rehearse, sources, status};
 use crate::args::{Check, LogFormat, Output};
 use crate::guest::in_runtime;
-use crate::output;
+use crate::{logs, output};
 
 /// Timeout for the platform.
 const PLATFORM_WITHIN: Duration = Duration::from_secs(20);
@@ -33,7 +33,6 @@ struct Report {
 pub fn run(check: &Check, output: Output) -> Result<()> {
     let sources = sources(&check.settings);
     let config = config::load(&sources)?;
-    logs::targets(&config.log)?;
     // With --run, show the output of hooks.
     let hooks = "warn,notbefore_agent::hook=debug,notbefore_agent::hooks=warn";
     let usual = if check.run.is_some() { hooks } else { "warn" };

@@ -2,15 +2,19 @@
 //! its configuration and journal.
 
 mod directory;
-pub mod event_log;
+mod event_log;
 pub mod service;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-use super::{flag_values, logs, run_until_stopped};
+use super::{flag_values, run_until_stopped};
 use crate::args::{Install, Settings};
 
 /// Installs the service; it starts with the same flags.
@@ -22,7 +26,15 @@ pub fn install(install: &Install) -> Result<()> {
 }
 
 pub fn serve(settings: Settings) -> Result<()> {
-    service::run(move |orders| run_until_stopped(&settings, logs::start_event_log, orders, || Ok(())))
+    service::run(move |orders| run_until_stopped(&settings, start_event_log, orders, || Ok(())))
+}
+
+/// Starts logging to the event log, which adds time and level itself.
+fn start_event_log(filter: &str) -> Result<()> {
+    let plain = fmt::layer().with_ansi(false).without_time().with_level(false);
+    let layer = plain.with_writer(event_log::EventLog);
+    tracing_subscriber::registry().with(filter.parse::<Targets>()?).with(layer).init();
+    Ok(())
 }
 
 /// Converts settings to flags. Paths become absolute, since Windows starts a service in a system directory.

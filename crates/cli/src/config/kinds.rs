@@ -8,7 +8,6 @@ use notbefore_service::operator::server::HostName;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::kind::{FileName, Form, Integer, Kind, OneOf, OrNone, RawValue, Span, Text, ToToml};
 use toml::Value as Toml;
-use tracing_subscriber::EnvFilter;
 
 /// Timeouts of the guest listener: 1 second to 1 day. A connection that waits longer is dead.
 pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
@@ -41,10 +40,6 @@ pub const DRIVER: OneOf<DriverKind> = OneOf(&[
 ]);
 pub const MODE: OneOf<Mode> =
     OneOf(&[("normal", Mode::Normal), ("strict", Mode::Strict), ("lenient", Mode::Lenient)]);
-pub const LOG_FILTER: Text<String> = Text::new(
-    "a level (error, warn, info, debug, trace), or levels per module, for example \"info,notbefore_service=debug\"",
-    |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()),
-);
 /// Name of an environment variable. `NOTBEFORE_*` is refused: the service sets the command's variables itself, and
 /// `NOTBEFORE_TOKEN` is a secret.
 pub const VARIABLE: Text<String> = Text::new(
@@ -108,13 +103,11 @@ mod tests {
         round(List(HOST), "Ops.example", r#"["ops.example"]"#);
         round(List(VM), "web-0=127.0.0.1:1", r#"["web-0=127.0.0.1:1"]"#);
         round(MODE, "lenient", "\"lenient\"");
-        round(LOG_FILTER, "info,hyper=debug", "\"info,hyper=debug\"");
         round(List(VARIABLE), "TZ,LIBVIRT_DEFAULT_URI", r#"["TZ", "LIBVIRT_DEFAULT_URI"]"#);
     }
 
     #[test]
     fn unusable_values_are_refused() {
-        assert!(LOG_FILTER.read(&raw("loud=very")).is_none());
         assert!(VARIABLE.read(&raw("NOTBEFORE_TOKEN")).is_none() && VARIABLE.read(&raw("A=b")).is_none());
         assert!(Factor.read(&raw("NaN")).is_none() && Factor.read(&raw("-1")).is_none());
         assert!(Factor.read(&RawValue::Toml(Toml::Integer(2))).is_some());

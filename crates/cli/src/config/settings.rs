@@ -26,7 +26,7 @@ use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::{HostName, OperatorServerLimits};
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::Reader;
-use notbefore_settings::kind::{FileName, Integer, List, OrNone, Span, Switch};
+use notbefore_settings::kind::{FileName, Integer, List, LogFilter, OrNone, Span, Switch};
 use notbefore_settings::schema::{Flag, Group, Key};
 
 use super::kinds::*;
@@ -38,7 +38,7 @@ settings! {
         /// Data directory, with the first token (`$STATE_DIRECTORY` if systemd sets it)
         data: PathBuf = "notbefore-data".into(), FileName, Flag::Everywhere("data");
         /// Log filter, for standard error: a level, or levels per module
-        log: String = "info".to_owned(), LOG_FILTER, Flag::None;
+        log: String = "info".to_owned(), LogFilter, Flag::None;
     }
 
     /// Guests
