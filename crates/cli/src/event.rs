@@ -33,6 +33,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 description: message.description,
                 duration_seconds: message.duration,
                 force,
+                revisions: None,
             };
             operation::schedule(client, &request, output)
         }

@@ -142,11 +142,12 @@ fn prune(client: &Client, unnamed: &[ScopePlan]) -> Result<ApplyState> {
 
 /// Error code of a scope that changed since its plan was made.
 const REVISION_DIFFERS: &str = "revision_differs";
+const PLAN_DIFFERS: &str = "plan_differs";
 
 /// Rewords a revision conflict for a user who has seen a plan.
 pub fn explain_conflict(error: Error) -> Error {
     match error.downcast::<Refused>() {
-        Ok(refused) if refused.code == REVISION_DIFFERS => {
+        Ok(refused) if [REVISION_DIFFERS, PLAN_DIFFERS].contains(&refused.code.as_str()) => {
             refused.with_detail("it has changed since the plan was made; run it again").into()
         }
         Ok(refused) => refused.into(),

@@ -13,7 +13,7 @@ use crate::client::{Client, encode};
 use crate::confirm::{self, Question};
 use crate::output::{self, Rows, Table};
 use crate::vm::when;
-use crate::{operation, time};
+use crate::{fleet_apply, operation, time};
 
 /// Limit of events in the text of a plan; JSON has all.
 const EVENTS_SHOWN_MAX: usize = 40;
@@ -113,6 +113,7 @@ fn announce(
         in_seconds: when.r#in.map(|span| span.as_secs()),
         description: message.description,
         duration_seconds: message.duration,
+        vms: None,
         dry_run: false,
     };
     // Keep the given order: it decides which host goes first if they must take turns.
@@ -132,8 +133,14 @@ fn announce(
     }
     confirm::ask(confirmation.yes, question)?;
     let mut made: Vec<Operation> = Vec::new();
-    for host in &hosts {
-        let operation = client.post(&at(host, &format!("/{verb}")), &action).with_context(|| {
+    for plan in &plan.hosts {
+        let host = &plan.host;
+        // The events of the confirmed plan, and no others.
+        let events = plan.events.iter().filter(|event| asks && event.refused.is_none());
+        let vms = events.flat_map(|event| &event.resources).map(|one| one.vm).collect();
+        let action = HostAction { vms: asks.then_some(vms), ..action.clone() };
+        let made_one = client.post(&at(host, &format!("/{verb}")), &action);
+        let operation = made_one.map_err(fleet_apply::explain_conflict).with_context(|| {
             let done: Vec<&str> = made.iter().filter_map(|one| one.host.as_deref()).collect();
             let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
             format!("host {host} (already scheduled: {done})")

@@ -9,7 +9,7 @@ use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::exit::UsageError;
 use crate::output::{self, Rows, Table, or_dash};
-use crate::time;
+use crate::{fleet_apply, time};
 
 pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
     match verb {
@@ -36,10 +36,13 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
         args::Token::Revoke { name, confirmation } => {
             let question = Question::optional("Revoke it?", "nothing was revoked");
             let plan = || named(client, &name);
-            if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, revoked)? {
-                return Ok(());
-            }
-            client.delete_at::<()>(&format!("/v1/tokens/{}", encode(&name)), None)?;
+            let revision = match confirm::show_and_ask(&confirmation, output, question, plan, revoked)? {
+                Decision::DryRun => return Ok(()),
+                Decision::Proceed(plan) => plan.map(|token| token.revision),
+            };
+            client
+                .delete_at::<()>(&format!("/v1/tokens/{}", encode(&name)), revision)
+                .map_err(fleet_apply::explain_conflict)?;
             let done = format!("revoked {name}: requests with it are refused");
             output.answer(&serde_json::json!({ "revoked": name }), |_| output::line(&done))
         }

@@ -60,13 +60,19 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             let question = Question::needed("Delete this?", "nothing was deleted");
             let plan = || vms.iter().map(|vm| RemovalPlan::of(client, vm, true)).collect::<Result<Vec<_>>>();
             let lines = |all: &Vec<RemovalPlan>| all.iter().flat_map(RemovalPlan::lines).collect();
-            let vms = match confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
+            let (vms, revisions) = match confirm::show_and_ask(&confirmation, output, question, plan, lines)?
+            {
                 Decision::DryRun => return Ok(()),
-                Decision::Proceed(None) => vms,
-                Decision::Proceed(Some(plan)) => plan.iter().map(|one| one.vm.to_string()).collect(),
+                Decision::Proceed(None) => (vms, None),
+                // Delete exactly the VMs of the confirmed plan, if their scopes are unchanged.
+                Decision::Proceed(Some(plan)) => {
+                    let (vms, revisions) = plan.iter().map(|one| (one.vm.to_string(), one.revision)).unzip();
+                    (vms, Some(revisions))
+                }
             };
-            let request = ScheduleEvents { cause: Some(Cause::Deletion), vms, ..ScheduleEvents::default() };
-            operation::schedule(client, &request, output)
+            let cause = Some(Cause::Deletion);
+            let request = ScheduleEvents { cause, vms, revisions, ..ScheduleEvents::default() };
+            operation::schedule(client, &request, output).map_err(fleet_apply::explain_conflict)
         }
         args::Vm::Start { vm } => {
             let started: Vm =

@@ -174,6 +174,11 @@ pub enum Refusal {
     /// Optimistic concurrency: the record changed since the caller read it. Revision 0 means that it does not exist.
     #[error("{}; read it again and repeat the change", moved(*expected, *found))]
     RevisionDiffers { expected: u64, found: u64 },
+    /// Other VMs are affected than in the caller's plan.
+    #[error(
+        "since the plan was made, {more} more VMs would be affected and {fewer} no longer; make a new plan and repeat the change"
+    )]
+    PlanDiffers { more: usize, fewer: usize },
 }
 
 impl Refusal {
@@ -224,6 +229,7 @@ impl Refusal {
             Self::LastOperator(_) => "last_operator",
             Self::Name(_) => "bad_name",
             Self::RevisionDiffers { .. } => "revision_differs",
+            Self::PlanDiffers { .. } => "plan_differs",
         }
     }
 }

@@ -366,8 +366,8 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
     }
 }
 
-/// Compares the caller's revision with the current one; 0 means that the scope does not exist.
-pub(crate) fn check_revision(seen: Revision, held: Option<&Revisioned<Scope>>) -> Result<(), Refusal> {
+/// Compares the caller's revision with the current one; 0 means that the record does not exist.
+pub(crate) fn check_revision<T>(seen: Revision, held: Option<&Revisioned<T>>) -> Result<(), Refusal> {
     match held.map_or(Revision(0), |held| held.revision) {
         found if found == seen => Ok(()),
         found => Err(Refusal::RevisionDiffers { expected: seen.0, found: found.0 }),

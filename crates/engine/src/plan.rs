@@ -164,8 +164,8 @@ mod tests {
     use super::*;
     use crate::records::{self, Address, Vm};
     use crate::request::{
-        AddVm, FirstRun, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector, TokenCommand,
-        VmCommand, VmSpec,
+        AddVm, Expected, FirstRun, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector,
+        TokenCommand, VmCommand, VmSpec,
     };
 
     /// Records, and the caller and time.
@@ -330,6 +330,13 @@ mod tests {
         let host = |host: &str| {
             scheduled(NewOperation { selector: TargetSelector::Host(host.to_owned()), ..on(&[]) })
         };
+        let planned = |expected, vms: &[u128]| scheduled(NewOperation { expected, ..on(vms) });
+        let planned_host = |vms: &[u128]| {
+            let expected = Expected::Vms(vms.iter().copied().map(vm).collect());
+            let selector = TargetSelector::Host("h1".to_owned());
+            scheduled(NewOperation { selector, expected, ..on(&[]) })
+        };
+        let revisions = |seen: &[u64]| Expected::Revisions(seen.iter().copied().map(Revision).collect());
         let on_host = |state| {
             let member = Member { host: Some("h1".to_owned()), state, ..samples::member(vm(1)) };
             Fixture::default().scope(&Scope { members: vec![member], ..samples::scope("web", &[]) })
@@ -356,6 +363,11 @@ mod tests {
             ("not Spot, forced", web(&[]), scheduled(evict(true)), "fact operation scope"),
             ("host", on_host(MemberState::Running), host("h1"), "fact operation scope"),
             ("unknown host", on_host(MemberState::Running), host("h2"), "unknown_host"),
+            ("host as planned", on_host(MemberState::Running), planned_host(&[1]), "fact operation scope"),
+            ("host with another VM", on_host(MemberState::Running), planned_host(&[]), "plan_differs"),
+            ("host without a VM", on_host(MemberState::Running), planned_host(&[1, 2]), "plan_differs"),
+            ("VMs as planned", two(), planned(revisions(&[1, 1]), &[1, 3]), "fact operation"),
+            ("VMs of a changed scope", two(), planned(revisions(&[1, 2]), &[1, 3]), "revision_differs"),
             ("all VMs deallocated", on_host(MemberState::Deallocated), host("h1"), "nothing_runs"),
             (
                 "tenant's operations count",

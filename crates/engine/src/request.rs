@@ -1,5 +1,6 @@
 //! Requests to the engine: commands, answers and failures.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -218,12 +219,33 @@ pub struct NewOperation {
     pub description: Option<String>,
     /// Allows an eviction of VMs that are not Spot.
     pub force: bool,
+    pub expected: Expected,
+}
+
+/// What the caller's plan was made from. The operation is refused if that has changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Expected {
+    #[default]
+    Anything,
+    /// The revision of the scope of each selected VM, in the order of the VMs.
+    Revisions(Vec<Revision>),
+    /// Exactly these VMs get an event.
+    Vms(BTreeSet<VmId>),
 }
 
 impl NewOperation {
     /// With the cause's usual notice, duration and description.
     pub fn with_defaults(id: OperationId, cause: Cause, selector: TargetSelector) -> Self {
-        Self { id, cause, selector, not_before: None, duration_s: None, description: None, force: false }
+        Self {
+            id,
+            cause,
+            selector,
+            not_before: None,
+            duration_s: None,
+            description: None,
+            force: false,
+            expected: Expected::Anything,
+        }
     }
 }
 

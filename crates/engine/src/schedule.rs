@@ -1,7 +1,7 @@
 //! Plans for operations: split a request for VMs or a host into parts, and cancel or update a whole operation.
 //! `joint_start.rs` has the plans that start or complete one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -14,9 +14,10 @@ use notbefore_core::{
 };
 
 use crate::draft::{encode_operation, encode_scope};
+use crate::fleet::check_revision;
 use crate::plan::{Plan, Planner};
 use crate::records;
-use crate::request::{Answer, Failure, NewOperation, OperationCommand, Preview, TargetSelector};
+use crate::request::{Answer, Expected, Failure, NewOperation, OperationCommand, Preview, TargetSelector};
 use crate::state::Revisioned;
 
 /// Added to the notice of an operation over several scopes, and scaled with it: the time to reach all of them, so that
@@ -125,6 +126,7 @@ impl<'a> Planner<'a> {
             completed_by: None,
         };
         let (alone, refused) = self.try_all(&mut operation)?;
+        check_vms(&new.expected, &operation.targets)?;
         Ok((Preview { operation, deallocated, refused }, alone))
     }
 
@@ -132,6 +134,11 @@ impl<'a> Planner<'a> {
     fn named(&self, new: &NewOperation, vms: &[VmId]) -> Result<Vec<TargetVm>, Refusal> {
         let mut reached = Vec::new();
         let mut named = HashSet::new();
+        if let Expected::Revisions(seen) = &new.expected {
+            for (vm, seen) in vms.iter().zip(seen) {
+                check_revision(*seen, Some(self.scope_of_vm(*vm)?.1))?;
+            }
+        }
         for vm in vms.iter().filter(|vm| named.insert(**vm)) {
             let (scope, held) = self.scope_of_vm(*vm)?;
             let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
@@ -306,6 +313,20 @@ type RefusedParts = Vec<(EventId, Refusal)>;
 fn reach(scope: &ScopeId, member: &Member) -> TargetVm {
     let resource = Resource { vm: member.vm, name: member.name.clone(), host: None };
     TargetVm { scope: scope.clone(), update_domain: member.update_domain, resource }
+}
+
+/// Refuses events of other VMs than the caller expects.
+fn check_vms(expected: &Expected, targets: &[Target]) -> Result<(), Refusal> {
+    let Expected::Vms(expected) = expected else { return Ok(()) };
+    let opened = targets.iter().filter(|target| target.refused.is_none());
+    let found: BTreeSet<VmId> = opened.flat_map(|target| &target.resources).map(|one| one.vm).collect();
+    match found == *expected {
+        true => Ok(()),
+        false => Err(Refusal::PlanDiffers {
+            more: found.difference(expected).count(),
+            fewer: expected.difference(&found).count(),
+        }),
+    }
 }
 
 /// The scopes of an operation; targets are sorted by scope.

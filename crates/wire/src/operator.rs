@@ -249,6 +249,10 @@ pub struct ScheduleEvents {
     /// Evict also VMs that are not Spot. Other causes ignore it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
+    /// The `revision` of each of `vms`, in their order. If one has changed, nothing is scheduled
+    /// (412 `revision_differs`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revisions: Option<Vec<u64>>,
 }
 
 /// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`. Optional.

@@ -21,7 +21,7 @@ use crate::plan::Plan;
 use crate::records::{self, CommandRecord};
 use crate::request::{
     AcceptClock, Answer, Command, Failure, FailureCause, Idempotency, InventoryCommand, OperationCommand,
-    StoreError, TargetSelector, VmCommand,
+    StoreError, TargetSelector, TokenCommand, VmCommand,
 };
 
 /// Limit on new plans after conflicts; then the command fails.
@@ -96,7 +96,9 @@ impl Engine {
         let planner = self.planner(&job.by, job.from, &enabled, now);
         match &job.work {
             Work::Request { command, progress, idempotency, if_revision, .. } => {
-                if let (Some(seen), Some(scope)) = (if_revision, self.compared_scope(command)) {
+                if let (Some(seen), Command::Token(TokenCommand::Revoke(name))) = (if_revision, command) {
+                    check_revision(*seen, self.state.token(name))?;
+                } else if let (Some(seen), Some(scope)) = (if_revision, self.compared_scope(command)) {
                     check_revision(*seen, self.state.scope(&scope))?;
                 }
                 let plan = planner.plan(command, *progress)?;

@@ -8,7 +8,8 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
 use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
-use notbefore_engine::{EventCommand, NewOperation, OperationCommand, TargetSelector};
+use notbefore_engine::{EventCommand, Expected, NewOperation, OperationCommand, TargetSelector};
+use notbefore_store::Revision;
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -160,6 +161,16 @@ fn new_operation(
         .map(|vm| Ok(caller_view.scope_of(*vm)?.scope.id()))
         .collect::<Result<Vec<_>, Problem>>()?;
     let permit = caller_view.permit_all(role_for(cause.source()), &scopes)?;
+    let expected = match request.revisions {
+        None => Expected::Anything,
+        Some(revisions) if revisions.len() == vms.len() => {
+            Expected::Revisions(revisions.into_iter().map(Revision).collect())
+        }
+        Some(revisions) => {
+            let detail = format!("{} revisions for {} VMs; give one for each", revisions.len(), vms.len());
+            return Err(Problem::bad_request("bad_revisions", detail));
+        }
+    };
     let new = NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause,
@@ -168,6 +179,7 @@ fn new_operation(
         duration_s: checked_duration(request.duration_seconds)?,
         description: checked_description(request.description)?,
         force: request.force,
+        expected,
     };
     Ok((permit, OperationCommand::Schedule(new)))
 }

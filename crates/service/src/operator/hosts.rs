@@ -15,7 +15,7 @@ use notbefore_core::joint_start::waits_for;
 use notbefore_core::{
     Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
 };
-use notbefore_engine::{NewOperation, OperationCommand, Preview, TargetSelector};
+use notbefore_engine::{Expected, NewOperation, OperationCommand, Preview, TargetSelector};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::delivery::Listening;
 use notbefore_wire::operator::hosts::{
@@ -200,8 +200,9 @@ fn new_operation(
     action: &HostAction,
     now: Timestamp,
 ) -> Result<NewOperation, Problem> {
-    let HostAction { maintenance, not_before, in_seconds, description, duration_seconds, dry_run: _ } =
+    let HostAction { maintenance, not_before, in_seconds, description, duration_seconds, vms, dry_run: _ } =
         action;
+    let expected = vms.as_ref().map(|vms| Expected::Vms(vms.iter().copied().map(VmId).collect()));
     Ok(NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause: cause(verb, maintenance.as_ref())?,
@@ -210,6 +211,7 @@ fn new_operation(
         duration_s: checked_duration(*duration_seconds)?,
         description: checked_description(description.clone())?,
         force: false,
+        expected: expected.unwrap_or_default(),
     })
 }
 

@@ -153,7 +153,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::AddressTwice { .. }
         | Refusal::TooManyAddresses { .. }
         | Refusal::Name(_) => StatusCode::BAD_REQUEST,
-        Refusal::RevisionDiffers { .. } => StatusCode::PRECONDITION_FAILED,
+        Refusal::RevisionDiffers { .. } | Refusal::PlanDiffers { .. } => StatusCode::PRECONDITION_FAILED,
         Refusal::EventEnded(_)
         | Refusal::EventStarted(_)
         | Refusal::EventNotStarted(_)

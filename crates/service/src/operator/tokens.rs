@@ -17,7 +17,7 @@ use super::path::Path;
 use super::problem::{ApiResult, Problem};
 use super::wire_names::WireName;
 use super::{Operator, cursor};
-use crate::tokens::{self, ROOT};
+use crate::tokens::{self, KnownToken, ROOT};
 
 /// List tokens, sorted by name, without secrets
 #[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = wire::Page<api::Token>)))]
@@ -30,12 +30,13 @@ pub async fn list(
     let now = operator.clock.now();
     let mut found = view.tokens.after(after.as_deref());
     let page = found.by_ref().take(limit);
-    let items: Vec<_> = page.map(|known| shown(&known.token, now, known.last_used_at())).collect();
+    let items: Vec<_> = page.map(|known| shown(known, now)).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.name.to_ascii_lowercase()));
     Ok(Json(wire::Page { items, next, revision }))
 }
 
-fn shown(token: &Token, now: Timestamp, last_used_at: Option<Timestamp>) -> api::Token {
+fn shown(known: &KnownToken, now: Timestamp) -> api::Token {
+    let token = &known.token;
     api::Token {
         name: token.name.to_string(),
         grants: token.grants.iter().map(grant).collect(),
@@ -43,7 +44,8 @@ fn shown(token: &Token, now: Timestamp, last_used_at: Option<Timestamp>) -> api:
         created_by: token.created_by.as_ref().map(Actor::to_string),
         expires_at: token.expires_at,
         expired: token.is_expired(now),
-        last_used_at,
+        last_used_at: known.last_used_at(),
+        revision: known.revision,
     }
 }
 
@@ -77,15 +79,15 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
         expires_at,
     };
     change.ask(&operator, Ok(TokenCommand::Create(token.clone()))).await?;
-    let made = operator.views.newest().tokens.named(&token.name).is_some_and(|known| known.token == token);
-    if !made {
+    let view = operator.views.newest();
+    let Some(known) = view.tokens.named(&token.name).filter(|known| known.token == token) else {
         let name = &token.name;
         let detail = format!(
             "an earlier attempt of this request created token {name}, and its secret cannot be shown again; revoke it (notbefore token revoke {name}) and create another"
         );
         return Err(Problem::new(StatusCode::CONFLICT, "secret_lost", detail));
-    }
-    let made = api::NewToken { secret, token: shown(&token, now, None) };
+    };
+    let made = api::NewToken { secret, token: shown(known, now) };
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
@@ -110,7 +112,8 @@ fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {
 
 /// Revoke a token
 ///
-/// After the response the token is refused, also on open connections, and its streams end.
+/// After the response the token is refused, also on open connections, and its streams end. `If-Match` takes the
+/// token's `revision`.
 #[utoipa::path(delete, path = "/tokens/{token}", tag = "tokens", params(("token" = String, Path, description = "Its name")), responses((status = 204)))]
 pub async fn revoke(
     State(operator): State<Operator>,

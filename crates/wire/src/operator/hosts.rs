@@ -2,6 +2,8 @@
 //!
 //! A host has no record of its own: it exists while at least one VM has its name.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -54,6 +56,9 @@ pub struct HostAction {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -1, maximum = 2_592_000)]
     pub duration_seconds: Option<i32>,
+    /// The ids of all VMs that get an event by the plan. If others would, nothing is scheduled (412 `plan_differs`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vms: Option<BTreeSet<Uuid>>,
     /// Return the plan and change nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,

@@ -46,6 +46,8 @@ pub struct Token {
     pub expired: bool,
     /// When it was last used since the service started.
     pub last_used_at: Option<Timestamp>,
+    /// The revision at which it was created, for `If-Match`.
+    pub revision: u64,
 }
 
 /// A new token, with its secret.
