@@ -1,6 +1,6 @@
 //! Configuration of `serve`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,11 +66,13 @@ impl ServeConfig {
 
     /// Refuses two listeners with the same address: the system's error would suggest another program.
     fn check_distinct_addresses(&self) -> Result<(), ServeError> {
-        let guests = self.guest.iter().map(|guest| &guest.at).chain(self.guest_vms.iter().map(|one| &one.at));
-        let mut taken: HashSet<(SocketAddr, Option<&str>)> = HashSet::from([(self.operator, None)]);
-        for at in guests.filter(|at| at.address.port() != 0) {
-            if !taken.insert((at.address, at.device.as_deref())) {
-                return Err(ServeError::DuplicateAddress(at.clone()));
+        let guests = self.guest.iter().map(|guest| (format!("guest.listen ({guest})"), &guest.at));
+        let vms = self.guest_vms.iter().map(|one| (format!("guest.vms ({})", one.vm), &one.at));
+        let operator = ((self.operator, None), "operator.listen".to_owned());
+        let mut taken: HashMap<(SocketAddr, Option<&str>), String> = HashMap::from([operator]);
+        for (name, at) in guests.chain(vms).filter(|(_, at)| at.address.port() != 0) {
+            if let Some(other) = taken.insert((at.address, at.device.as_deref()), name.clone()) {
+                return Err(ServeError::DuplicateAddress(other, name, at.clone()));
             }
         }
         Ok(())

@@ -76,10 +76,8 @@ pub enum ServeError {
     )]
     OperatorExposed(SocketAddr),
     /// Two listeners have the same address.
-    #[error(
-        "{0} is named twice: guests, each VM of --guest-vm and operators need an address or a port of their own"
-    )]
-    DuplicateAddress(ListenAddress),
+    #[error("{0} and {1} have the same address, {2}; give each listener an address or a port of its own")]
+    DuplicateAddress(String, String, ListenAddress),
     /// The operator listener's certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

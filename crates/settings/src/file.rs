@@ -102,8 +102,12 @@ impl Reader<'_> {
     /// A key's value without its place in the text. A number may be out of range for that.
     pub(crate) fn written(&mut self, table: &Table<'_, '_>, name: &str) -> Option<RawValue> {
         let (_, value) = table.entry(name)?;
-        let value = Toml::deserialize(ValueDeserializer::from(value.clone()));
-        value.map(RawValue::Toml).map_err(|error| self.wrong_key(table, name, error.message())).ok()
+        let read = Toml::deserialize(ValueDeserializer::from(value.clone()));
+        let wrong = |error: toml::de::Error| match value.get_ref().is_integer() {
+            true => format!("the number is out of range; it may be {} to {}", i64::MIN, i64::MAX),
+            false => error.message().to_owned(),
+        };
+        read.map(RawValue::Toml).map_err(|error| self.wrong_key(table, name, &wrong(error))).ok()
     }
 
     /// The value of a key that only the file has; none if it is missing or wrong.

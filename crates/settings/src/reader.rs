@@ -69,6 +69,13 @@ impl<'a> Reader<'a> {
     /// Adds what overrides the file: the environment, then the flags.
     pub fn add_sources(&mut self, sources: &Sources) {
         let schema = self.schema;
+        let is_ours = |name: &&String| {
+            [STATE_DIRECTORY, schema.file_variable].contains(&name.as_str())
+                || name.starts_with(schema.prefix) && !schema.is_foreign(name)
+        };
+        for name in sources.not_text.iter().filter(is_ours) {
+            self.mistakes.push((Source::Environment(name.clone()), "its value is not UTF-8".to_owned()));
+        }
         for (name, text) in &sources.environment {
             if !name.starts_with(schema.prefix) || text.is_empty() || schema.is_foreign(name) {
                 continue;
@@ -125,7 +132,11 @@ impl<'a> Reader<'a> {
 
     /// Records that the file is not valid TOML.
     pub fn parse_error(&mut self, error: &toml::de::Error) {
-        self.wrong(error.span().map_or(0, |span| span.start), error.message());
+        let span = error.span().unwrap_or_default();
+        match self.text.get(span.clone()).filter(|_| error.message() == "duplicate key") {
+            Some(key) => self.wrong(span.start, format!("{key} is set twice; remove one")),
+            None => self.wrong(span.start, error.message()),
+        }
     }
 
     fn source(&self, at: usize) -> Source {
@@ -184,9 +195,9 @@ mod tests {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let flag = |(key, text): &(&str, &str)| FlagValue::of_key(key, (*text).to_owned());
         Sources {
-            file: None,
             environment: environment.iter().map(owned).collect(),
             flags: flags.iter().map(flag).collect(),
+            ..Sources::default()
         }
     }
 
@@ -257,6 +268,24 @@ mod tests {
         );
         let others = [("NB_TOKEN", "x"), ("NB_GUEST_A_X", "x"), ("NB_CONFIG", "x"), ("GUEST", "x")];
         assert!(read("", &sources(&others, &[])).is_ok());
+        let twice =
+            read("data = \"a\"\n[guest]\nlisten = [1]\nlisten = [2]\n", &sources(&[], &[])).unwrap_err();
+        assert_eq!(twice, ["a.toml:4: listen is set twice; remove one"]);
+        let large = read("[guest.limits]\nmost = 99999999999999999999\n", &sources(&[], &[])).unwrap_err();
+        assert_eq!(
+            large,
+            [
+                "a.toml:2: guest.limits.most: the number is out of range; it may be -9223372036854775808 to 9223372036854775807"
+            ]
+        );
+        let not_text = ["NB_DATA", "STATE_DIRECTORY", "NB_TOKEN", "HOME"].map(str::to_owned).to_vec();
+        assert_eq!(
+            read("", &Sources { not_text, ..sources(&[], &[]) }).unwrap_err(),
+            [
+                "environment NB_DATA: its value is not UTF-8",
+                "environment STATE_DIRECTORY: its value is not UTF-8"
+            ]
+        );
         assert!(read("\n\nx = = 1", &sources(&[], &[])).unwrap_err()[0].starts_with("a.toml:3: "));
     }
 }

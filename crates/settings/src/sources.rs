@@ -1,6 +1,5 @@
 //! Sources of settings: the file, the environment, the flags.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -74,18 +73,24 @@ impl FlagValue {
 pub struct Sources {
     /// The file from a flag.
     pub file: Option<PathBuf>,
-    /// The variables of this process that are valid Unicode.
     pub environment: Vec<(String, String)>,
+    /// Names of variables whose value is not UTF-8.
+    pub not_text: Vec<String>,
     pub flags: Vec<FlagValue>,
 }
 
 impl Sources {
-    /// The flags and environment of this process. Variables that are not valid Unicode cannot be settings.
+    /// The flags and environment of this process. A variable whose name is not UTF-8 cannot be a setting.
     pub fn of_process(file: Option<PathBuf>, flags: Vec<FlagValue>) -> Self {
-        let texts = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
-        };
-        Sources { file, environment: std::env::vars_os().filter_map(texts).collect(), flags }
+        let mut sources = Sources { file, flags, ..Sources::default() };
+        for (name, value) in std::env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => sources.environment.push((name, value)),
+                Err(_) => sources.not_text.push(name),
+            }
+        }
+        sources
     }
 
     /// A variable's value; an empty one counts as unset.

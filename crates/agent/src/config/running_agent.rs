@@ -37,11 +37,11 @@ pub fn find_running_agent(sources: &Sources) -> Result<RunningAgent, ConfigError
     let entries = DeTable::parse_recoverable(&text).0;
     let mut reader = Reader::new(&SCHEMA, &path, &text, sources);
     reader.top(entries.get_ref());
-    let is_ours =
-        |(name, _): &(String, String)| ["listen", "state"].map(|key| SCHEMA.variable(key)).contains(name);
+    let is_ours = |name: &String| ["listen", "state"].map(|key| SCHEMA.variable(key)).contains(name);
     let mut sources = sources.clone();
     let state = usual_state(&sources);
-    sources.environment.retain(is_ours);
+    sources.environment.retain(|(name, _)| is_ours(name));
+    sources.not_text.retain(is_ours);
     reader.add_sources(&sources);
     let listen = reader.setting("listen", &LISTEN).unwrap_or(Some(USUAL_LISTEN));
     let state = reader.setting("state", &FileName).unwrap_or(state);

@@ -162,7 +162,7 @@ fn contradictory_settings_fail_check() {
         (&["--operator", "0.0.0.0:9255"], "--operator-without-tls"),
         (&["--driver", "exec"], "set it with --exec FILE"),
         (&["--driver", "exec", "--exec", "/nowhere"], "--exec /nowhere: No such file"),
-        (&twice, "127.0.0.1:1 is named twice"),
+        (&twice, "guest.listen (127.0.0.1:1) and guest.vms (a) have the same address, 127.0.0.1:1"),
         (&["--guest-vm", "web 0=127.0.0.1:1"], "expected a VM name and an address"),
         (&no_secret, "/nowhere.secret"),
     ];
