@@ -27,6 +27,8 @@ use crate::time::{Ago, parse_ago, parse_duration, parse_time};
 
 const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               list scheduled and started events\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service's address and token are read from ./notbefore-data. Use --data DIR or NOTBEFORE_DATA\nfor another directory, --operator-url or NOTBEFORE_OPERATOR for a remote service. NOTBEFORE_TOKEN is\nsent only to a URL or directory that you name, or to a service on this machine.";
 
+const AT_ONCE: &str = "Runs at once, without notice, if no guest of the scope has polled within a day.";
+
 /// Scheduled Events for virtual machines: the platform announces an event and its NotBefore time; the VM
 /// prepares and approves; then the platform starts the event.
 #[derive(Debug, Parser)]
@@ -272,8 +274,10 @@ pub enum Vm {
         confirmation: ConfirmArgs,
     },
     /// Restart a VM: a Reboot event, started when approved or at its NotBefore
+    #[command(after_help = AT_ONCE)]
     Restart(ScheduleVmArgs),
     /// Redeploy a VM: a Redeploy event, started when approved or at its NotBefore
+    #[command(after_help = AT_ONCE)]
     Redeploy(ScheduleVmArgs),
     /// Evict a Spot VM: a Preempt event with 30 seconds' notice
     Evict {
@@ -309,8 +313,7 @@ pub struct ScheduleVmArgs {
 #[derive(Debug, Default, clap::Args)]
 #[command(group = ArgGroup::new("when"))]
 pub struct WhenArgs {
-    /// Not before this time (RFC 3339) [default: the minimum notice; a restart or redeploy runs at once if no
-    /// guest of the scope polls]
+    /// Not before this time (RFC 3339) [default: the minimum notice]
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
     pub not_before: Option<Timestamp>,
     /// Not before this long from now, for example 20m, 7d, 1h30m

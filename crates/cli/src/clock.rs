@@ -12,7 +12,7 @@ pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
     match verb {
         args::Clock::Show => shown(&client.get("/v1/clock")?, output),
         args::Clock::Accept { confirmation } => {
-            let question = Question::optional("Trust the clock?", "the clock is still not trusted");
+            let question = Question::optional("Trust the clock?", "nothing was changed");
             let plan = || client.get::<Clock>("/v1/clock");
             if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
                 return Ok(());

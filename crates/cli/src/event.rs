@@ -13,13 +13,16 @@ use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::operation::{self, names};
 use crate::output::{self, Rows, Table, or_dash, yes_no};
-use crate::{fact, time};
+use crate::{fact, fleet_plan, time};
 
 pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
     match verb {
         args::Event::List { scope, vm, status } => {
-            let query = [("scope", scope), ("vm", vm), ("status", status)];
+            let query = [("scope", scope.clone()), ("vm", vm), ("status", status)];
             let events: Vec<Event> = client.list("/v1/events", &query)?;
+            if events.is_empty() {
+                fleet_plan::check_scope(client, scope.as_deref())?;
+            }
             output.answer(&events, |events| live_table(events).print("no scheduled or started events"))
         }
         args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),

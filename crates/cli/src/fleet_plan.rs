@@ -5,18 +5,21 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow, bail};
+use notbefore_settings::suggest::nearest;
 use notbefore_wire::operator::fleet::{EndedEvent, FieldChange, ScopePlan, TakenAddress};
 use notbefore_wire::operator::{EventStatus, Scope, ScopeOutcome};
 use serde::Serialize;
 
-use crate::client::{Client, encode};
-use crate::fleet_apply::{ApplyOptions, REPORTED_MAX, has_code, in_parallel, is_scope_error, parts};
+use crate::client::{Client, encode, has_code};
+use crate::fleet_apply::{ApplyOptions, REPORTED_MAX, in_parallel, is_scope_error, parts};
 use crate::fleet_file::FileScope;
 use crate::progress::Progress;
 
 /// Limit of VMs listed per scope and kind of change.
 const VMS_NAMED_MAX: usize = 20;
+/// Most scopes compared with an unknown one, for a suggestion.
+const COMPARED_MAX: usize = 10_000;
 
 #[derive(Default)]
 pub struct FleetPlan {
@@ -48,6 +51,21 @@ struct RefusedScope {
 pub fn at(path: &str, rest: &str) -> String {
     let path: Vec<String> = path.split('/').map(encode).collect();
     format!("/v1/scopes/{}{rest}", path.join("/"))
+}
+
+/// Fails if there is no such scope, so that a misspelt name is not taken for an empty scope.
+pub fn check_scope(client: &Client, scope: Option<&str>) -> Result<()> {
+    let Some(scope) = scope else { return Ok(()) };
+    let missing = 2_usize.saturating_sub(scope.matches('/').count());
+    let prefix = "default/".repeat(missing);
+    let Err(error) = client.get::<Scope>(&at(&format!("{prefix}{scope}"), "")) else { return Ok(()) };
+    let known: Vec<Scope> = client.list_first("/v1/scopes", &[], COMPARED_MAX)?;
+    let known = || known.iter().map(|scope| scope.path.as_str());
+    let elsewhere = known().find(|path| path.ends_with(&format!("/{scope}"))).map(str::to_owned);
+    match elsewhere.or_else(|| nearest(scope, known().filter_map(|path| path.strip_prefix(&prefix)))) {
+        Some(meant) => bail!("{error:#}; did you mean {meant}?"),
+        None => Err(error),
+    }
 }
 
 /// Requests the plan of every scope from the service.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow, bail};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{
@@ -33,7 +33,7 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
         args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
         args::Operation::Cancel { operation, confirmation } => {
             let question = Question::optional("Cancel it?", "nothing was cancelled");
-            let plan = || get(client, &operation);
+            let plan = || cancellable(get(client, &operation)?);
             if let Decision::DryRun =
                 confirm::show_and_ask(&confirmation, output, question, plan, cancel_plan)?
             {
@@ -241,17 +241,27 @@ fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
     }))
 }
 
+/// Refuses an operation that the service would refuse to cancel.
+fn cancellable(operation: Operation) -> Result<Operation> {
+    if operation.state == OperationState::Closed {
+        bail!("operation {} is closed; there is nothing to cancel (operation_closed)", operation.id);
+    }
+    if operation.host_start == Some(HostStart::Released) {
+        bail!("operation {} has started and cannot be cancelled (event_started)", operation.id);
+    }
+    Ok(operation)
+}
+
 /// Text of the plan: the effect of cancelling on each event.
 fn cancel_plan(operation: &Operation) -> Vec<String> {
     let mut lines = vec![format!("operation {} {} ({})", operation.id, operation.cause, operation.state)];
     let becomes = |part: &OperationTarget| match part.status {
         TargetStatus::Opening | TargetStatus::Scheduled => "is cancelled",
         TargetStatus::Started => "no: already started",
-        TargetStatus::Completed
-        | TargetStatus::Cancelled
-        | TargetStatus::Refused
-        | TargetStatus::Ended
-        | TargetStatus::Unknown(_) => "no: already ended",
+        TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Refused | TargetStatus::Ended => {
+            "no: already ended"
+        }
+        TargetStatus::Unknown(_) => "unknown to this version",
     };
     let parts = Rows(&operation.targets).columns(&[
         ("  EVENT", &|part| format!("  {}", part.event)),

@@ -18,7 +18,10 @@ use crate::{fleet_apply, fleet_plan, operation, time};
 pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     match verb {
         args::Vm::List { scope, host } => {
-            let vms: Vec<Vm> = client.list("/v1/vms", &[("scope", scope), ("host", host)])?;
+            let vms: Vec<Vm> = client.list("/v1/vms", &[("scope", scope.clone()), ("host", host)])?;
+            if vms.is_empty() {
+                fleet_plan::check_scope(client, scope.as_deref())?;
+            }
             let none = "no VMs; add one with 'notbefore vm add' or a fleet with 'notbefore fleet apply'";
             output.answer(&vms, |vms| table(vms).print(none))
         }
@@ -154,7 +157,7 @@ impl RemovalPlan {
             (true, Some(seconds)) => {
                 let notice = time::span(seconds.into());
                 format!(
-                    "is deleted by a Terminate event with {notice} notice, or at once if no guest of its scope polled within a day"
+                    "is deleted by a Terminate event with {notice} notice (times the service's events.notice), or at once if no guest of its scope polled within a day"
                 )
             }
         };

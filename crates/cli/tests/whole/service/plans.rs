@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::support::Service;
 use crate::support::terminal::{run_at_terminal, run_at_terminal_while};
+use crate::support::{Service, binary, wait_for};
 use serde_json::{Value, json};
 
 const FLEET: &str = "
@@ -303,7 +303,7 @@ fn deletion_plan_shows_notice() {
     let plan = service.cli(&["vm", "delete", "web-0", "--dry-run"]);
     assert!(
         plan.contains(
-            "is deleted by a Terminate event with 7 min notice, or at once if no guest of its scope polled within a day"
+            "is deleted by a Terminate event with 7 min notice (times the service's events.notice), or at once if no guest of its scope polled within a day"
         ),
         "{plan}"
     );
@@ -359,6 +359,56 @@ fn host_commands_ask_at_terminal_only() {
     );
     let terminal = run_at_terminal(&service, &[&args[..], &["--yes"]].concat(), "n");
     assert!(!terminal.has_prompt() && terminal.code == 0, "{terminal:?}");
+}
+
+#[test]
+fn confirmed_plan_is_refused_if_it_has_changed() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    service.cli(&["vm", "add", "a", "--host", "h1"]);
+    service.cli(&["token", "create", "shop", "--role", "tenant", "--on", "default/default"]);
+    let again = ["token", "revoke", "shop", "&&", binary(), "token", "create", "shop", "--role", "operator"];
+    let cases: [(&[&str], &[&str]); 3] = [
+        (&["vm", "delete", "web-0", "db"], &["event", "schedule", "--type", "freeze", "--in", "1h", "db"]),
+        (&["token", "revoke", "shop"], &again),
+        (&["host", "maintain", "h1", "--type", "reboot"], &["vm", "add", "b", "--host", "h1"]),
+    ];
+    for (words, meanwhile) in cases {
+        let seen = run_at_terminal_while(&service, words, "y", meanwhile);
+        assert_eq!(seen.code, 1, "{seen:?}");
+        assert!(seen.text.contains("it has changed since the plan was made; run it again"), "{seen:?}");
+    }
+    assert_eq!(vms(&service).len(), 5);
+    assert_eq!(service.cli_json(&["token", "list"]).as_array().unwrap().len(), 2);
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 1);
+    for (words, _) in cases {
+        let seen = run_at_terminal(&service, words, "y");
+        assert_eq!(seen.code, 0, "{seen:?}");
+    }
+}
+
+#[test]
+fn plans_of_nothing_say_so() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    assert!(
+        service
+            .cli(&["clock", "accept", "--dry-run"])
+            .ends_with("trusted\nnothing was changed (--dry-run)\n")
+    );
+    let made = service.cli_json(&["event", "schedule", "--type", "reboot", "--in", "1h", "db"]);
+    let operation = made["id"].as_str().unwrap();
+    service.cli(&["operation", "cancel", operation]);
+    let closed = || service.cli_json(&["operation", "show", operation])["state"] == "closed";
+    wait_for("the operation to close", || closed().then_some(()));
+    let refused = service.cli_refused(&["operation", "cancel", operation, "--dry-run"]);
+    assert!(refused.contains("is closed; there is nothing to cancel"), "{refused}");
+    for noun in ["vm", "event"] {
+        let refused = service.cli_refused(&[noun, "list", "--scope", "webb"]);
+        assert!(refused.contains("there is no scope"), "{refused}");
+        assert!(refused.contains("did you mean web?"), "{refused}");
+    }
+    assert!(service.cli(&["event", "list", "--scope", "web"]).contains("no scheduled or started events"));
 }
 
 #[test]
