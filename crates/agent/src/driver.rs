@@ -24,7 +24,7 @@ use crate::machine::tracked_event::TrackedEvent;
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform;
-use crate::signals::{Readiness, StatusBoard};
+use crate::signals::StatusBoard;
 use crate::systemd::{self, ServiceState};
 use crate::{boot, fact_text, overview};
 
@@ -481,11 +481,8 @@ impl Agent {
     /// Updates systemd's status line if it changed.
     pub fn update_status(&mut self) {
         let vm = self.setup.me.name();
-        let status = match (self.board.ready(), self.board.in_service()) {
-            (Readiness::No(why), _) => format!("{vm}: {why}"),
-            (Readiness::Yes(_), Readiness::No(draining)) => format!("{vm}: {draining}"),
-            (Readiness::Yes(_), Readiness::Yes(in_service)) => format!("{vm}: {in_service}"),
-        };
+        let (Ok(status) | Err(status)) = self.board.ready().and_then(|_| self.board.in_service());
+        let status = format!("{vm}: {status}");
         if status != self.status {
             systemd::notify(ServiceState::Status(&status));
             self.status = status;

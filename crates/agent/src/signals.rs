@@ -7,4 +7,4 @@ mod server;
 pub mod status;
 
 pub use server::{ServeError, check_address, serve};
-pub use status::{Readiness, StatusBoard};
+pub use status::StatusBoard;

@@ -19,7 +19,7 @@ use notbefore_wire::operator::ScopeOutcome;
 use notbefore_wire::operator::fleet::ScopePlan;
 
 use crate::args::Output;
-use crate::client::{Client, Refused};
+use crate::client::{Client, Refused, has_code};
 use crate::fleet_file::FileScope;
 use crate::fleet_plan::{self, FleetPlan};
 use crate::http::REQUESTS_AT_ONCE;
@@ -243,10 +243,6 @@ fn ended(plan: &ScopePlan) -> String {
     }
 }
 
-pub fn has_code(error: &Error, code: &str) -> bool {
-    error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
-}
-
 fn is_address_taken(error: &Error) -> bool {
     has_code(error, "address_taken")
 }
@@ -297,24 +293,17 @@ fn line(outcome: &ScopeOutcome) -> String {
 
 /// All outcomes in one line.
 fn summary<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
-    let (mut scopes, mut created, mut unchanged, mut changed_scopes) = (0, 0, 0, 0);
-    let (mut added, mut changed, mut removed) = (0, 0, 0);
-    for one in outcomes {
-        scopes += 1;
-        match (one.created, one.added + one.changed + one.removed) {
-            (true, _) => created += 1,
-            (false, 0) => unchanged += 1,
-            (false, _) => changed_scopes += 1,
-        }
-        added += one.added;
-        changed += one.changed;
-        removed += one.removed;
-    }
-    let of_scopes = parts(&[(created, "created"), (changed_scopes, "changed"), (unchanged, "unchanged")]);
-    let of_vms = parts(&[(added, "added"), (changed, "changed"), (removed, "removed")]);
-    match of_vms.is_empty() {
-        true => format!("{scopes} scopes: {of_scopes}"),
-        false => format!("{scopes} scopes: {of_scopes}; VMs: {of_vms}"),
+    let outcomes: Vec<&ScopeOutcome> = outcomes.collect();
+    let vms = |of: fn(&ScopeOutcome) -> usize| outcomes.iter().map(|one| of(one)).sum::<usize>();
+    let of_vms = [vms(|one| one.added), vms(|one| one.changed), vms(|one| one.removed)];
+    let created = outcomes.iter().filter(|one| one.created).count();
+    let is_same = |one: &&&ScopeOutcome| !one.created && one.added + one.changed + one.removed == 0;
+    let (scopes, unchanged) = (outcomes.len(), outcomes.iter().filter(is_same).count());
+    let changed = scopes - created - unchanged;
+    let of_scopes = parts(&[(created, "created"), (changed, "changed"), (unchanged, "unchanged")]);
+    match parts(&[(of_vms[0], "added"), (of_vms[1], "changed"), (of_vms[2], "removed")]) {
+        none if none.is_empty() => format!("{scopes} scopes: {of_scopes}"),
+        of_vms => format!("{scopes} scopes: {of_scopes}; VMs: {of_vms}"),
     }
 }
 

@@ -26,7 +26,7 @@ use notbefore_listener::write_timeout::WriteTimeout;
 use notbefore_wire::text::printable;
 use tokio::net::TcpListener;
 
-use super::{Readiness, StatusBoard};
+use super::StatusBoard;
 
 /// Open connections: load balancers, Prometheus, a person; 16 of them are reserved for loopback.
 const CONNECTIONS_MAX: usize = 64;
@@ -153,10 +153,10 @@ fn answer<B>(request: &Request<B>, board: &StatusBoard) -> Response<Full<Bytes>>
     }
 }
 
-fn readiness_response(answer: Readiness) -> Response<Full<Bytes>> {
+fn readiness_response(answer: Result<String, String>) -> Response<Full<Bytes>> {
     let (status, words) = match answer {
-        Readiness::Yes(words) => (StatusCode::OK, words),
-        Readiness::No(words) => (StatusCode::SERVICE_UNAVAILABLE, words),
+        Ok(words) => (StatusCode::OK, words),
+        Err(words) => (StatusCode::SERVICE_UNAVAILABLE, words),
     };
     // The text may contain platform data and is shown in terminals.
     text(status, printable(&words) + "\n")

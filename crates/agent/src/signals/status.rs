@@ -55,13 +55,6 @@ pub struct Events {
     pub events: Vec<Overview>,
 }
 
-/// A check's result with its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    Yes(String),
-    No(String),
-}
-
 impl StatusBoard {
     pub fn new(clock: Clock, dry_run: bool) -> StatusBoard {
         StatusBoard { clock, inner: Arc::new(Mutex::new(Inner { dry_run, ..Inner::default() })) }
@@ -131,18 +124,14 @@ impl StatusBoard {
         self.inner().metrics.approved(answer);
     }
 
-    /// `/readyz`: whether the agent can do its work.
-    pub fn ready(&self) -> Readiness {
-        let now = self.clock.now().tick;
-        let inner = self.inner();
-        match inner.why_not_ready(now) {
-            None => Readiness::Yes("ready".to_owned()),
-            Some(why) => Readiness::No(why),
-        }
+    /// `/readyz`: whether the agent can do its work, as text.
+    pub fn ready(&self) -> Result<String, String> {
+        let why_not = self.inner().why_not_ready(self.clock.now().tick);
+        why_not.map_or_else(|| Ok("ready".to_owned()), Err)
     }
 
-    /// `/drainz`: whether this VM may get new work.
-    pub fn in_service(&self) -> Readiness {
+    /// `/drainz`: whether this VM may get new work, as text.
+    pub fn in_service(&self) -> Result<String, String> {
         let inner = self.inner();
         let draining: Vec<String> = inner
             .events
@@ -154,8 +143,8 @@ impl StatusBoard {
             })
             .collect();
         match draining.is_empty() {
-            true => Readiness::Yes("in service".to_owned()),
-            false => Readiness::No(format!("draining: {}", draining.join("; "))),
+            true => Ok("in service".to_owned()),
+            false => Err(format!("draining: {}", draining.join("; "))),
         }
     }
 
@@ -218,19 +207,16 @@ mod tests {
     async fn ready_requires_platform_answer_and_saved_journal() {
         let board = StatusBoard::new(Clock::start(), false);
         board.poll_failed("unreachable", "connection refused".to_owned());
-        assert_eq!(
-            board.ready(),
-            Readiness::No("the platform has not answered yet (connection refused)".to_owned())
-        );
+        assert_eq!(board.ready(), Err("the platform has not answered yet (connection refused)".to_owned()));
         board.answered("document");
-        assert_eq!(board.ready(), Readiness::Yes("ready".to_owned()));
+        assert_eq!(board.ready(), Ok("ready".to_owned()));
         tokio::time::advance(Duration::from_secs(121)).await;
-        assert_eq!(board.ready(), Readiness::No("the platform has not answered for 121 s".to_owned()));
+        assert_eq!(board.ready(), Err("the platform has not answered for 121 s".to_owned()));
         board.answered("unchanged");
         board.named("web-0", false);
         assert_eq!(
             board.ready(),
-            Readiness::No(
+            Err(
                 "the platform has not confirmed this VM's name: the agent uses web-0 and approves nothing until it does, or until name is set"
                     .to_owned()
             )
@@ -240,10 +226,8 @@ mod tests {
         board.config(Some("line 3".to_owned()));
         assert_eq!(
             board.ready(),
-            Readiness::No(
-                "the journal cannot be written: no space; the changed configuration is not applied: line 3"
-                    .to_owned()
-            )
+            Err("the journal cannot be written: no space; the changed configuration is not applied: line 3"
+                .to_owned())
         );
     }
 }

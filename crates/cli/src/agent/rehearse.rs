@@ -51,7 +51,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     let before = rule.before.iter().map(|step| (Stage::Before, step));
     let all = before.chain(rule.after.iter().map(|step| (Stage::After, step)));
     for (stage, step) in all.clone() {
-        output::eprint(&format!("  {}  {}", word(stage), describe::step(step, stage)));
+        output::eprint(&format!("  {}  {}", stage.as_str(), describe::step(step, stage)));
     }
     let report = |vm, kind, steps| Report {
         rule: rule.name.clone(),
@@ -95,7 +95,7 @@ fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
 }
 
 fn line(tried: &StepResult) -> String {
-    format!("{} {}: {}", word(tried.stage), tried.step, tried.text)
+    format!("{} {}: {}", tried.stage.as_str(), tried.step, tried.text)
 }
 
 /// Ends a dry run. It succeeds only with the `--dry-run` flag: if the file or environment sets it, a script must not
@@ -125,11 +125,4 @@ async fn vm(config: &Config, offline: bool) -> Result<String> {
 fn kind(rule: &Rule, check: &Check) -> EventKind {
     let said = check.r#type.clone().map(EventKind::from);
     said.or_else(|| rule.matches.kinds.first().cloned()).unwrap_or(EventKind::Reboot)
-}
-
-fn word(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Before => "before",
-        Stage::After => "after",
-    }
 }
