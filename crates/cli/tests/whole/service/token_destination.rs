@@ -319,7 +319,7 @@ fn control_characters_of_service_are_escaped() {
     let odd = "a\u{1b}[2J\u{202e}b\u{9b}\u{61c}\u{2066}\u{feff}\u{7f}\u{2028}c";
     let name = serde_json::to_string(odd).unwrap();
     let vm = format!(
-        "{{\"items\":[{{\"name\":\"x\",\"created_at\":\"2026-01-01T00:00:00Z\",\"expired\":false,\"grants\":[{{\"role\":{name},\"path\":\"/\"}}]}}]}}"
+        "{{\"items\":[{{\"name\":\"x\",\"created_at\":\"2026-01-01T00:00:00Z\",\"expired\":false,\"revision\":1,\"grants\":[{{\"role\":{name},\"path\":\"/\"}}]}}]}}"
     );
     let problem =
         format!("{{\"type\":\"x\",\"title\":\"x\",\"status\":409,\"detail\":{name},\"code\":\"one\\ntwo\"}}");
