@@ -55,7 +55,7 @@ const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 const DUE_AT_ONCE_MAX: usize = 128;
 
 /// The engine's settings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct EngineSettings {
     pub domain: Settings,
     pub node: Node,
@@ -63,7 +63,7 @@ pub struct EngineSettings {
 
 /// The id of this process, new at every start. It owns the commands that it runs, and is part of the keys of records
 /// that several processes write concurrently.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node(Arc<str>);
 
 impl From<&str> for Node {
@@ -85,7 +85,7 @@ impl std::ops::Deref for Node {
 pub struct RequestId(pub u64);
 
 /// A job: a request or due work, until its commit is durable. It has at most one commit in flight, with the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
 /// An input of the engine.
@@ -201,6 +201,7 @@ struct FanOut {
 }
 
 /// The engine; see the crate docs.
+#[derive(Default)]
 pub struct Engine {
     settings: EngineSettings,
     state: State,
@@ -260,32 +261,7 @@ impl Engine {
         revision: Revision,
         now: Timestamp,
     ) -> (Self, Vec<Effect>) {
-        let mut engine = Self {
-            settings,
-            state,
-            jobs: HashMap::new(),
-            next_job: JobId(0),
-            facts_written: 0,
-            locked: HashSet::new(),
-            waiting: HashMap::new(),
-            deadlines: BTreeSet::new(),
-            deadline_of: HashMap::new(),
-            retries: BTreeSet::new(),
-            fan_outs: HashMap::new(),
-            stalled: BTreeSet::new(),
-            conflicted: Vec::new(),
-            replays: BTreeMap::new(),
-            commands: HashMap::new(),
-            hosts: HostStarts::default(),
-            last_polls: HashMap::new(),
-            polls_to_store: BTreeSet::new(),
-            poll_writes_in_flight: 0,
-            store_polls_at: None,
-            store_alive_at: now,
-            clock_jumped_by: SignedDuration::ZERO,
-            own_revisions: BTreeSet::new(),
-            watched: revision,
-        };
+        let mut engine = Self { settings, state, store_alive_at: now, watched: revision, ..Self::default() };
         let down = engine.state.alive().map(|alive| now.duration_since(alive).max(SignedDuration::ZERO));
         for (scope, at) in engine.state.all_last_polled() {
             let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);

@@ -239,17 +239,11 @@ impl Planner<'_> {
         if base.scope.members.iter().any(|member| member.name == spec.name) {
             return Err(Refusal::NameTaken(spec.name.clone()).into());
         }
-        let member = member(spec, None, Origin::Call);
-        let vm = member.vm;
+        let (member, record) = member_and_record(&id, spec, None, Origin::Call);
         base.apply(ScopeCommand::Enrol(vec![member]), self.context(&id, self.by))?;
         draft.scope(self.state.scope(&id), base)?;
-        draft.vm(&Vm {
-            id: vm,
-            scope: id,
-            addresses: spec.addresses.clone(),
-            instance: spec.instance.clone(),
-        })?;
-        Ok(self.write(draft, Answer::Vm(vm)))
+        draft.vm(&record)?;
+        Ok(self.write(draft, Answer::Vm(record.id)))
     }
 
     pub(crate) fn known_scope(&self, id: &ScopeId) -> Result<&'_ Revisioned<Scope>, Refusal> {
@@ -293,11 +287,11 @@ impl Planner<'_> {
         let mut fresh = Scope::new(path, ScopeKind::Standalone, Policy::for_first_run(), Origin::Call);
         fresh.first_run = true;
         let spec = VmSpec { spot: true, ..VmSpec::with_defaults(*vm, name.clone()) };
-        let enrol = ScopeCommand::Enrol(vec![member(&spec, None, Origin::Call)]);
-        let applied = fresh.apply(enrol, self.context(&id, self.by))?;
+        let (member, record) = member_and_record(&id, &spec, None, Origin::Call);
+        let applied = fresh.apply(ScopeCommand::Enrol(vec![member]), self.context(&id, self.by))?;
         let mut draft = self.draft();
         draft.scope(None, applied)?;
-        draft.vm(&Vm { id: *vm, scope: id, addresses: Vec::new(), instance: serde_json::Value::Null })?;
+        draft.vm(&record)?;
         Ok(self.write(draft, Answer::Done))
     }
 }

@@ -396,7 +396,7 @@ mod tests {
         use notbefore_core::StartReason;
         check(vec![
             (
-                "called off",
+                "cancelled",
                 on(open(), one()),
                 Command::Operation(OperationCommand::Cancel(id)),
                 "fact operation",

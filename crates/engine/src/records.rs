@@ -228,36 +228,28 @@ pub struct SeenRead {
     pub version: String,
 }
 
-pub fn scope(id: &ScopeId) -> Key {
-    RecordKey::Scope(id.clone()).encode()
+/// Functions that encode a key.
+macro_rules! keys {
+    ($($name:ident($($part:ident: $of:ty),+) => $key:expr;)+) => {
+        $(pub fn $name($($part: $of),+) -> Key {
+            $key.encode()
+        })+
+    };
 }
 
-pub fn vm(id: VmId) -> Key {
-    RecordKey::Vm(id).encode()
-}
-
-pub fn claim(address: &Address) -> Key {
-    RecordKey::Claim { network: &address.network.folded(), ip: address.ip }.encode()
-}
-
-pub fn operation(id: OperationId) -> Key {
-    RecordKey::Operation(id).encode()
-}
-
-pub fn command(principal: &str, key: &str) -> Key {
-    RecordKey::Command { principal, key }.encode()
-}
-
-pub fn past(id: EventId) -> Key {
-    RecordKey::Past(id).encode()
-}
-
-pub fn ended(at: Timestamp, event: EventId) -> Key {
-    RecordKey::Ended { at, event }.encode()
-}
-
-pub fn fact(at: Timestamp, node: &str, n: u64) -> Key {
-    RecordKey::Fact(Written { at, node, n }).encode()
+keys! {
+    scope(id: &ScopeId) => RecordKey::Scope(id.clone());
+    vm(id: VmId) => RecordKey::Vm(id);
+    claim(address: &Address) => RecordKey::Claim { network: &address.network.folded(), ip: address.ip };
+    operation(id: OperationId) => RecordKey::Operation(id);
+    command(principal: &str, key: &str) => RecordKey::Command { principal, key };
+    fact(at: Timestamp, node: &str, n: u64) => RecordKey::Fact(Written { at, node, n });
+    refused(at: Timestamp, node: &str, n: u64) => RecordKey::Refused(Written { at, node, n });
+    past(id: EventId) => RecordKey::Past(id);
+    ended(at: Timestamp, event: EventId) => RecordKey::Ended { at, event };
+    seen(event: EventId, node: &str) => RecordKey::Seen { event, node };
+    heard(id: &ScopeId) => RecordKey::Heard(id.clone());
+    token(name: &Name) => RecordKey::Token(name.clone());
 }
 
 /// Prefix of the fact batches of one millisecond.
@@ -265,19 +257,9 @@ pub fn facts_at(at: Timestamp) -> String {
     format!("{}{:013}-", prefix::FACT, at.as_millisecond())
 }
 
-/// The event of a `seen` record.
-pub fn event_in_seen(key: &str) -> Option<EventId> {
-    let (id, _) = key.strip_prefix(prefix::SEEN)?.split_once('/')?;
-    uuid::Uuid::parse_str(id).ok().map(EventId)
-}
-
 /// Prefix of an event's `seen` records.
 pub fn seen_of(event: EventId) -> String {
     RecordKey::Seen { event, node: "" }.to_string()
-}
-
-pub fn seen(event: EventId, node: &str) -> Key {
-    RecordKey::Seen { event, node }.encode()
 }
 
 /// The time in the key of a fact, a refused request or an entry of the index of ended events.
@@ -289,10 +271,10 @@ pub fn time_in_key(key: &str) -> Option<Timestamp> {
     }
 }
 
-/// The event of an entry of the index of ended events.
+/// The event of a `seen` record or of an entry of the index of ended events.
 pub fn event_in_key(key: &str) -> Option<EventId> {
     match RecordKey::parse(key) {
-        Ok(RecordKey::Ended { event, .. }) => Some(event),
+        Ok(RecordKey::Ended { event, .. } | RecordKey::Seen { event, .. }) => Some(event),
         Ok(_) | Err(_) => None,
     }
 }
@@ -300,18 +282,6 @@ pub fn event_in_key(key: &str) -> Option<EventId> {
 /// Start of the index entries of events that ended at a time or later.
 pub fn ended_from(at: Timestamp) -> Key {
     format!("{}{:013}", prefix::ENDED, at.as_millisecond().max(0)).into()
-}
-
-pub fn refused(at: Timestamp, node: &str, n: u64) -> Key {
-    RecordKey::Refused(Written { at, node, n }).encode()
-}
-
-pub fn heard(id: &ScopeId) -> Key {
-    RecordKey::Heard(id.clone()).encode()
-}
-
-pub fn token(name: &Name) -> Key {
-    RecordKey::Token(name.clone()).encode()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

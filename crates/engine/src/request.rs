@@ -1,7 +1,6 @@
 //! Requests to the engine: commands, answers and failures.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
@@ -376,17 +375,25 @@ pub struct Preview {
 
 /// Why a command did not take effect, or why its outcome is unknown.
 ///
-/// The message is for the caller: stable, with what to do next. The cause is for the log only, as its
-/// [source](std::error::Error::source).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The message is for the caller: stable, with what to do next. The [source](std::error::Error::source) of the cause is
+/// for the log only.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// A rule forbids it.
-    Refused(Refusal),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The idempotency key was used for another request.
+    #[error(
+        "this Idempotency-Key was used within a day for another request; use a new key for a new request"
+    )]
     KeyReused,
     /// It could not be carried out. Nothing was changed.
+    #[error("nothing was changed: {0}; repeat the request")]
     Unavailable(FailureCause),
     /// It may or may not have taken effect.
+    #[error(
+        "it is not known whether this took effect: {0}; repeat it with the same Idempotency-Key to find out"
+    )]
     OutcomeUnknown(FailureCause),
 }
 
@@ -413,40 +420,6 @@ pub enum FailureCause {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl std::error::Error for Failure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Refused(_) | Self::KeyReused => None,
-            // `Display` already shows the cause.
-            Self::Unavailable(cause) | Self::OutcomeUnknown(cause) => cause.source(),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::KeyReused => f.write_str(
-                "this Idempotency-Key was used within a day for another request; use a new key for a new request",
-            ),
-            Self::Unavailable(cause) => {
-                write!(f, "nothing was changed: {cause}; repeat the request")
-            }
-            Self::OutcomeUnknown(cause) => write!(
-                f,
-                "it is not known whether this took effect: {cause}; repeat it with the same Idempotency-Key to find out"
-            ),
-        }
-    }
-}
 
 impl Failure {
     /// A stable identifier for programs.
@@ -487,7 +460,10 @@ mod tests {
             ),
         ] {
             assert_eq!(failure.to_string(), text);
-            let source = std::error::Error::source(&failure).map(ToString::to_string);
+            let (Failure::Unavailable(why) | Failure::OutcomeUnknown(why)) = &failure else {
+                panic!("{text}")
+            };
+            let source = std::error::Error::source(why).map(ToString::to_string);
             assert_eq!(source.as_deref(), cause, "{text}");
         }
     }

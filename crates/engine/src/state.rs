@@ -303,7 +303,7 @@ impl State {
         revision: Revision,
         value: Option<&Bytes>,
     ) -> Result<Option<PublishedChange>, DecodeError> {
-        if self.tombstones.get(key).is_some_and(|gone| *gone >= revision) {
+        if self.has_as_new(key, revision) {
             return Ok(None);
         }
         let change = self.install_newer(key, revision, value)?;
@@ -318,32 +318,29 @@ impl State {
         revision: Revision,
         made: &OwnRecord,
     ) -> Option<PublishedChange> {
-        if self.tombstones.get(key).is_some_and(|gone| *gone >= revision) {
+        if self.has_as_new(key, revision) {
             return None;
         }
         let change = match made {
-            OwnRecord::Scope(scope) => {
-                let id = scope.id();
-                let known = self.scope(&id).is_some_and(|known| known.revision >= revision);
-                (!known).then(|| self.put_scope(id, revision, Some(Arc::clone(scope))))
-            }
+            OwnRecord::Scope(scope) => self.put_scope(scope.id(), revision, Some(Arc::clone(scope))),
             OwnRecord::Operation(operation) => {
                 let held = Revisioned { revision, value: Arc::clone(operation) };
-                self.put_operation(operation.id, revision, Some(held))
+                self.put_operation(operation.id, Some(held))
             }
         };
-        self.record_removal(key, revision, change.as_ref());
-        change
+        self.record_removal(key, revision, Some(&change));
+        Some(change)
+    }
+
+    /// Whether the held record, or its removal, is at least as new.
+    fn has_as_new(&self, key: &str, revision: Revision) -> bool {
+        self.tombstones.get(key).copied().max(self.revision_of(key)).is_some_and(|known| known >= revision)
     }
 
     fn record_removal(&mut self, key: &str, revision: Revision, change: Option<&PublishedChange>) {
         match change.map(PublishedChange::is_removal) {
-            Some(true) => {
-                self.tombstones.insert(key.into(), revision);
-            }
-            Some(false) => {
-                self.tombstones.remove(key);
-            }
+            Some(true) => drop(self.tombstones.insert(key.into(), revision)),
+            Some(false) => drop(self.tombstones.remove(key)),
             None => {}
         }
     }
@@ -385,24 +382,15 @@ impl State {
         };
         Ok(match known {
             RecordKey::Scope(id) => {
-                if self.scope(&id).is_some_and(|known| known.revision >= revision) {
-                    return Ok(None);
-                }
                 let scope = value.map(|value| decode_scope(key, value).map(Arc::new)).transpose()?;
                 Some(self.put_scope(id, revision, scope))
             }
             RecordKey::Vm(id) => {
-                if self.inventory.vm(id).is_some_and(|known| known.revision >= revision) {
-                    return Ok(None);
-                }
                 let vm = value.map(|value| records::decode::<Vm>(key, value)).transpose()?;
                 self.install_vm(id, vm.as_ref(), revision);
                 Some(PublishedChange::Vm(id, vm.map(|_| revision)))
             }
             RecordKey::Claim { network, ip } => {
-                if self.inventory.claim_revision(network, ip).is_some_and(|known| known >= revision) {
-                    return Ok(None);
-                }
                 let vm = value.map(|value| records::decode::<VmId>(key, value)).transpose()?;
                 match vm {
                     Some(vm) => self.inventory.put_claim(network, ip, vm, revision),
@@ -411,18 +399,16 @@ impl State {
                 Some(PublishedChange::Claim((network.to_owned(), ip), vm))
             }
             RecordKey::Operation(id) => {
-                self.put_operation(id, revision, decode::<Operation>(key, revision, value)?)
+                Some(self.put_operation(id, decode::<Operation>(key, revision, value)?))
             }
             RecordKey::Token(name) => {
                 let held = decode::<Token>(key, revision, value)?;
-                put(&mut self.tokens, name.folded(), revision, held.clone())
-                    .then_some(PublishedChange::Token(name, held))
+                put(&mut self.tokens, name.folded(), held.clone());
+                Some(PublishedChange::Token(name, held))
             }
             RecordKey::Heard(id) => {
-                match value {
-                    Some(value) => self.last_polls.insert(id, records::decode::<LastAt>(key, value)?.at),
-                    None => self.last_polls.remove(&id),
-                };
+                let last = value.map(|value| records::decode::<LastAt>(key, value)).transpose()?;
+                put(&mut self.last_polls, id, last.map(|last| last.at));
                 None
             }
             RecordKey::Alive => {
@@ -439,22 +425,15 @@ impl State {
         })
     }
 
-    fn put_operation(
-        &mut self,
-        id: OperationId,
-        revision: Revision,
-        held: Option<Revisioned<Operation>>,
-    ) -> Option<PublishedChange> {
+    fn put_operation(&mut self, id: OperationId, held: Option<Revisioned<Operation>>) -> PublishedChange {
         self.user_operations.follow(id, held.as_ref().map(|held| &*held.value));
         // A closed operation is history: it stays in the store and leaves memory.
         let held = held.filter(|held| held.value.state != OperationState::Closed);
-        if !put(&mut self.operations, id, revision, held.clone()) {
-            return None;
-        }
+        put(&mut self.operations, id, held.clone());
         let scopes = &self.scopes;
         let scope = |id: &ScopeId| scopes.get(id)?.held.as_ref().map(|held| &*held.value);
         self.host_operations.put(id, held.as_ref().map(|held| &*held.value), scope);
-        Some(PublishedChange::Operation(id, held))
+        PublishedChange::Operation(id, held)
     }
 
     fn put_scope(&mut self, id: ScopeId, revision: Revision, scope: Option<Arc<Scope>>) -> PublishedChange {
@@ -591,24 +570,11 @@ pub fn caller_key(address: &Address) -> CallerKey {
     (address.network.folded(), address.ip)
 }
 
-fn put<K: std::hash::Hash + Eq, V>(
-    map: &mut HashMap<K, Revisioned<V>>,
-    key: K,
-    revision: Revision,
-    held: Option<Revisioned<V>>,
-) -> bool {
-    if map.get(&key).is_some_and(|known| known.revision >= revision) {
-        return false;
-    }
+fn put<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, held: Option<V>) {
     match held {
-        Some(held) => {
-            map.insert(key, held);
-        }
-        None => {
-            map.remove(&key);
-        }
+        Some(held) => drop(map.insert(key, held)),
+        None => drop(map.remove(&key)),
     }
-    true
 }
 
 fn decode<T: serde::de::DeserializeOwned>(

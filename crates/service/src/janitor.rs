@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Operation, OperationState, Past, Scope, ScopeId};
-use notbefore_engine::RecordKey;
 use notbefore_engine::records::{self, CommandRecord, LastAt, Seen, prefix};
 use notbefore_store::{Expect, Key, Outcome, ReadError, Snapshot, Store, TXN_OPERATIONS_MAX, Txn, Versioned};
 
@@ -205,22 +204,17 @@ async fn sweep_seen(store: &dyn Store, now: Timestamp, history_retention: Signed
 
 /// Whether the event of a record of reads is live or in history.
 async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result<bool, ReadError> {
-    let Ok(RecordKey::Seen { event: id, .. }) = RecordKey::parse(key) else { return Ok(true) };
-    let is_past = |found: Result<Option<Versioned>, ReadError>| match found {
-        Err(ReadError::Damaged { .. }) => Ok(true),
-        found => found.map(|record| record.is_some()),
-    };
-    if is_past(snapshot.get(&records::past(id)).await)? {
-        return Ok(true);
-    }
+    let Some(id) = records::event_in_key(key) else { return Ok(true) };
     let key = records::scope(scope);
-    let record = match snapshot.get(&key).await {
-        Err(ReadError::Damaged { .. }) => return Ok(true),
-        record => record?,
-    };
-    let Some(record) = record else { return Ok(false) };
-    // A scope that cannot be decoded may have the event.
-    Ok(records::decode::<Scope>(&key, &record.value).map_or(true, |scope| scope.event(id).is_some()))
+    match (snapshot.get(&records::past(id)).await, snapshot.get(&key).await) {
+        (Ok(Some(_)) | Err(ReadError::Damaged { .. }), _) | (_, Err(ReadError::Damaged { .. })) => Ok(true),
+        (past, scope) => {
+            // A scope that cannot be decoded may have the event.
+            let has_event = |scope: &Scope| scope.event(id).is_some();
+            let scope = past.and(scope)?.map(|record| records::decode::<Scope>(&key, &record.value));
+            Ok(scope.is_some_and(|scope| scope.as_ref().map_or(true, has_event)))
+        }
+    }
 }
 
 /// Removes records that have not changed; returns how many.

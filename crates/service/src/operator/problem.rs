@@ -198,10 +198,9 @@ impl From<Failure> for Problem {
         match failure {
             Failure::Refused(refusal) => refusal.into(),
             Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, failure.to_string()),
-            Failure::Unavailable(_) | Failure::OutcomeUnknown(_) => {
+            Failure::Unavailable(ref cause) | Failure::OutcomeUnknown(ref cause) => {
                 // The message goes to the caller, the cause to the log.
-                let why = failure.source().map(ToString::to_string);
-                let why = why.unwrap_or_else(|| failure.to_string());
+                let why = cause.source().map_or_else(|| failure.to_string(), ToString::to_string);
                 Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, &failure.to_string(), &why)
             }
         }

@@ -211,7 +211,7 @@ fn facts_of(
             let seen =
                 facts::numbered(batch.revision, &facts).filter(|(_, one)| sees(scope, Some(&one.fact)));
             found.extend(seen.map(|(id, one)| (id, facts::present(id, scope, one))));
-        } else if let Some(event) = records::event_in_seen(key)
+        } else if let Some(event) = records::event_in_key(key)
             && let Ok(seen) = records::decode::<Seen>(key, value)
         {
             let is_seen = sees(Some(&seen.scope), None);

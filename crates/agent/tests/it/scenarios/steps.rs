@@ -244,19 +244,19 @@ fn failed_step_is_not_retried_if_its_rule_no_longer_matches() {
         world.end(StepOutcome::Done);
         world.end(failed());
         let other = Rule { before: vec![step("other")], ..rule("other") };
-        read_anew(&mut world, vec![unmatched(), other], restarts);
+        load_rules(&mut world, vec![unmatched(), other], restarts);
         assert!(has_fact(&world, "A", &FactKind::RuleUnmatched));
         assert_eq!(world.only_run().stage, Stage::After);
         world.end(StepOutcome::Done);
         assert_eq!(world.only_run().step.name, "other");
-        world.wind_up();
+        world.check_cleanup();
 
         // A retry that waits for its delay does not run either.
         let patient = Step { retries: 3, retry_delay: seconds(60), ..step("drain") };
         let rules = vec![Rule { before: vec![patient], after: vec![], ..rule("r") }];
         let mut world = with_event(rules, EventKind::Reboot, QUARTER);
         world.end(failed());
-        read_anew(&mut world, vec![unmatched()], restarts);
+        load_rules(&mut world, vec![unmatched()], restarts);
         world.pass(seconds(120));
         assert!(world.running.is_empty() && world.state.events()[0].rule().is_none());
     }
