@@ -22,7 +22,6 @@
 //! hides the host from the command. A command can leave a process group with setsid.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -30,11 +29,11 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wait};
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
@@ -50,8 +49,9 @@ pub(super) const TERMINATE: u8 = b't';
 /// cannot be signalled (setuid) ends by itself.
 const KILL_BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
-/// How a command ended. `left` is the number of processes that it left behind and that were killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a command ended, as JSON on the socket. `left` is the number of processes that it left behind and that were
+/// killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum End {
     /// It could not be started.
     NotStarted {
@@ -65,36 +65,6 @@ pub(super) enum End {
         signal: i32,
         left: usize,
     },
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotStarted { errno } => write!(f, "not-started {errno} 0"),
-            Self::Exited { code, left } => write!(f, "exited {code} {left}"),
-            Self::Killed { signal, left } => write!(f, "killed {signal} {left}"),
-        }
-    }
-}
-
-impl FromStr for End {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut words = text.split(' ');
-        let (Some(how), Some(number), Some(left), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Err(());
-        };
-        let (number, left) = (number.parse().map_err(|_| ())?, left.parse().map_err(|_| ())?);
-        match how {
-            "not-started" => Ok(Self::NotStarted { errno: number }),
-            "exited" => Ok(Self::Exited { code: number, left }),
-            "killed" => Ok(Self::Killed { signal: number, left }),
-            _ => Err(()),
-        }
-    }
 }
 
 /// Waits until no keeper locks the directory of results; false if one still does after `patience`.
@@ -156,7 +126,7 @@ pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
         }
         let ending = supervise(result, command, &mut socket, &mut children).await?;
         // The service may have died.
-        let _ = socket.write_all(ending.to_string().as_bytes()).await;
+        let _ = socket.write_all(&serde_json::to_vec(&ending).unwrap_or_default()).await;
         Ok(())
     })
 }
@@ -233,24 +203,4 @@ fn reap(main: Pid, status: &mut Option<ExitStatus>) -> bool {
 /// Signals all descendants of this process and returns their number.
 fn signal_all(signal: Signal) -> usize {
     descendants(getpid(), &Process::all()).iter().filter(|process| process.signal(signal).is_ok()).count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn end_round_trips_as_text() {
-        let endings = [
-            End::NotStarted { errno: 2 },
-            End::Exited { code: 3, left: 2 },
-            End::Killed { signal: 9, left: 0 },
-        ];
-        for ending in endings {
-            assert_eq!(ending.to_string().parse(), Ok(ending));
-        }
-        for garbage in ["", "exited", "exited 1", "exited one 0", "exited 1 0 0", "left 1 0"] {
-            assert_eq!(garbage.parse::<End>(), Err(()), "{garbage:?}");
-        }
-    }
 }

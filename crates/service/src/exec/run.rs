@@ -155,7 +155,7 @@ impl Running {
         let status = async {
             let mut text = String::new();
             let _ = (&mut self.status).take(ENDING_BYTES_MAX).read_to_string(&mut text).await;
-            text.parse::<End>().ok()
+            serde_json::from_str::<End>(&text).ok()
         };
         tokio::pin!(status);
         let interruption = tokio::select! {
@@ -252,6 +252,19 @@ mod tests {
             other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
                 panic!("expected a failure: {other:?}")
             }
+        }
+    }
+
+    #[test]
+    fn longest_end_fits_the_socket_limit() {
+        for end in [
+            End::NotStarted { errno: i32::MIN },
+            End::Exited { code: i32::MIN, left: usize::MAX },
+            End::Killed { signal: 64, left: usize::MAX },
+        ] {
+            let text = serde_json::to_string(&end).unwrap();
+            assert!(text.len() as u64 <= ENDING_BYTES_MAX, "{text}");
+            assert_eq!(serde_json::from_str::<End>(&text).unwrap(), end);
         }
     }
 

@@ -11,8 +11,8 @@
 //!
 //! Unknown callers have [`UNKNOWN_CALLERS_MAX`] slots. One more evicts the oldest of the source that has most. In a
 //! full server, unknown callers are evicted first, for newcomers of both kinds; the last [`RESERVED_FOR_VMS`] of them
-//! for VMs only. Then, for a VM only, incomplete heads of the VM that has most of them. A VM's only incomplete head stays: a slow network is more likely than an attack.
-//! Incomplete heads of trusted proxies stay too.
+//! for VMs only. Then, for a VM only, incomplete heads of the VM that has most of them. A VM's only incomplete head
+//! stays: a slow network is more likely than an attack. Incomplete heads of trusted proxies stay too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,8 +25,8 @@ use super::caller::Caller;
 /// Maximum connections of unknown callers. They get only 403 and time out within seconds. The limit covers VMs that are
 /// not registered yet and mistakes in addresses.
 pub(super) const UNKNOWN_CALLERS_MAX: usize = 256;
-/// Unknown callers that are evicted for VMs only. An evicted connection leaves the pool at once, but its successor enters
-/// only when its task first runs: on a busy machine, newcomers without a VM could empty the pool.
+/// Unknown callers that are evicted for VMs only. An evicted connection leaves the pool at once, but its successor
+/// enters only when its task first runs: on a busy machine, newcomers without a VM could empty the pool.
 const RESERVED_FOR_VMS: usize = UNKNOWN_CALLERS_MAX / 4;
 /// A VM with fewer incomplete heads than this loses none to another VM.
 const INCOMPLETE_MIN: usize = 2;

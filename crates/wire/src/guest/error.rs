@@ -117,18 +117,7 @@ pub enum GuestError {
 
 impl From<StartRequestsError> for GuestError {
     fn from(error: StartRequestsError) -> Self {
-        match error {
-            StartRequestsError::NotAGuid => GuestError::UnknownEvent,
-            StartRequestsError::NotJson { .. }
-            | StartRequestsError::NotAnObject
-            | StartRequestsError::Missing
-            | StartRequestsError::NotAList
-            | StartRequestsError::Empty
-            | StartRequestsError::TooMany { .. }
-            | StartRequestsError::EntryNotAnObject { .. }
-            | StartRequestsError::EventIdMissing { .. }
-            | StartRequestsError::EventIdNotText { .. } => GuestError::Body(error),
-        }
+        if error == StartRequestsError::NotAGuid { GuestError::UnknownEvent } else { GuestError::Body(error) }
     }
 }
 
