@@ -177,7 +177,7 @@ fn command_status(command: &ExecCommand) -> String {
         None => String::new(),
     };
     let next = command.due_at.map_or_else(String::new, |at| format!(" until {}", time::from_now(at)));
-    let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let why = fact::because(command.why.as_deref());
     let host = command.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
     format!("{}{next}{attempt}{host}{why}{left}", command.state)
 }

@@ -28,6 +28,11 @@ fn subject(fact: &Fact) -> String {
     }
 }
 
+/// The reason of a failed command, which only operators on `/` read.
+pub fn because(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(": {why}"))
+}
+
 fn id(id: Option<Uuid>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }
@@ -48,10 +53,10 @@ fn cause_and_detail(what: &What) -> (Option<&Cause>, String) {
             (Some(cause), format!("process {owner} runs its commands, fencing number {fence}"))
         }
         What::DriverAttemptFailed { cause, vm, attempt, why } => {
-            (Some(cause), format!("{vm}, attempt {attempt}: {why}"))
+            (Some(cause), format!("{vm}, attempt {attempt}{}", because(why.as_deref())))
         }
         What::DriverFailed { cause, vm, attempts, why } => {
-            (Some(cause), format!("{vm}, after the last attempt ({attempts}): {why}"))
+            (Some(cause), format!("{vm}, after the last attempt ({attempts}){}", because(why.as_deref())))
         }
         What::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
         What::OperationStarted { why } => (None, why.clone()),

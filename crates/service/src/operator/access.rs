@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Extensions, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
@@ -56,8 +56,19 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// The principal that [`require_token`] added to a request.
+    pub fn of(extensions: &Extensions) -> Result<Self, Problem> {
+        let principal = extensions.get::<Self>().cloned();
+        principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))
+    }
+
     pub fn token(&self) -> &Token {
         &self.known.token
+    }
+
+    /// Whether the caller reads why a command of the exec driver failed: operators on `/` do.
+    pub fn command_reasons(&self) -> CommandReasons {
+        CommandReasons { shown: self.token().is_full_operator() }
     }
 
     /// The revision of the token's record.
@@ -80,6 +91,23 @@ impl Principal {
     fn idempotency_scope(&self) -> String {
         let hash = &self.known.token.hash;
         format!("{}~{}", self.known.token.name.folded(), hash.get(..16).unwrap_or(hash))
+    }
+}
+
+/// Whether to show why a command failed: its path and its last line of error output. Only [`Principal::command_reasons`]
+/// creates it, and each presentation of a command takes one, so none can omit the check.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandReasons {
+    shown: bool,
+}
+
+impl CommandReasons {
+    #[cfg(test)]
+    pub const SHOWN: Self = Self { shown: true };
+
+    /// The reason, if there is one and the caller reads it.
+    pub fn show(self, why: &str) -> Option<String> {
+        (self.shown && !why.is_empty()).then(|| why.to_owned())
     }
 }
 
@@ -190,9 +218,7 @@ impl<S: Send + Sync> FromRequest<S> for Change {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let principal = request.extensions().get::<Principal>().cloned();
-        let principal =
-            principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
+        let principal = Principal::of(request.extensions())?;
         let key = text(&request, IDEMPOTENCY_KEY)?;
         let if_match = text(&request, header::IF_MATCH.as_str())?;
         let if_revision = match (if_match, text(&request, header::IF_NONE_MATCH.as_str())?.as_deref()) {

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use jiff::Timestamp;
 use notbefore_engine::records::{self, FactBatch, FurtherRefusals, RefusalBatch, RefusedRequest, prefix};
 use notbefore_store::{Key, Snapshot, Versioned};
@@ -18,6 +18,7 @@ use notbefore_wire::operator::{Actor, ActorKind, AuditOutcome, Fact, FactId, Wha
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::access::{CommandReasons, Principal};
 use super::cursor::CursorPosition;
 use super::pages::{self, PageQuery, Params};
 use super::problem::{ApiResult, Problem};
@@ -55,6 +56,7 @@ pub struct ListQuery {
 #[utoipa::path(get, path = "/audit", tag = "audit", params(ListQuery), responses((status = 200, body = wire::Page<AuditEntry>)))]
 pub async fn list(
     State(operator): State<Operator>,
+    Extension(principal): Extension<Principal>,
     Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<AuditEntry>> {
     let ListQuery { since, until, actor, outcome, limit, cursor } = query;
@@ -85,8 +87,10 @@ pub async fn list(
 
     let snapshot = operator.store.snapshot().await?;
     let revision = snapshot.revision().0;
-    let mut sources: Vec<MergeSource> =
-        prefixes.iter().map(|&prefix| MergeSource::new(prefix, &start)).collect();
+    let mut sources: Vec<MergeSource> = prefixes
+        .iter()
+        .map(|&prefix| MergeSource::new(prefix, &start, principal.command_reasons()))
+        .collect();
     let mut items = Vec::new();
     let mut last = None;
     for scanned in 0.. {
@@ -133,12 +137,14 @@ struct MergeSource {
     after: Key,
     buffered: VecDeque<KeyedEntries>,
     more: bool,
+    reasons: CommandReasons,
 }
 
 impl MergeSource {
     /// Starts at a time. Keys begin with their time, so they sort after the time alone.
-    fn new(prefix: &'static str, start: &str) -> Self {
-        Self { prefix, after: format!("{prefix}{start}").into(), buffered: VecDeque::new(), more: true }
+    fn new(prefix: &'static str, start: &str, reasons: CommandReasons) -> Self {
+        let after = format!("{prefix}{start}").into();
+        Self { prefix, after, buffered: VecDeque::new(), more: true, reasons }
     }
 
     async fn fill(&mut self, snapshot: &dyn Snapshot) -> Result<(), Problem> {
@@ -147,7 +153,7 @@ impl MergeSource {
             self.more = page.more;
             for (key, record) in page.records {
                 let rest = key.strip_prefix(self.prefix).unwrap_or(&key).to_owned();
-                self.buffered.push_back((rest, entries(self.prefix, &key, &record)));
+                self.buffered.push_back((rest, entries(self.prefix, &key, &record, self.reasons)));
                 self.after = key;
             }
         }
@@ -169,14 +175,14 @@ async fn next_entry(
 }
 
 /// The entries of a record. None if another release wrote it in a form that cannot be decoded.
-fn entries(kind: &str, key: &str, record: &Versioned) -> Vec<AuditEntry> {
+fn entries(kind: &str, key: &str, record: &Versioned, reasons: CommandReasons) -> Vec<AuditEntry> {
     if kind == prefix::FACT {
         let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { return Vec::new() };
         let entry = |(id, recorded)| AuditEntry {
             outcome: AuditOutcome::Changed,
             from: batch.from,
             count: 1,
-            fact: facts::present(id, batch.scope.as_ref(), recorded),
+            fact: facts::present(id, batch.scope.as_ref(), recorded, reasons),
         };
         return facts::numbered(record.revision, &batch).map(entry).collect();
     }

@@ -3,25 +3,26 @@
 use notbefore_core::{CommandState, Event, ExecRun, Resource};
 use notbefore_wire::operator as wire;
 
+use super::access::CommandReasons;
 use super::wire_names::WireName;
 use crate::names::first_of;
 
 /// Most VMs listed by name; the rest are counted.
 const NAMED_MAX: usize = 3;
 
-pub fn progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
+pub fn progress(event: &Event, run: &ExecRun, reasons: CommandReasons) -> wire::ExecProgress {
     let commands = event.resources.iter().zip(&run.commands);
     wire::ExecProgress {
         owner: run.owner.clone(),
         fence: run.fence,
-        commands: commands.map(|(resource, state)| command(resource, state)).collect(),
+        commands: commands.map(|(resource, state)| command(resource, state, reasons)).collect(),
     }
 }
 
 /// The commands of an ended event. Commands that had not ended by then were stopped, because the event was completed
 /// by an operator or its VM was removed.
-pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
-    let mut progress = progress(event, run);
+pub fn last_progress(event: &Event, run: &ExecRun, reasons: CommandReasons) -> wire::ExecProgress {
+    let mut progress = progress(event, run, reasons);
     for (command, state) in progress.commands.iter_mut().zip(&run.commands) {
         if matches!(state, CommandState::Running { .. } | CommandState::Waiting { .. }) {
             command.state = wire::CommandState::Stopped;
@@ -31,7 +32,7 @@ pub fn last_progress(event: &Event, run: &ExecRun) -> wire::ExecProgress {
     progress
 }
 
-fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
+fn command(resource: &Resource, state: &CommandState, reasons: CommandReasons) -> wire::ExecCommand {
     let bare = wire::ExecCommand {
         vm: resource.vm.0,
         name: resource.name.to_string(),
@@ -47,7 +48,7 @@ fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
             attempt: Some(*attempt),
             attempts_left: Some(*left),
             due_at: Some(*due_at),
-            why: Some(why.clone()).filter(|why| !why.is_empty()),
+            why: reasons.show(why),
             ..bare
         },
         CommandState::Running { attempt, left } => {
@@ -55,7 +56,7 @@ fn command(resource: &Resource, state: &CommandState) -> wire::ExecCommand {
         }
         CommandState::Done { host } => wire::ExecCommand { host: host.clone(), ..bare },
         CommandState::Failed { attempt, why } => {
-            wire::ExecCommand { attempt: Some(*attempt), why: Some(why.clone()), ..bare }
+            wire::ExecCommand { attempt: Some(*attempt), why: reasons.show(why), ..bare }
         }
         CommandState::Gone => bare,
     }

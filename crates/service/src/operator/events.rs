@@ -113,7 +113,7 @@ fn page(
                 return Ok(wire::Page { items, next: last, revision });
             }
             let unread_by = unread_by(scope, event);
-            let item = present::event(&context, scope, event);
+            let item = present::event(&context, scope, event, visible.reasons);
             items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
             last = Some(cursor::encode(&format!("{id}|{}", event.id)));
         }

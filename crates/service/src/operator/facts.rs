@@ -13,6 +13,7 @@ use notbefore_wire::operator as wire;
 use notbefore_wire::operator::facts::{FactId, What};
 use wire::ActorKind;
 
+use super::access::CommandReasons;
 use super::tokens;
 use super::wire_names::WireName;
 
@@ -26,7 +27,12 @@ pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (
     (batch.first..).map(id).zip(&batch.facts)
 }
 
-pub fn present(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -> wire::Fact {
+pub fn present(
+    id: FactId,
+    scope: Option<&ScopeId>,
+    recorded: &Recorded<Fact>,
+    reasons: CommandReasons,
+) -> wire::Fact {
     let (mut scope, mut operation, mut event) = (scope.map(ToString::to_string), None, None);
     let mut vms = Vec::new();
     match &recorded.fact {
@@ -49,7 +55,7 @@ pub fn present(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -
         }
     }
     let what = match &recorded.fact {
-        Fact::Event { cause, what, .. } => of_event(*cause, what),
+        Fact::Event { cause, what, .. } => of_event(*cause, what, reasons),
         Fact::OperationRequested { cause, targets, .. } => {
             What::OperationRequested { cause: cause.wire_name(), targets: *targets }
         }
@@ -75,12 +81,12 @@ pub fn present(id: FactId, scope: Option<&ScopeId>, recorded: &Recorded<Fact>) -
 }
 
 /// An event's trail, without ids.
-pub fn trail(scope: &ScopeId, event: &Event) -> Vec<wire::Fact> {
+pub fn trail(scope: &ScopeId, event: &Event, reasons: CommandReasons) -> Vec<wire::Fact> {
     let names = || event.resources.iter().map(|one| one.name.to_string()).collect();
     let one = |recorded: &Recorded<EventFact>| wire::Fact {
         id: None,
         at: recorded.at,
-        what: of_event(event.cause, &recorded.fact),
+        what: of_event(event.cause, &recorded.fact, reasons),
         scope: Some(scope.to_string()),
         operation: Some(event.operation.0),
         event: Some(event.id.0),
@@ -91,7 +97,11 @@ pub fn trail(scope: &ScopeId, event: &Event) -> Vec<wire::Fact> {
 }
 
 /// Adds the ids to the facts of an event's trail.
-pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Result<(), ReadError> {
+pub async fn identify(
+    snapshot: &dyn Snapshot,
+    trail: &mut [wire::Fact],
+    reasons: CommandReasons,
+) -> Result<(), ReadError> {
     let mut left = SCANNED_MAX;
     let mut times: Vec<Timestamp> = trail.iter().map(|fact| fact.at).collect();
     times.dedup();
@@ -102,7 +112,7 @@ pub async fn identify(snapshot: &dyn Snapshot, trail: &mut [wire::Fact]) -> Resu
             // A record of another release may not be readable; its facts get no id.
             let Ok(batch) = records::decode::<FactBatch>(key, &record.value) else { continue };
             for (id, recorded) in numbered(record.revision, &batch) {
-                let stored = present(id, batch.scope.as_ref(), recorded);
+                let stored = present(id, batch.scope.as_ref(), recorded, reasons);
                 let same = |fact: &&mut wire::Fact| {
                     fact.id.is_none()
                         && (fact.event, fact.at, &fact.what, &fact.by)
@@ -151,7 +161,7 @@ pub fn actor(actor: &Actor) -> wire::Actor {
     }
 }
 
-fn of_event(cause: Cause, what: &EventFact) -> What {
+fn of_event(cause: Cause, what: &EventFact, reasons: CommandReasons) -> What {
     let cause = cause.wire_name();
     match what.clone() {
         EventFact::EventScheduled { not_before } => What::EventScheduled { cause, not_before },
@@ -161,10 +171,10 @@ fn of_event(cause: Cause, what: &EventFact) -> What {
         EventFact::EventStarted { why } => What::EventStarted { cause, why: why.to_string() },
         EventFact::DriverTookOver { owner, fence } => What::DriverTookOver { cause, owner, fence },
         EventFact::DriverAttemptFailed { vm, attempt, why } => {
-            What::DriverAttemptFailed { cause, vm: vm.to_string(), attempt, why }
+            What::DriverAttemptFailed { cause, vm: vm.to_string(), attempt, why: reasons.show(&why) }
         }
         EventFact::DriverFailed { vm, attempts, why } => {
-            What::DriverFailed { cause, vm: vm.to_string(), attempts, why }
+            What::DriverFailed { cause, vm: vm.to_string(), attempts, why: reasons.show(&why) }
         }
         EventFact::DriverRetried { commands } => What::DriverRetried { cause, commands },
         EventFact::EventCompleted => What::EventCompleted { cause },

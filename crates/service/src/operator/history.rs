@@ -15,6 +15,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
+use super::access::CommandReasons;
 use super::pages::{self, PageQuery, Params};
 use super::problem::{ApiResult, Problem};
 use super::visibility::CallerView;
@@ -63,7 +64,7 @@ pub async fn list(
     caller_view: CallerView,
     Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<wire::Event>> {
-    let search = Search::new(query)?;
+    let search = Search::new(query, caller_view.reasons)?;
     let snapshot = caller_view.snapshot().await?;
     Ok(Json(search.page(&*snapshot, &|scope| caller_view.can_see(scope)).await?))
 }
@@ -76,6 +77,7 @@ struct Search {
     until: Option<Timestamp>,
     limit: usize,
     cursor: Option<Key>,
+    reasons: CommandReasons,
 }
 
 /// Whether the caller sees a scope.
@@ -97,7 +99,7 @@ enum VmFilter {
 }
 
 impl Search {
-    fn new(query: ListQuery) -> Result<Self, Problem> {
+    fn new(query: ListQuery, reasons: CommandReasons) -> Result<Self, Problem> {
         let ListQuery { since, until, scope, vm, host, event_type, outcome, order, limit, cursor } = query;
         let page = PageQuery { limit, cursor };
         let after = page.after()?;
@@ -131,6 +133,7 @@ impl Search {
             until,
             limit: page.limit()?,
             cursor: after.map(Into::into),
+            reasons,
         })
     }
 
@@ -214,7 +217,7 @@ impl Search {
         if stale || !sees(&past.scope) || !self.filter.matches(&past) {
             return Ok(None);
         }
-        Ok(Some(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0) }))
+        Ok(Some(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0, self.reasons) }))
     }
 }
 
@@ -320,7 +323,7 @@ mod tests {
         let (mut items, mut count, mut cursor) = (Vec::new(), 0, None);
         loop {
             let query = ListQuery { limit: Some(1_000), cursor: cursor.take(), ..query() };
-            let search = Search::new(query).unwrap();
+            let search = Search::new(query, CommandReasons::SHOWN).unwrap();
             let snapshot = store.snapshot().await.unwrap();
             let page = search.page(&*snapshot, &|_| true).await.unwrap();
             drop(snapshot);
@@ -407,7 +410,8 @@ mod tests {
             loop {
                 let (order, limit) = (Some(order.to_owned()), Some(limit));
                 let query = ListQuery { order, limit, cursor: cursor.take(), ..ListQuery::default() };
-                let page = Search::new(query).unwrap().page(&*snapshot, &own).await.unwrap();
+                let page =
+                    Search::new(query, CommandReasons::SHOWN).unwrap().page(&*snapshot, &own).await.unwrap();
                 found += page.items.len();
                 count += 1;
                 let Some(next) = page.next else { break };

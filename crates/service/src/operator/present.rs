@@ -12,6 +12,7 @@ use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
 
+use super::access::CommandReasons;
 use super::problem::Problem;
 use super::wire_names::WireName;
 use super::{commands, facts};
@@ -155,7 +156,12 @@ impl<'a> PresentContext<'a> {
     }
 }
 
-pub fn event(context: &PresentContext<'_>, scope: &ScopeView, event: &Event) -> wire::Event {
+pub fn event(
+    context: &PresentContext<'_>,
+    scope: &ScopeView,
+    event: &Event,
+    reasons: CommandReasons,
+) -> wire::Event {
     wire::Event {
         started_at: match event.phase {
             Phase::Scheduled { .. } => None,
@@ -163,11 +169,11 @@ pub fn event(context: &PresentContext<'_>, scope: &ScopeView, event: &Event) -> 
         },
         waits_for: Some(waits_for(context, &scope.scope, event)),
         revision: scope.revision,
-        ..common(&scope.scope.path.to_string(), &scope.scope.id(), event)
+        ..common(&scope.scope.path.to_string(), &scope.scope.id(), event, reasons)
     }
 }
 
-pub fn past(past: &Past, revision: u64) -> wire::Event {
+pub fn past(past: &Past, revision: u64, reasons: CommandReasons) -> wire::Event {
     let is_start = |fact: &&Recorded<EventFact>| matches!(fact.fact, EventFact::EventStarted { .. });
     wire::Event {
         status: past.outcome.wire_name(),
@@ -175,12 +181,12 @@ pub fn past(past: &Past, revision: u64) -> wire::Event {
         ended_at: Some(past.ended_at),
         not_before: None,
         revision,
-        exec: past.event.exec_run().map(|run| commands::last_progress(&past.event, run)),
-        ..common(past.scope.as_str(), &past.scope, &past.event)
+        exec: past.event.exec_run().map(|run| commands::last_progress(&past.event, run, reasons)),
+        ..common(past.scope.as_str(), &past.scope, &past.event, reasons)
     }
 }
 
-fn common(path: &str, scope: &ScopeId, event: &Event) -> wire::Event {
+fn common(path: &str, scope: &ScopeId, event: &Event, reasons: CommandReasons) -> wire::Event {
     wire::Event {
         id: event.id.0,
         operation: event.operation.0,
@@ -200,10 +206,10 @@ fn common(path: &str, scope: &ScopeId, event: &Event) -> wire::Event {
         duration_seconds: event.duration_s,
         driver: event.driver.wire_name(),
         waits_for: None,
-        exec: event.exec_run().map(|run| commands::progress(event, run)),
+        exec: event.exec_run().map(|run| commands::progress(event, run, reasons)),
         unread_by: Vec::new(),
         seen: Vec::new(),
-        trail: facts::trail(scope, event),
+        trail: facts::trail(scope, event, reasons),
         revision: 0,
     }
 }

@@ -16,7 +16,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
-use notbefore_core::ScopeId;
 use notbefore_engine::records::{self, FactBatch, Seen, prefix};
 use notbefore_listener::slots::AdmissionSlot;
 use notbefore_store::{Batch, Change, Revision, Watch, WatchError};
@@ -182,7 +181,7 @@ impl Follower {
 
     /// The messages of a commit: the facts that the caller sees.
     fn messages(&mut self, batch: &Batch) -> Vec<Event> {
-        let facts = facts_of(batch, |scope, fact| self.caller.can_see_fact(scope, fact));
+        let facts = facts_of(batch, &self.caller);
         let unsent = facts.into_iter().filter(|(id, _)| self.position.is_before(*id));
         let message = |(id, fact): (FactId, Fact)| {
             Event::default().id(id.to_string()).event("fact").json_data(fact).ok()
@@ -194,10 +193,7 @@ impl Follower {
 }
 
 /// The facts of a commit that a caller sees, sorted by id.
-fn facts_of(
-    batch: &Batch,
-    sees: impl Fn(Option<&ScopeId>, Option<&notbefore_core::Fact>) -> bool,
-) -> Vec<(FactId, Fact)> {
+fn facts_of(batch: &Batch, caller: &Caller) -> Vec<(FactId, Fact)> {
     let mut found = Vec::new();
     // A commit has facts or first reads, not both.
     let mut reads = 0..;
@@ -208,13 +204,13 @@ fn facts_of(
             && let Ok(facts) = records::decode::<FactBatch>(key, value)
         {
             let scope = facts.scope.as_ref();
-            let seen =
-                facts::numbered(batch.revision, &facts).filter(|(_, one)| sees(scope, Some(&one.fact)));
-            found.extend(seen.map(|(id, one)| (id, facts::present(id, scope, one))));
+            let seen = facts::numbered(batch.revision, &facts)
+                .filter(|(_, one)| caller.can_see_fact(scope, Some(&one.fact)));
+            found.extend(seen.map(|(id, one)| (id, facts::present(id, scope, one, caller.reasons()))));
         } else if let Some(event) = records::event_in_key(key)
             && let Ok(seen) = records::decode::<Seen>(key, value)
         {
-            let is_seen = sees(Some(&seen.scope), None);
+            let is_seen = caller.can_see_fact(Some(&seen.scope), None);
             for (fact, n) in facts::reads(event, &seen).into_iter().zip(&mut reads) {
                 let id = FactId { revision: batch.revision.0, n };
                 found.extend(is_seen.then_some((id, Fact { id: Some(id), ..fact })));

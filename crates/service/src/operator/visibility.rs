@@ -8,6 +8,8 @@
 //!   and a request for it gets the same 404 as a resource that never existed.
 //! - A visible resource on which the caller lacks the role answers 403 with the role needed.
 //! - A change takes a [`Permit`], which only a role check creates.
+//! - A presentation of a failed command takes [`CommandReasons`], which only a [`Principal`] creates.
+
 use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
 use uuid::Uuid;
 
-use super::access::{self, Change, Principal};
+use super::access::{self, Change, CommandReasons, Principal};
 use super::present::PresentContext;
 use super::problem::Problem;
 use super::{Operator, facts, operations, present, seen};
@@ -62,6 +64,7 @@ pub struct VisibleView {
     /// The view shows every commit up to this revision, and may show later ones.
     pub revision: u64,
     roots: Roots,
+    pub reasons: CommandReasons,
 }
 
 /// A caller with its view at one moment; also sends the caller's commands.
@@ -86,9 +89,7 @@ impl FromRequestParts<SharedState> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &SharedState) -> Result<Self, Problem> {
-        let principal = parts.extensions.get::<Principal>().cloned();
-        let principal =
-            principal.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "token_missing", ""))?;
+        let principal = Principal::of(&parts.extensions)?;
         let roots = roots(principal.token().grants.iter().map(|grant| &grant.path));
         Ok(Self { operator: shared.0.clone(), principal, roots })
     }
@@ -100,7 +101,8 @@ impl FromRequestParts<SharedState> for CallerView {
     async fn from_request_parts(parts: &mut Parts, shared: &SharedState) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, shared).await?;
         let (revision, view) = caller.operator.views.complete_to();
-        let visible = VisibleView { view, revision, roots: Arc::clone(&caller.roots) };
+        let (roots, reasons) = (Arc::clone(&caller.roots), caller.reasons());
+        let visible = VisibleView { view, revision, roots, reasons };
         Ok(Self { caller, visible })
     }
 }
@@ -128,6 +130,10 @@ fn can_see_all(roots: &[Prefix]) -> bool {
 }
 
 impl Caller {
+    pub fn reasons(&self) -> CommandReasons {
+        self.principal.command_reasons()
+    }
+
     pub fn can_see(&self, scope: &ScopeId) -> bool {
         can_see(&self.roots, scope)
     }
@@ -179,7 +185,7 @@ impl Caller {
 impl VisibleView {
     #[cfg(test)]
     pub fn everything(view: Arc<View>) -> Self {
-        Self { view, revision: 0, roots: [Prefix::root()].into() }
+        Self { view, revision: 0, roots: [Prefix::root()].into(), reasons: CommandReasons::SHOWN }
     }
 
     pub fn can_see(&self, scope: &ScopeId) -> bool {
@@ -337,10 +343,10 @@ impl CallerView {
         {
             let seen = seen::of_live(&self.caller.operator, event);
             let unread_by = self.unread_by(scope, event);
-            let mut shown = present::event(&self.present_context(self.now()), scope, event);
+            let mut shown = present::event(&self.present_context(self.now()), scope, event, self.reasons);
             // If the store cannot be read, the event is shown without ids in its trail.
             if let Ok(snapshot) = self.snapshot().await {
-                let _ = facts::identify(&*snapshot, &mut shown.trail).await;
+                let _ = facts::identify(&*snapshot, &mut shown.trail, self.reasons).await;
             }
             return Ok(wire::Event { seen, unread_by, ..shown });
         }
@@ -352,8 +358,8 @@ impl CallerView {
             return Err(self.unknown_event(id).hide_existence(true));
         }
         let seen = seen::of_past(&self.caller.operator, &past.event).await?;
-        let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0) };
-        facts::identify(&*snapshot, &mut shown.trail).await?;
+        let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0, self.reasons) };
+        facts::identify(&*snapshot, &mut shown.trail, self.reasons).await?;
         Ok(shown)
     }
 

@@ -36,7 +36,7 @@ pub struct ExecCommand {
     /// While waiting: time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// Why the last attempt failed.
+    /// Why the last attempt failed: the command's path and its last line of error output. Only for operators on `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The VM's new host, if the command reported one. The inventory shows it once the event is completed.

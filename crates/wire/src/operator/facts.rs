@@ -188,8 +188,9 @@ pub enum What {
         vm: String,
         /// The number of the attempt.
         attempt: u32,
-        /// Why it failed.
-        why: String,
+        /// Why it failed: the command's path and its last line of error output. Only for operators on `/`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// A command failed its last attempt.
     DriverFailed {
@@ -199,8 +200,9 @@ pub enum What {
         vm: String,
         /// The number of attempts.
         attempts: u32,
-        /// Why the last attempt failed.
-        why: String,
+        /// Why the last attempt failed, as in `DriverAttemptFailed`. Only for operators on `/`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// An operator retried failed commands.
     DriverRetried {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{shell_of, write_script};
+use crate::support::http::EventStream;
 use crate::support::{Service, binary, processes_with, wait_for};
 
 const FLEET: &str = "scopes:
@@ -138,6 +139,59 @@ fn used_up_attempts_wait_for_retry() {
     trial.service.cli(&["event", "retry", &event]);
     let shown = trial.ended(&event);
     assert_eq!(facts(&shown)[2..], ["DriverFailed", "DriverRetried", "EventCompleted"]);
+}
+
+#[test]
+fn failure_reason_is_shown_only_to_operators_on_root() {
+    let trial = Trial::new("echo 'no such domain' >&2; exit 1", &["--exec-attempts", "2"]);
+    let service = &trial.service;
+    let token = |name: &str, grant: &str| {
+        let made = service.cli_json(&["token", "create", name, "--grant", grant]);
+        made["secret"].as_str().unwrap().to_owned()
+    };
+    let tokens =
+        [token("owner", "tenant:default"), token("looker", "viewer:/"), token("local", "operator:default")];
+    let event = trial.begin("restart");
+    trial.stands(&event, "failed");
+    let root = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
+    let stream = |token: &str| {
+        let mut stream = EventStream::open(service, token, "Last-Event-ID: 1\r\n");
+        let first = loop {
+            let line = stream.line_with("data: ");
+            if line.contains("DriverAttemptFailed") {
+                break line;
+            }
+        };
+        format!("{first}{}", stream.line_with("data: "))
+    };
+    let secret = |text: &str| text.contains("no such domain") || text.contains("carry-out");
+    let get = |token: &str, target: &str| service.request_with(token, "GET", target, "", "").body;
+    let live =
+        |token: &str| get(token, &format!("/v1/events/{event}")) + &get(token, "/v1/events") + &stream(token);
+    let ids = |token: &str| {
+        let shown: Value = serde_json::from_str(&get(token, &format!("/v1/events/{event}"))).unwrap();
+        shown["trail"].as_array().unwrap().iter().map(|fact| fact["id"].clone()).collect::<Vec<_>>()
+    };
+    for token in &tokens {
+        assert_eq!(ids(token), ids(&root));
+        let shown = live(token);
+        assert!(!secret(&shown), "{shown}");
+        for said in
+            ["\"state\":\"failed\",\"attempt\":2}", "\"DriverFailed\"", "\"attempt\":1", "\"attempts\":2"]
+        {
+            assert!(shown.contains(said), "{said} is missing in {shown}");
+        }
+    }
+    let shown = live(&root) + &get(&root, "/v1/audit");
+    assert_eq!(shown.matches("no such domain").count(), 7, "two commands and five facts: {shown}");
+    service.cli(&["event", "complete", &event]);
+    trial.ended(&event);
+    let ended = |token: &str| get(token, &format!("/v1/events/{event}")) + &get(token, "/v1/history");
+    for token in &tokens {
+        let shown = ended(token);
+        assert!(!secret(&shown) && shown.contains("\"DriverFailed\""), "{shown}");
+    }
+    assert_eq!(ended(&root).matches("no such domain").count(), 3, "two commands and a fact");
 }
 
 #[test]
