@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use notbefore_wire::operator::{Actor, Cause, Fact, What};
+use notbefore_wire::operator::{Actor, Cause, Fact, FactDetail};
 use uuid::Uuid;
 
 use crate::token;
@@ -18,11 +18,11 @@ fn subject(fact: &Fact) -> String {
     let names = fact.vms.join(",");
     let event = || format!("{names} {}", id(fact.event));
     match (&fact.what, cause_and_detail(&fact.what).0) {
-        (What::OperationRequested { .. } | What::OperationStarted { .. }, _)
-        | (What::OperationCompleted | What::OperationCancelled, _) => id(fact.operation),
-        (What::ScopeCreated | What::ScopeRemoved, _) => fact.scope.clone().unwrap_or_default(),
-        (What::TokenCreated { name, .. } | What::TokenRevoked { name }, _) => name.clone(),
-        (What::EventRead { .. }, _) => event(),
+        (FactDetail::OperationRequested { .. } | FactDetail::OperationStarted { .. }, _)
+        | (FactDetail::OperationCompleted | FactDetail::OperationCancelled, _) => id(fact.operation),
+        (FactDetail::ScopeCreated | FactDetail::ScopeRemoved, _) => fact.scope.clone().unwrap_or_default(),
+        (FactDetail::TokenCreated { name, .. } | FactDetail::TokenRevoked { name }, _) => name.clone(),
+        (FactDetail::EventRead { .. }, _) => event(),
         (_, Some(cause)) => format!("{cause} {}", event()),
         (_, None) => names,
     }
@@ -38,46 +38,54 @@ fn id(id: Option<Uuid>) -> String {
 }
 
 /// The cause of the fact's event, and details beyond the fact's type.
-fn cause_and_detail(what: &What) -> (Option<&Cause>, String) {
+fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
     match what {
-        What::EventScheduled { cause, not_before: Some(at) } => (Some(cause), format!("not before {at}")),
-        What::EventScheduled { cause, not_before: None } => (Some(cause), "without notice".to_owned()),
-        What::EventRead { api_version } => (None, format!("at api-version {api_version}")),
-        What::EventApproved { cause } | What::EventCompleted { cause } => (Some(cause), String::new()),
-        What::EventReleased { cause } => {
+        FactDetail::EventScheduled { cause, not_before: Some(at) } => {
+            (Some(cause), format!("not before {at}"))
+        }
+        FactDetail::EventScheduled { cause, not_before: None } => (Some(cause), "without notice".to_owned()),
+        FactDetail::EventRead { api_version } => (None, format!("at api-version {api_version}")),
+        FactDetail::EventApproved { cause } | FactDetail::EventCompleted { cause } => {
+            (Some(cause), String::new())
+        }
+        FactDetail::EventReleased { cause } => {
             (Some(cause), "all events of its operation are approved or ended".to_owned())
         }
-        What::EventReady { cause, why } | What::EventStarted { cause, why } => (Some(cause), why.clone()),
-        What::EventCancelled { cause, why } => (Some(cause), why.clone().unwrap_or_default()),
-        What::DriverTookOver { cause, owner, fence } => {
+        FactDetail::EventReady { cause, why } | FactDetail::EventStarted { cause, why } => {
+            (Some(cause), why.clone())
+        }
+        FactDetail::EventCancelled { cause, why } => (Some(cause), why.clone().unwrap_or_default()),
+        FactDetail::DriverTookOver { cause, owner, fence } => {
             (Some(cause), format!("process {owner} runs its commands, fencing number {fence}"))
         }
-        What::DriverAttemptFailed { cause, vm, attempt, why } => {
+        FactDetail::DriverAttemptFailed { cause, vm, attempt, why } => {
             (Some(cause), format!("{vm}, attempt {attempt}{}", because(why.as_deref())))
         }
-        What::DriverFailed { cause, vm, attempts, why } => {
+        FactDetail::DriverFailed { cause, vm, attempts, why } => {
             (Some(cause), format!("{vm}, after the last attempt ({attempts}){}", because(why.as_deref())))
         }
-        What::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
-        What::OperationStarted { why } => (None, why.clone()),
-        What::VmMoved { host } => (None, format!("to {host}")),
-        What::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
-        What::TokenRevoked { name } => (None, name.clone()),
-        What::RequestRefused { request, .. } => (None, request.clone()),
-        What::FurtherRefusals { count } => (None, format!("{count} further refusals")),
-        What::Unknown { detail, .. } => (None, detail.as_ref().map(ToString::to_string).unwrap_or_default()),
-        What::OperationRequested { .. }
-        | What::OperationCompleted
-        | What::OperationCancelled
-        | What::ScopeCreated
-        | What::PolicyChanged
-        | What::ScopeRemoved
-        | What::VmAdded
-        | What::VmChanged
-        | What::VmRemoved
-        | What::VmDeallocated
-        | What::VmStarted
-        | What::ClockAccepted => (None, String::new()),
+        FactDetail::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
+        FactDetail::OperationStarted { why } => (None, why.clone()),
+        FactDetail::VmMoved { host } => (None, format!("to {host}")),
+        FactDetail::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
+        FactDetail::TokenRevoked { name } => (None, name.clone()),
+        FactDetail::RequestRefused { request, .. } => (None, request.clone()),
+        FactDetail::FurtherRefusals { count } => (None, format!("{count} further refusals")),
+        FactDetail::Unknown { detail, .. } => {
+            (None, detail.as_ref().map(ToString::to_string).unwrap_or_default())
+        }
+        FactDetail::OperationRequested { .. }
+        | FactDetail::OperationCompleted
+        | FactDetail::OperationCancelled
+        | FactDetail::ScopeCreated
+        | FactDetail::PolicyChanged
+        | FactDetail::ScopeRemoved
+        | FactDetail::VmAdded
+        | FactDetail::VmChanged
+        | FactDetail::VmRemoved
+        | FactDetail::VmDeallocated
+        | FactDetail::VmStarted
+        | FactDetail::ClockAccepted => (None, String::new()),
     }
 }
 
@@ -88,7 +96,7 @@ pub fn detail(fact: &Fact) -> String {
 
 /// The fact's type, or the code of a refusal.
 pub fn code(fact: &Fact) -> String {
-    if let What::RequestRefused { code, .. } = &fact.what {
+    if let FactDetail::RequestRefused { code, .. } = &fact.what {
         return code.clone();
     }
     fact.what.kind()
@@ -101,10 +109,10 @@ pub fn in_audit(fact: &Fact, from: Option<IpAddr>) -> String {
     let names = fact.vms.join(", ");
     let text = match (&fact.what, cause) {
         (_, Some(cause)) => format!("{cause} of {names} ({}){and_words}", id(fact.event)),
-        (What::OperationRequested { cause, targets }, None) => {
+        (FactDetail::OperationRequested { cause, targets }, None) => {
             format!("{cause}, {targets} events ({})", id(fact.operation))
         }
-        (What::FurtherRefusals { .. }, None) => {
+        (FactDetail::FurtherRefusals { .. }, None) => {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());
             format!("{words} from {from}")
         }

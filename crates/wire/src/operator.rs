@@ -28,7 +28,7 @@ use crate::guest::instance::Instance;
 pub mod exec;
 
 pub use exec::{ExecCommand, ExecProgress};
-pub use facts::{Actor, Fact, FactId, What};
+pub use facts::{Actor, Fact, FactDetail, FactId};
 pub use words::*;
 
 /// The header that makes a repeated request happen once.

@@ -14,7 +14,7 @@ use notbefore_engine::records::{self, FactBatch, FurtherRefusals, RefusalBatch, 
 use notbefore_store::{Key, Snapshot, Versioned};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::audit::AuditEntry;
-use notbefore_wire::operator::{Actor, ActorKind, AuditOutcome, Fact, FactId, What};
+use notbefore_wire::operator::{Actor, ActorKind, AuditOutcome, Fact, FactDetail, FactId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -190,18 +190,18 @@ fn entries(kind: &str, key: &str, record: &Versioned, reasons: CommandReasons) -
         return Vec::new();
     };
     let one = |at, from, token: Option<String>, count, what| {
-        let kind = if token.is_some() { ActorKind::Token } else { ActorKind::Stranger };
+        let kind = if token.is_some() { ActorKind::Token } else { ActorKind::Unauthenticated };
         let by = Actor { name: token.unwrap_or_else(|| kind.to_string()), kind, address: None };
         let fact =
             Fact { id: None, at, what, scope: None, operation: None, event: None, vms: Vec::new(), by };
         AuditEntry { outcome: AuditOutcome::Refused, from, count, fact }
     };
     let kept = requests.into_iter().map(|RefusedRequest { at, from, token, code, request }| {
-        one(at, from, token, 1, What::RequestRefused { code, request })
+        one(at, from, token, 1, FactDetail::RequestRefused { code, request })
     });
-    let counted = further
-        .into_iter()
-        .map(|FurtherRefusals { from, count }| one(at, from, None, count, What::FurtherRefusals { count }));
+    let counted = further.into_iter().map(|FurtherRefusals { from, count }| {
+        one(at, from, None, count, FactDetail::FurtherRefusals { count })
+    });
     let mut entries: Vec<AuditEntry> = kept.chain(counted).collect();
     for (n, entry) in (0..).zip(&mut entries) {
         entry.fact.id = Some(FactId { revision: record.revision.0, n });

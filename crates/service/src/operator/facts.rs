@@ -10,7 +10,7 @@ use notbefore_core::{Actor, Cause, Event, EventFact, EventId, Fact, Name, Record
 use notbefore_engine::records::{self, FactBatch, NewRead, Seen, SeenRead};
 use notbefore_store::{ReadError, Revision, Snapshot};
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::facts::{FactId, What};
+use notbefore_wire::operator::facts::{FactDetail, FactId};
 use wire::ActorKind;
 
 use super::access::CommandReasons;
@@ -57,25 +57,26 @@ pub fn present(
     let what = match &recorded.fact {
         Fact::Event { cause, what, .. } => of_event(*cause, what, reasons),
         Fact::OperationRequested { cause, targets, .. } => {
-            What::OperationRequested { cause: cause.wire_name(), targets: *targets }
+            FactDetail::OperationRequested { cause: cause.wire_name(), targets: *targets }
         }
-        Fact::OperationCancelled { .. } => What::OperationCancelled,
-        Fact::OperationStarted { why, .. } => What::OperationStarted { why: why.to_string() },
-        Fact::OperationCompleted { .. } => What::OperationCompleted,
-        Fact::ScopeCreated { .. } => What::ScopeCreated,
-        Fact::PolicyChanged => What::PolicyChanged,
-        Fact::ScopeRemoved { .. } => What::ScopeRemoved,
-        Fact::VmAdded { .. } => What::VmAdded,
-        Fact::VmChanged { .. } => What::VmChanged,
-        Fact::VmRemoved { .. } => What::VmRemoved,
-        Fact::VmMoved { host, .. } => What::VmMoved { host: host.clone() },
-        Fact::VmDeallocated { .. } => What::VmDeallocated,
-        Fact::VmStarted { .. } => What::VmStarted,
-        Fact::TokenCreated { name, grants } => {
-            What::TokenCreated { name: name.to_string(), grants: grants.iter().map(tokens::grant).collect() }
-        }
-        Fact::TokenRevoked { name } => What::TokenRevoked { name: name.to_string() },
-        Fact::ClockAccepted => What::ClockAccepted,
+        Fact::OperationCancelled { .. } => FactDetail::OperationCancelled,
+        Fact::OperationStarted { why, .. } => FactDetail::OperationStarted { why: why.to_string() },
+        Fact::OperationCompleted { .. } => FactDetail::OperationCompleted,
+        Fact::ScopeCreated { .. } => FactDetail::ScopeCreated,
+        Fact::PolicyChanged => FactDetail::PolicyChanged,
+        Fact::ScopeRemoved { .. } => FactDetail::ScopeRemoved,
+        Fact::VmAdded { .. } => FactDetail::VmAdded,
+        Fact::VmChanged { .. } => FactDetail::VmChanged,
+        Fact::VmRemoved { .. } => FactDetail::VmRemoved,
+        Fact::VmMoved { host, .. } => FactDetail::VmMoved { host: host.clone() },
+        Fact::VmDeallocated { .. } => FactDetail::VmDeallocated,
+        Fact::VmStarted { .. } => FactDetail::VmStarted,
+        Fact::TokenCreated { name, grants } => FactDetail::TokenCreated {
+            name: name.to_string(),
+            grants: grants.iter().map(tokens::grant).collect(),
+        },
+        Fact::TokenRevoked { name } => FactDetail::TokenRevoked { name: name.to_string() },
+        Fact::ClockAccepted => FactDetail::ClockAccepted,
     };
     wire::Fact { id: Some(id), at: recorded.at, what, scope, operation, event, vms, by: actor(&recorded.by) }
 }
@@ -137,7 +138,7 @@ pub fn reads(event: EventId, seen: &Seen) -> Vec<wire::Fact> {
         Some(wire::Fact {
             id: None,
             at: *at,
-            what: What::EventRead { api_version: version.clone() },
+            what: FactDetail::EventRead { api_version: version.clone() },
             scope: Some(seen.scope.to_string()),
             operation: None,
             event: Some(event.0),
@@ -161,23 +162,23 @@ pub fn actor(actor: &Actor) -> wire::Actor {
     }
 }
 
-fn of_event(cause: Cause, what: &EventFact, reasons: CommandReasons) -> What {
+fn of_event(cause: Cause, what: &EventFact, reasons: CommandReasons) -> FactDetail {
     let cause = cause.wire_name();
     match what.clone() {
-        EventFact::EventScheduled { not_before } => What::EventScheduled { cause, not_before },
-        EventFact::EventApproved => What::EventApproved { cause },
-        EventFact::EventReleased => What::EventReleased { cause },
-        EventFact::EventReady { why } => What::EventReady { cause, why: why.to_string() },
-        EventFact::EventStarted { why } => What::EventStarted { cause, why: why.to_string() },
-        EventFact::DriverTookOver { owner, fence } => What::DriverTookOver { cause, owner, fence },
+        EventFact::EventScheduled { not_before } => FactDetail::EventScheduled { cause, not_before },
+        EventFact::EventApproved => FactDetail::EventApproved { cause },
+        EventFact::EventReleased => FactDetail::EventReleased { cause },
+        EventFact::EventReady { why } => FactDetail::EventReady { cause, why: why.to_string() },
+        EventFact::EventStarted { why } => FactDetail::EventStarted { cause, why: why.to_string() },
+        EventFact::DriverTookOver { owner, fence } => FactDetail::DriverTookOver { cause, owner, fence },
         EventFact::DriverAttemptFailed { vm, attempt, why } => {
-            What::DriverAttemptFailed { cause, vm: vm.to_string(), attempt, why: reasons.show(&why) }
+            FactDetail::DriverAttemptFailed { cause, vm: vm.to_string(), attempt, why: reasons.show(&why) }
         }
         EventFact::DriverFailed { vm, attempts, why } => {
-            What::DriverFailed { cause, vm: vm.to_string(), attempts, why: reasons.show(&why) }
+            FactDetail::DriverFailed { cause, vm: vm.to_string(), attempts, why: reasons.show(&why) }
         }
-        EventFact::DriverRetried { commands } => What::DriverRetried { cause, commands },
-        EventFact::EventCompleted => What::EventCompleted { cause },
+        EventFact::DriverRetried { commands } => FactDetail::DriverRetried { cause, commands },
+        EventFact::EventCompleted => FactDetail::EventCompleted { cause },
         EventFact::EventCancelled { why } => {
             let why = match why {
                 CancelReason::Asked => None,
@@ -186,7 +187,7 @@ fn of_event(cause: Cause, what: &EventFact, reasons: CommandReasons) -> What {
                     Some(format!("the VM was redeployed by event {by_event}"))
                 }
             };
-            What::EventCancelled { cause, why }
+            FactDetail::EventCancelled { cause, why }
         }
     }
 }

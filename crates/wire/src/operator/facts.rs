@@ -86,7 +86,7 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, name, address } = self;
         match kind {
-            ActorKind::Timer | ActorKind::Service | ActorKind::Stranger => write!(f, "{kind}")?,
+            ActorKind::Timer | ActorKind::Service | ActorKind::Unauthenticated => write!(f, "{kind}")?,
             ActorKind::Token | ActorKind::Vm | ActorKind::Driver | ActorKind::Unknown(_) => {
                 write!(f, "{kind} {name}")?;
             }
@@ -104,7 +104,7 @@ pub struct Fact {
     /// When it happened.
     pub at: Timestamp,
     /// Type and detail.
-    pub what: What,
+    pub what: FactDetail,
     /// The scope's path, if it happened in a scope.
     pub scope: Option<String>,
     /// The operation, or the operation of the event.
@@ -120,7 +120,7 @@ pub struct Fact {
 /// The `type` and `detail` of a fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", content = "detail")]
-pub enum What {
+pub enum FactDetail {
     /// An event was announced.
     EventScheduled {
         /// Why the event happens.
@@ -284,7 +284,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl FactDetail {
     /// The type, and the detail as JSON.
     fn parts(self) -> (String, Option<Value>) {
         if let Self::Unknown { kind, detail } = self {
@@ -350,14 +350,14 @@ impl From<Fact> for Written {
 
 impl From<Written> for Fact {
     fn from(Written { id, at, kind, scope, operation, event, vms, by, detail }: Written) -> Self {
-        Self { id, at, what: What::read(kind, detail), scope, operation, event, vms, by }
+        Self { id, at, what: FactDetail::read(kind, detail), scope, operation, event, vms, by }
     }
 }
 
 /// A schema for each type of fact: the common fields, and the detail of this type.
 fn schemas() -> Vec<(String, Object)> {
     let (RefOr::T(Schema::OneOf(union)), RefOr::T(Schema::Object(common))) =
-        (What::schema(), Written::schema())
+        (FactDetail::schema(), Written::schema())
     else {
         return Vec::new();
     };
@@ -404,6 +404,6 @@ impl ToSchema for Fact {
     fn schemas(all: &mut Vec<(String, RefOr<Schema>)>) {
         all.extend(schemas().into_iter().map(|(kind, object)| (schema_name(&kind), object.into())));
         Written::schemas(all);
-        What::schemas(all);
+        FactDetail::schemas(all);
     }
 }

@@ -333,7 +333,7 @@ words! {
         /// The service itself.
         Service = "service",
         /// A caller without a valid token.
-        Stranger = "unknown",
+        Unauthenticated = "unauthenticated",
     }
     /// The order of a list.
     Order {

@@ -2,7 +2,7 @@
 
 use notbefore_wire::guest::document::{Document, Event, EventType, RenderStyle, Source, Status};
 use notbefore_wire::guest::version::EventsVersion;
-use notbefore_wire::operator::{Fact, What};
+use notbefore_wire::operator::{Fact, FactDetail};
 
 fn event(id: &str, event_type: EventType, source: Source, resources: &[&str]) -> Event {
     Event {
@@ -70,7 +70,7 @@ fn facts_are_the_golden_lines() {
     let mut types = std::collections::BTreeSet::new();
     for line in lines.lines() {
         let fact: Fact = serde_json::from_str(line).unwrap();
-        assert!(!matches!(fact.what, What::Unknown { .. }), "{line}");
+        assert!(!matches!(fact.what, FactDetail::Unknown { .. }), "{line}");
         assert_eq!(serde_json::to_string(&fact).unwrap(), line);
         types.insert(fact.what.kind());
     }
@@ -90,7 +90,7 @@ fn fact_of_unknown_type_is_kept() {
     ] {
         let line = format!("{{\"at\":\"2026-11-17T03:00:00Z\",{rest}}}");
         let fact: Fact = serde_json::from_str(&line).unwrap();
-        assert!(matches!(fact.what, What::Unknown { .. }), "{line}");
+        assert!(matches!(fact.what, FactDetail::Unknown { .. }), "{line}");
         assert_eq!(serde_json::to_string(&fact).unwrap(), line);
     }
 }

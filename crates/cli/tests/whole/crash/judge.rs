@@ -380,10 +380,10 @@ impl Judge {
         for entry in event.trail.iter().filter(|entry| entry.by.kind != wire::ActorKind::Timer) {
             #[allow(clippy::wildcard_enum_match_arm, reason = "no client does anything else")]
             let acknowledged = match &entry.what {
-                wire::What::EventApproved { .. } => expected.approved_at.is_some(),
-                wire::What::EventCancelled { why: None, .. } => expected.cancelled,
-                wire::What::EventStarted { .. } if is_forced(entry) => expected.started,
-                wire::What::EventCompleted { .. } if is_by_token(entry) => expected.completed,
+                wire::FactDetail::EventApproved { .. } => expected.approved_at.is_some(),
+                wire::FactDetail::EventCancelled { why: None, .. } => expected.cancelled,
+                wire::FactDetail::EventStarted { .. } if is_forced(entry) => expected.started,
+                wire::FactDetail::EventCompleted { .. } if is_by_token(entry) => expected.completed,
                 _ => true,
             };
             ensure(acknowledged, event.id, || format!("not acknowledged: {entry:?}"))?;
@@ -546,5 +546,5 @@ fn is_by_token(fact: &wire::Fact) -> bool {
 }
 
 fn is_forced(fact: &wire::Fact) -> bool {
-    matches!(&fact.what, wire::What::EventStarted { why, .. } if why == "started by an operator")
+    matches!(&fact.what, wire::FactDetail::EventStarted { why, .. } if why == "started by an operator")
 }

@@ -566,8 +566,8 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
     assert_eq!(
         lines,
         [
-            "unknown | 127.0.0.9 | token_missing | GET /v1/vms",
-            "unknown | 127.0.0.9 | token_refused | GET /v1/vms",
+            "unauthenticated | 127.0.0.9 | token_missing | GET /v1/vms",
+            "unauthenticated | 127.0.0.9 | token_refused | GET /v1/vms",
             "token owner | 127.0.0.9 | not_permitted | POST /v1/vms/web-1/evict",
             "token owner | 127.0.0.9 | not_permitted | GET /v1/tokens",
             "token owner | 127.0.0.9 | hidden | GET /v1/vms/web-9",
