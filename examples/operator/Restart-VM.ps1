@@ -51,5 +51,5 @@ while ($operation.state -ne 'closed') {
         [Console]::Error.WriteLine("$_")
     }
 }
-if ($operation.cancelled) { throw 'called off' }
+if ($operation.cancelled) { throw 'the operation was cancelled' }
 'done'

@@ -43,5 +43,5 @@ until [ "$(jq --raw-output .state <<<"$operation" 2>/dev/null)" = closed ]; do
   sleep 1
   ask "$operator/v1/operations/$id" || echo "asking again: ${operation:-no answer}" >&2
 done
-if [ "$(jq .cancelled <<<"$operation")" = true ]; then echo "called off" >&2; exit 1; fi
+if [ "$(jq .cancelled <<<"$operation")" = true ]; then echo "the operation was cancelled" >&2; exit 1; fi
 echo "done"

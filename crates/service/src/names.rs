@@ -8,7 +8,7 @@ use crate::view::{ScopeView, View};
 /// Why a name does not resolve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("there is no VM {0}; 'notbefore vm list' shows those there are")]
+    #[error("there is no VM {0}; 'notbefore vm list' lists the existing VMs")]
     Unknown(String),
     #[error("{name} could be any of {}; give more of the path", .candidates.join(", "))]
     Ambiguous { name: String, candidates: Vec<String> },

@@ -93,7 +93,7 @@ async fn acted(
         // The engine drops closed operations; the store keeps them.
         return Err(match caller_view.show_operation(id).await {
             Ok(closed) if problem.is("unknown_operation") => {
-                let how = if closed.cancelled { "called off" } else { "done" };
+                let how = if closed.cancelled { "cancelled" } else { "completed" };
                 let detail = format!("operation {} is closed: {how}", id.0);
                 Problem::new(StatusCode::CONFLICT, "operation_closed", detail)
             }

@@ -121,7 +121,7 @@ pub async fn revoke(
     change: Change,
 ) -> Result<StatusCode, Problem> {
     let unknown = |_| {
-        let detail = format!("there is no token {token}; 'notbefore token list' shows those there are");
+        let detail = format!("there is no token {token}; 'notbefore token list' lists the existing tokens");
         Problem::not_found("unknown_token", detail)
     };
     let name = token.parse::<Name>().map_err(unknown)?;

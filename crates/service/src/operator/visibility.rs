@@ -259,7 +259,7 @@ impl VisibleView {
             [id] => Ok(**id),
             [] => {
                 let detail = format!(
-                    "there is no event {text}; 'notbefore event list' shows those there are (an id may be cut to {SHORT_ID_MIN} digits or more)"
+                    "there is no event {text}; 'notbefore event list' lists the live events (an id may be cut to {SHORT_ID_MIN} digits or more)"
                 );
                 Err(Problem::not_found("unknown_event", detail).hide_existence(!all.is_empty()))
             }

@@ -49,7 +49,7 @@ fn cancelled_operation_is_reported() {
         listed[0]["id"].as_str().map(str::to_owned)
     });
     service.cli(&["operation", "cancel", &operation]);
-    assert!(script.fails().contains("called off"));
+    assert!(script.fails().contains("the operation was cancelled"));
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn bad_operator_requests_are_refused() {
     let refused = |args: &[&str]| service.cli_refused(args);
     let unknown = refused(&["vm", "restart", "nobody"]);
     assert!(
-        unknown.contains("there is no VM nobody; 'notbefore vm list' shows those there are"),
+        unknown.contains("there is no VM nobody; 'notbefore vm list' lists the existing VMs"),
         "{unknown}"
     );
     let ambiguous = refused(&["vm", "restart", "same"]);

@@ -61,6 +61,8 @@ fn break_and_repair(mounts: &Mounts, message: &str, fail: impl FnOnce(), repair:
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(["unavailable", "outcome_unknown"].contains(&code.as_str()), "{refused:?}");
     assert!(ready.body.contains(message), "{ready:?}");
+    let data = service.data().to_str().unwrap();
+    assert!(!ready.body.contains(data), "a caller without a token reads a path: {ready:?}");
     // Guests and operators still read the data, and the process is live.
     assert_eq!(service.poll(GUEST, "2020-07-01").body, document);
     assert_eq!(larges(&service).len(), acknowledged);

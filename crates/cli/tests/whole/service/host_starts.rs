@@ -80,7 +80,7 @@ fn host_waits_while_another_update_domain_is_started() {
     wait_for("the operation to close", || (operation(&service, &made)["state"] == "closed").then_some(()));
     for verb in ["complete", "start"] {
         let again = service.cli_refused(&["operation", verb, id]);
-        assert!(again.contains("is closed: done"), "{again}");
+        assert!(again.contains("is closed: completed"), "{again}");
     }
 }
 
