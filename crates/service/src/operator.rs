@@ -9,7 +9,8 @@
 //! | `audit` | the audit trail |
 //! | `tls` | the certificate |
 //! | `problem` | errors, as problem+json |
-//! | `pages`, `cursor`, `path` | lists: limits and cursors; path parameters |
+//! | `reader`, `path` | bodies, queries and path parameters of requests |
+//! | `pages`, `cursor` | lists: limits and cursors |
 //! | `present`, `seen`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream` | one resource each |
 //! | `export`, `tokens`, `clock` | one resource each |
@@ -36,6 +37,7 @@ mod pages;
 mod path;
 mod present;
 mod problem;
+mod reader;
 mod scopes;
 mod seen;
 pub mod server;

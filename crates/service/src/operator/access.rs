@@ -22,9 +22,10 @@ use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
-use super::Operator;
 use super::problem::{Problem, Refused};
+use super::{BODY_BYTES_MAX, Operator, reader};
 use crate::tokens::KnownToken;
 
 /// The revision of a record that does not exist.
@@ -236,8 +237,13 @@ impl<S: Send + Sync> FromRequest<S> for Change {
         let target = format!("{} {}", request.method(), super::path(&request));
         let body = Bytes::from_request(request, state).await.map_err(|rejection| {
             let status = rejection.status();
-            let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "body_too_large" } else { "bad_body" };
-            Problem::new(status, code, rejection.body_text())
+            let (code, detail) = match status {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    ("body_too_large", format!("the body exceeds {BODY_BYTES_MAX} bytes"))
+                }
+                _ => ("bad_body", "the body did not arrive completely; repeat the request".to_owned()),
+            };
+            Problem::new(status, code, detail)
         })?;
         let unique =
             |key| Idempotency { hash: hash(&hashed, &body), key, principal: principal.idempotency_scope() };
@@ -252,13 +258,12 @@ impl Change {
     }
 
     /// The body, parsed as JSON.
-    pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Problem::bad_request("bad_body", format!("the body is not valid: {error}")))
+    pub fn body<T: DeserializeOwned + ToSchema>(&self) -> Result<T, Problem> {
+        reader::body(&self.body)
     }
 
     /// The body, parsed as JSON; the default if there is none.
-    pub fn body_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
+    pub fn body_or_default<T: DeserializeOwned + ToSchema + Default>(&self) -> Result<T, Problem> {
         if self.has_body() { self.body() } else { Ok(T::default()) }
     }
 

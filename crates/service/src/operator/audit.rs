@@ -38,7 +38,6 @@ pub fn log_change(token: &str, from: Option<IpAddr>, request: &str) {
 /// Query of the audit trail.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only entries at this time or later.
     since: Option<Timestamp>,
@@ -48,6 +47,7 @@ pub struct ListQuery {
     actor: Option<String>,
     /// `changed` or `refused`.
     outcome: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
 }
@@ -61,7 +61,7 @@ pub async fn list(
 ) -> ApiResult<wire::Page<AuditEntry>> {
     let ListQuery { since, until, actor, outcome, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
-    let limit = page.limit()?;
+    let limit = page.limit();
     let prefixes: &[&'static str] = match outcome.map(AuditOutcome::from) {
         None => &[prefix::FACT, prefix::REFUSED],
         Some(AuditOutcome::Changed) => &[prefix::FACT],

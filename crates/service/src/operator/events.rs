@@ -25,13 +25,10 @@ use crate::view::ScopeView;
 
 /// Longest description in bytes. Every poll of the scope's guests returns it.
 const DESCRIPTION_MAX: usize = 512;
-/// Longest duration that guests can read: 30 days.
-const DURATION_MAX_S: i32 = 30 * 24 * 3_600;
 
 /// Query of the list of events.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only events of this scope.
     scope: Option<String>,
@@ -64,7 +61,7 @@ fn page(
     let revision = visible.revision;
     let ListQuery { scope, vm, status, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
-    let (limit, cursor) = (page.limit()?, page.after()?);
+    let (limit, cursor) = (page.limit(), page.after()?);
     let started = match status.as_deref().map(wire::EventStatus::parse_ignoring_case) {
         None => None,
         Some(wire::EventStatus::Scheduled) => Some(false),
@@ -176,7 +173,7 @@ fn new_operation(
         cause,
         selector: TargetSelector::Vms(vms),
         not_before,
-        duration_s: checked_duration(request.duration_seconds)?,
+        duration_s: request.duration_seconds,
         description: checked_description(request.description)?,
         force: request.force,
         expected,
@@ -214,19 +211,6 @@ fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
         (None, None) | (Some(_), Some(_)) => {
             Err(Problem::bad_request("bad_body", "give a type or a cause, one of them"))
         }
-    }
-}
-
-/// Checks the duration's range.
-pub fn checked_duration(seconds: Option<i32>) -> Result<Option<i32>, Problem> {
-    match seconds {
-        Some(seconds) if !(-1..=DURATION_MAX_S).contains(&seconds) => {
-            let detail = format!(
-                "duration_seconds {seconds} is out of range; it may be -1 (unknown) to {DURATION_MAX_S}"
-            );
-            Err(Problem::bad_request("bad_duration", detail))
-        }
-        seconds => Ok(seconds),
     }
 }
 

@@ -22,7 +22,6 @@ pub const EXPORTS_MAX: usize = 2;
 /// Query of an export.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct ExportQuery {
     /// Whether operator tokens (hashes and grants) are included.
     #[serde(default = "yes")]

@@ -29,7 +29,6 @@ const SCANNED_MAX: usize = 5_000;
 /// Query of the history.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only events that ended at this time or later.
     since: Option<Timestamp>,
@@ -131,7 +130,7 @@ impl Search {
             newest_first,
             since,
             until,
-            limit: page.limit()?,
+            limit: page.limit(),
             cursor: after.map(Into::into),
             reasons,
         })

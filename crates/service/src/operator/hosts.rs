@@ -25,7 +25,7 @@ use notbefore_wire::operator::hosts::{
 use uuid::Uuid;
 
 use super::access::Change;
-use super::events::{checked_description, checked_duration, when};
+use super::events::{checked_description, when};
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
@@ -48,7 +48,7 @@ pub async fn list(
     State(operator): State<Operator>,
     Params(page): Params<PageQuery>,
 ) -> ApiResult<wire::Page<Host>> {
-    let (limit, after) = (page.limit()?, page.after()?);
+    let (limit, after) = (page.limit(), page.after()?);
     let ((revision, view), now) = (operator.views.complete_to(), operator.clock.now());
     let operations = open_operations(&view);
     let mut found = view.hosts.after(after.as_deref());
@@ -208,7 +208,7 @@ fn new_operation(
         cause: cause(verb, maintenance.as_ref())?,
         selector: TargetSelector::Host(host.to_owned()),
         not_before: when(now, *not_before, *in_seconds)?,
-        duration_s: checked_duration(*duration_seconds)?,
+        duration_s: *duration_seconds,
         description: checked_description(description.clone())?,
         force: false,
         expected: expected.unwrap_or_default(),

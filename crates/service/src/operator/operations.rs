@@ -29,7 +29,7 @@ pub async fn list(
     caller_view: CallerView,
     Params(page): Params<PageQuery>,
 ) -> ApiResult<wire::Page<wire::Operation>> {
-    let limit = page.limit()?;
+    let limit = page.limit();
     let after = page.after()?.map(|text| parse(&text)).transpose()?;
     let context = caller_view.present_context(caller_view.now());
     let mut found = caller_view.operations(&context, after);

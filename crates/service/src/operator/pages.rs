@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use notbefore_core::{Refusal, ScopeId, ScopePath};
 use notbefore_wire::operator::{PAGE_DEFAULT, PAGE_MAX};
@@ -10,28 +10,27 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
-use super::cursor;
 use super::problem::Problem;
+use super::{cursor, reader};
 
 /// Extractor for the query; answers with a problem if it is not valid.
 pub struct Params<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+impl<T: DeserializeOwned + IntoParams, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let query = Query::<T>::try_from_uri(&parts.uri);
-        query.map(|query| Self(query.0)).map_err(|rejection| {
-            let detail = format!("the query is not valid: {}", rejection.body_text());
-            Problem::bad_request("bad_query", detail)
-        })
+        reader::query(&parts.uri).map(Self)
     }
 }
+
+/// The query of a route that has no parameters.
+#[derive(Deserialize, IntoParams)]
+pub struct NoQuery {}
 
 /// Query parameters of all lists.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct PageQuery {
     /// Items per page; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
@@ -41,15 +40,8 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    pub fn limit(&self) -> Result<usize, Problem> {
-        match self.limit {
-            None => Ok(PAGE_DEFAULT),
-            Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
-            Some(limit) => {
-                let detail = format!("limit {limit} is out of range; it may be 1 to {PAGE_MAX}");
-                Err(Problem::bad_request("bad_limit", detail))
-            }
-        }
+    pub fn limit(&self) -> usize {
+        self.limit.unwrap_or(PAGE_DEFAULT).min(PAGE_MAX)
     }
 
     /// The name of the previous page's last item.
@@ -76,18 +68,4 @@ pub fn from(scope: Option<&ScopeId>) -> Bound<&str> {
 
 pub fn bad_cursor() -> Problem {
     Problem::bad_request("bad_cursor", "this cursor is not valid; start without one")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limit_out_of_range_is_refused() {
-        let limit = |limit| PageQuery { limit, cursor: None }.limit();
-        assert_eq!(limit(None).unwrap(), PAGE_DEFAULT);
-        assert_eq!(limit(Some(PAGE_MAX)).unwrap(), PAGE_MAX);
-        assert!(limit(Some(0)).is_err());
-        assert!(limit(Some(PAGE_MAX + 1)).is_err());
-    }
 }

@@ -15,7 +15,10 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(read)) => Ok(Self(read)),
-            Err(rejection) => Err(Problem::new(rejection.status(), "bad_path", rejection.body_text())),
+            Err(rejection) => {
+                let detail = "a part of the path is not valid UTF-8 after decoding";
+                Err(Problem::new(rejection.status(), "bad_path", detail))
+            }
         }
     }
 }

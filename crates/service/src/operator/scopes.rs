@@ -52,7 +52,7 @@ pub async fn list(
     caller_view: CallerView,
     Params(page): Params<PageQuery>,
 ) -> ApiResult<wire::Page<wire::Scope>> {
-    let (limit, after) = (page.limit()?, pages::scope(page.after()?.as_deref())?);
+    let (limit, after) = (page.limit(), pages::scope(page.after()?.as_deref())?);
     let mut found =
         caller_view.scopes(after.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str())));
     let items: Vec<_> = found.by_ref().take(limit).map(|(_, scope)| present::scope(scope)).collect();
@@ -70,7 +70,6 @@ pub async fn show(caller_view: CallerView, parts: ScopeParts) -> Result<Response
 /// Query of `PUT`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct PutQuery {
     /// Remove VMs that an earlier fleet file added and this one does not contain.
     #[serde(default)]
@@ -110,7 +109,6 @@ fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Resul
 /// Query of `DELETE`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct RemoveQuery {
     /// Remove only VMs that a fleet file added. The scope stays if it has others.
     #[serde(default)]

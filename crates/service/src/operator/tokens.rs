@@ -25,7 +25,7 @@ pub async fn list(
     State(operator): State<Operator>,
     Params(page): Params<PageQuery>,
 ) -> ApiResult<wire::Page<api::Token>> {
-    let (limit, after) = (page.limit()?, page.after()?);
+    let (limit, after) = (page.limit(), page.after()?);
     let (revision, view) = operator.views.complete_to();
     let now = operator.clock.now();
     let mut found = view.tokens.after(after.as_deref());

@@ -28,7 +28,6 @@ pub fn etag(revision: u64) -> [(HeaderName, String); 1] {
 /// Query of the list of VMs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only VMs of this scope.
     scope: Option<String>,
@@ -49,7 +48,7 @@ pub async fn list(
 ) -> ApiResult<wire::Page<wire::Vm>> {
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
-    let (limit, after) = (page.limit()?, page.after()?);
+    let (limit, after) = (page.limit(), page.after()?);
     let only = pages::scope(scope.as_deref())?;
     // A cursor is `scope|name`, both in lower case: the last VM shown.
     let after = pages::in_scope(after.as_deref())?;

@@ -47,6 +47,7 @@ pub struct HostAction {
     pub not_before: Option<Timestamp>,
     /// Instead of `not_before`: seconds from now.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 2_147_483_647)]
     pub in_seconds: Option<u64>,
     /// The Description that guests read. Default: the usual text of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
