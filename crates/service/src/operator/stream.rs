@@ -34,34 +34,19 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Checks between two heartbeats of an idle stream.
 const HEARTBEAT_CHECKS: u32 = 15;
 
-/// The position of a client: after all facts of a revision, or after one fact.
+/// The position of a client: after this fact. After all facts of a revision, the number is the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
-    Revision(Revision),
-    Fact(FactId),
-}
+struct Position(FactId);
 
 impl Position {
-    fn revision(self) -> Revision {
-        match self {
-            Self::Revision(revision) => revision,
-            Self::Fact(id) => Revision(id.revision),
-        }
+    fn at_end_of(revision: Revision) -> Self {
+        Self(FactId { revision: revision.0, n: u64::MAX })
     }
 
     /// The revision to watch from. For a fact, its commit is read again, because it may have further facts.
     fn watched_after(self) -> Revision {
-        match self {
-            Self::Revision(revision) => revision,
-            Self::Fact(id) => Revision(id.revision.saturating_sub(1)),
-        }
-    }
-
-    fn is_before(self, fact: FactId) -> bool {
-        match self {
-            Self::Revision(revision) => fact.revision > revision.0,
-            Self::Fact(id) => fact > id,
-        }
+        let FactId { revision, n } = self.0;
+        Revision(if n == u64::MAX { revision } else { revision.saturating_sub(1) })
     }
 }
 
@@ -70,18 +55,15 @@ impl FromStr for Position {
 
     fn from_str(text: &str) -> Result<Self, BadFactId> {
         match text.parse() {
-            Ok(revision) => Ok(Self::Revision(Revision(revision))),
-            Err(_) => text.parse().map(Self::Fact),
+            Ok(revision) => Ok(Self::at_end_of(Revision(revision))),
+            Err(_) => text.parse().map(Self),
         }
     }
 }
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Revision(revision) => revision.fmt(f),
-            Self::Fact(id) => id.fmt(f),
-        }
+        if self.0.n == u64::MAX { self.0.revision.fmt(f) } else { self.0.fmt(f) }
     }
 }
 
@@ -109,7 +91,7 @@ pub async fn follow(
     let newest = caller.snapshot().await?.revision();
     let position = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse())
     {
-        None => Position::Revision(newest),
+        None => Position::at_end_of(newest),
         Some(Ok(position)) => position,
         Some(Err(BadFactId)) => {
             let detail = "Last-Event-ID is neither a fact's id nor a list's revision";
@@ -121,8 +103,8 @@ pub async fn follow(
         Problem::new(StatusCode::GONE, "stream_position_gone", detail)
     };
     // A later revision comes from another store; waiting for it could take forever.
-    if position.revision() > newest {
-        return Err(gone(&format!("revision {} is later than the store's", position.revision())));
+    if position.0.revision > newest.0 {
+        return Err(gone(&format!("revision {} is later than the store's", position.0.revision)));
     }
     let watch = caller.watch(position.watched_after()).await.map_err(|error| match error {
         WatchError::Compacted { .. } => gone(&format!("the commits after {position} are no longer held")),
@@ -187,12 +169,12 @@ impl Follower {
     /// The messages of a commit: the facts that the caller sees.
     fn messages(&mut self, batch: &Batch) -> Vec<Event> {
         let facts = facts_of(batch, &self.caller);
-        let unsent = facts.into_iter().filter(|(id, _)| self.position.is_before(*id));
+        let unsent = facts.into_iter().filter(|(id, _)| *id > self.position.0);
         let message = |(id, fact): (FactId, Fact)| {
             Event::default().id(id.to_string()).event("fact").json_data(fact).ok()
         };
         let messages = unsent.filter_map(message).collect();
-        self.position = Position::Revision(batch.revision);
+        self.position = Position::at_end_of(batch.revision);
         messages
     }
 }
