@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use notbefore_wire::operator::delivery::Listening;
+use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::{
     AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmSpec, VmVerb,
 };
@@ -233,7 +233,7 @@ fn show(vm: &Vm) -> Result<()> {
 
 /// Whether a VM polls; if not, with the time of its last poll.
 fn polling_status(vm: &Vm) -> String {
-    match (vm.listening, vm.last_poll_at) {
+    match (&vm.listening, vm.last_poll_at) {
         (Listening::No, Some(at)) => format!("no, last {}", time::from_now(at)),
         (listening, _) => listening.to_string(),
     }
@@ -245,9 +245,9 @@ fn polling_detail(vm: &Vm) -> String {
         let version = vm.last_poll_version.as_deref().unwrap_or_default();
         format!("last poll {} ({at:.0}), api-version {version}", time::from_now(at))
     });
-    match (vm.listening, polled) {
+    match (&vm.listening, polled) {
         (listening, Some(polled)) => format!("{listening}: {polled}"),
-        (Listening::Unknown, None) => {
+        (Listening::Unclear, None) => {
             "unknown: no poll since the service started, less than 5 min ago".to_owned()
         }
         (listening, None) => {

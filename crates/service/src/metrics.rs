@@ -153,7 +153,7 @@ impl Collector for ScrapeCollector {
         let help =
             "Commands of the exec driver for live events, by state; failed commands wait for an operator";
         page.family("commands", help, "state", commands)?;
-        let listening = view.listening_counts(operator.clock.now());
+        let listening = view.listening_counts(operator.clock.now()).into_iter();
         let listening = listening.map(|(answer, count)| (answer.to_string(), Gauge::new(count)));
         let help = "VMs, by whether they polled in the last five minutes";
         page.family("vms_listening", help, "listening", listening)

@@ -23,7 +23,7 @@ use notbefore_core::{
 };
 use notbefore_engine::{Address, Inventory, Publication, PublishedChange, Revisioned, ScopeSlot};
 use notbefore_store::Revision;
-use notbefore_wire::operator::delivery::Listening;
+use notbefore_wire::operator::Listening;
 
 use self::scope::PublishContext;
 pub use self::scope::{ScopePolls, ScopeView, shown_type};
@@ -186,8 +186,8 @@ impl View {
     }
 
     /// Number of VMs for each value of [`Listening::ALL`], in that order.
-    pub fn listening_counts(&self, now: Timestamp) -> [(Listening, usize); 3] {
-        let mut counts = Listening::ALL.map(|listening| (listening, 0));
+    pub fn listening_counts(&self, now: Timestamp) -> Vec<(Listening, usize)> {
+        let mut counts: Vec<_> = Listening::ALL.iter().map(|listening| (listening.clone(), 0)).collect();
         for vm_polls in self.scopes.iter().flat_map(|(_, scope)| scope.all_vm_polls()) {
             let answer = vm_polls.listening(now, self.since);
             if let Some((_, count)) = counts.iter_mut().find(|(listening, _)| *listening == answer) {
@@ -470,7 +470,7 @@ mod tests {
         fixture.publish(&scope("a", &[old]), at(0));
         fixture.publish(&scope("a", &[new, old]), at(1));
         let listening = |fixture: &ViewFixture, vm, now| fixture.views.newest().listening(vm, now);
-        assert_eq!(listening(&fixture, old, at(2)), Listening::Unknown, "a VM from before the start");
+        assert_eq!(listening(&fixture, old, at(2)), Listening::Unclear, "a VM from before the start");
         assert_eq!(listening(&fixture, new, at(2)), Listening::No, "a VM added after the start");
 
         fixture.views.newest().vm_polls(old).unwrap().record_poll(at(3), EventsVersion::NEWEST);
@@ -479,7 +479,7 @@ mod tests {
         fixture.publish(&scope("a", &[old, new]), at(4));
         assert_eq!(
             fixture.views.newest().listening_counts(at(5)),
-            [(Listening::Yes, 1), (Listening::No, 1), (Listening::Unknown, 0)]
+            [(Listening::Yes, 1), (Listening::No, 1), (Listening::Unclear, 0)]
         );
 
         fixture.publish(&scope("a", &[new]), at(6));

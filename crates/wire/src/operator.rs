@@ -1,6 +1,8 @@
 //! Types of the operator API under `/v1`, shared by the service and the command line.
 //!
-//! Requests with unknown fields are refused, so that a misspelt field is an error. Times are RFC 3339, durations are
+//! The service refuses requests with unknown fields, so that a misspelt field is an error. A reader of responses skips
+//! them, so that an older client can read responses of a newer service; a type of responses has no
+//! `deny_unknown_fields`. Times are RFC 3339, durations are
 //! whole seconds, ids are lower-case GUIDs. Every resource has the `revision` at which it was last written, for
 //! `If-Match`.
 
@@ -22,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use self::delivery::{Listening, SeenBy};
+use self::delivery::SeenBy;
 use crate::guest::instance::Instance;
 
 pub mod exec;
@@ -72,7 +74,7 @@ pub struct Page<T> {
 
 /// A scope's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Policy {
     /// A restart by the VM's owner starts without an approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_wire::guest::version::EventsVersion;
-use notbefore_wire::operator::delivery::Listening;
+use notbefore_wire::operator::Listening;
 
 use crate::guest::rate::RateState;
 
@@ -103,7 +103,7 @@ impl VmPolls {
         if self.last_poll().is_some_and(is_recent) {
             Listening::Yes
         } else if self.polled.load(Relaxed) == POLLED_BEFORE_START && is_starting() {
-            Listening::Unknown
+            Listening::Unclear
         } else {
             Listening::No
         }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn listening_is_unknown_for_five_minutes_after_start() {
         let vm_polls = VmPolls::polled_before_start();
-        assert_eq!(vm_polls.listening(at(299), Some(at(0))), Listening::Unknown);
+        assert_eq!(vm_polls.listening(at(299), Some(at(0))), Listening::Unclear);
         assert_eq!(vm_polls.listening(at(300), Some(at(0))), Listening::No);
         vm_polls.record_poll(at(10), EventsVersion::NEWEST);
         assert_eq!(vm_polls.listening(at(11), Some(at(0))), Listening::Yes);

@@ -17,7 +17,7 @@ use notbefore_core::{
 };
 use notbefore_engine::{Expected, NewOperation, OperationCommand, Preview, TargetSelector};
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::delivery::Listening;
+use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::hosts::{
     Host, HostAction, HostPlan, HostWait, HostsAction, HostsPlan, PLANNED_HOSTS_MAX, PlannedEvent,
     SILENT_NAMED_MAX, ScopeImpact,
@@ -286,8 +286,8 @@ fn host_summary(
         for member in running {
             match view.listening(member.vm, now) {
                 Listening::Yes => host.listening += 1,
-                Listening::Unknown => host.listening_unknown += 1,
-                Listening::No => {}
+                Listening::Unclear => host.listening_unknown += 1,
+                Listening::No | Listening::Unknown(_) => {}
             }
         }
         if !scope.scope.events.is_empty() {
@@ -332,8 +332,8 @@ fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan 
             for one in &part.resources {
                 match view.listening(one.vm, now) {
                     Listening::Yes if part.refused.is_none() => listening += 1,
-                    Listening::Unknown if part.refused.is_none() => plan.listening_unknown += 1,
-                    Listening::Yes | Listening::Unknown | Listening::No => {
+                    Listening::Unclear if part.refused.is_none() => plan.listening_unknown += 1,
+                    Listening::Yes | Listening::Unclear | Listening::No | Listening::Unknown(_) => {
                         let room = SILENT_NAMED_MAX - plan.silent.len().min(SILENT_NAMED_MAX);
                         plan.silent
                             .extend(scope.map(|scope| names::path(scope, one.vm)).into_iter().take(room));

@@ -104,3 +104,108 @@ fn header_parameter(name: &str, pattern: &str, description: &str) -> RefOr<Param
         .schema(Some(schema));
     RefOr::T(parameter.build())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use notbefore_wire::operator::clock::Clock;
+    use notbefore_wire::operator::fleet::ScopePlan;
+    use notbefore_wire::operator::hosts::{Host, HostPlan, HostsPlan};
+    use notbefore_wire::operator::tokens::{NewToken, Token};
+    use serde::de::DeserializeOwned;
+    use serde_json::{Map, Value, json};
+    use wire::audit::AuditEntry;
+    use wire::{Event, Fact, Operation, Page, Problem, Scope, ScopeOutcome, Vm};
+
+    use super::*;
+
+    /// A value of a schema as a later release may write it: each object has a further field, and, if `is_reworded`,
+    /// each word is another.
+    fn later(all: &Value, schema: &Value, is_reworded: bool) -> Value {
+        let next = |schema: &Value| later(all, schema, is_reworded);
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+            return next(&all[name]);
+        }
+        if let Some(one) = schema["oneOf"].get(0) {
+            return next(one);
+        }
+        if let Some(parts) = schema["allOf"].as_array() {
+            let objects = parts.iter().map(next).map(|part| part.as_object().unwrap().clone());
+            return Value::Object(objects.flatten().collect());
+        }
+        if let Some(words) = schema["enum"].as_array() {
+            return if is_reworded { json!("a-later-word") } else { words[0].clone() };
+        }
+        let types = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+        match (types[0].as_str().unwrap(), schema["format"].as_str()) {
+            ("object", _) => {
+                let fields = schema["properties"].as_object().unwrap().iter();
+                let mut object: Map<_, _> = fields.map(|(name, field)| (name.clone(), next(field))).collect();
+                object.insert("a_later_field".to_owned(), json!({}));
+                Value::Object(object)
+            }
+            ("array", _) => json!([next(&schema["items"])]),
+            ("boolean", _) => json!(true),
+            ("integer", _) => json!(1),
+            ("string", Some("date-time")) => json!("2026-01-31T12:00:00Z"),
+            ("string", Some("uuid")) => json!(uuid::Uuid::nil()),
+            // Text that is also an address; a fact's id has an example.
+            ("string", None) => schema.get("example").cloned().unwrap_or_else(|| json!("10.0.0.4")),
+            other => panic!("{other:?} in {schema}"),
+        }
+    }
+
+    fn reads<T: DeserializeOwned>(value: &Value) -> Result<(), String> {
+        serde_json::from_value::<T>(value.clone()).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn responses_of_a_later_release_can_be_read() {
+        type Read = fn(&Value) -> Result<(), String>;
+        let readers: [(&str, Read); 20] = [
+            ("Clock", reads::<Clock>),
+            ("Event", reads::<Event>),
+            ("Fact", reads::<Fact>),
+            ("Host", reads::<Host>),
+            ("HostPlan", reads::<HostPlan>),
+            ("HostsPlan", reads::<HostsPlan>),
+            ("NewToken", reads::<NewToken>),
+            ("Operation", reads::<Operation>),
+            ("Page_AuditEntry", reads::<Page<AuditEntry>>),
+            ("Page_Event", reads::<Page<Event>>),
+            ("Page_Host", reads::<Page<Host>>),
+            ("Page_Operation", reads::<Page<Operation>>),
+            ("Page_Scope", reads::<Page<Scope>>),
+            ("Page_Token", reads::<Page<Token>>),
+            ("Page_Vm", reads::<Page<Vm>>),
+            ("Problem", reads::<Problem>),
+            ("Scope", reads::<Scope>),
+            ("ScopeOutcome", reads::<ScopeOutcome>),
+            ("ScopePlan", reads::<ScopePlan>),
+            ("Vm", reads::<Vm>),
+        ];
+        let api = serde_json::to_value(super::super::description()).unwrap();
+        let calls =
+            api["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+        let responses = calls.flat_map(|call| call["responses"].as_object().unwrap().values());
+        let contents = responses.filter_map(|one| one["content"].as_object()).flat_map(Map::values);
+        let answered: BTreeSet<&str> =
+            contents.filter_map(|one| one["schema"]["$ref"].as_str()?.rsplit('/').next()).collect();
+        assert_eq!(answered, readers.iter().map(|(name, _)| *name).collect(), "all responses are tested");
+        let schemas = &api["components"]["schemas"];
+        for (name, read) in readers {
+            for is_reworded in [false, true] {
+                let value = later(schemas, &schemas[name], is_reworded);
+                assert_eq!(read(&value), Ok(()), "{name}: {value:#}");
+            }
+        }
+        // All types of facts, each with a detail that has a further field.
+        for (name, schema) in schemas.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("Fact"))
+        {
+            let value = later(schemas, schema, false);
+            let fact: Fact = serde_json::from_value(value.clone()).unwrap();
+            assert!(!matches!(fact.what, wire::FactDetail::Unknown { .. }), "{name}: {value:#}");
+        }
+    }
+}

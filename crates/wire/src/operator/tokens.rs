@@ -8,7 +8,6 @@ use super::Role;
 
 /// A role on a path and everything below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Grant {
     /// What it permits.
     pub role: Role,

@@ -110,6 +110,15 @@ words! {
         /// It was evicted and does not run.
         Deallocated = "deallocated",
     }
+    /// Whether a VM listens: whether it polled within the last five minutes.
+    Listening {
+        /// It polled within the last five minutes.
+        Yes = "yes",
+        /// It did not poll within the last five minutes.
+        No = "no",
+        /// It has not polled since the service started, less than five minutes ago.
+        Unclear = "unknown",
+    }
     /// What happens to a VM.
     EventType {
         /// It is paused for some seconds.

@@ -59,7 +59,9 @@ fn compared(source: &str, words: &BTreeSet<String>) -> Vec<(usize, String)> {
 
 #[test]
 fn api_words_are_not_compared_as_text() {
-    let words: BTreeSet<String> = KNOWN.concat().iter().map(|word| word.to_ascii_lowercase()).collect();
+    let mut words: BTreeSet<String> = KNOWN.concat().iter().map(|word| word.to_ascii_lowercase()).collect();
+    // Also the answer to a confirmation.
+    words.remove("yes");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
     for one in fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path()) {
