@@ -152,7 +152,7 @@ fn failure_reason_is_shown_only_to_operators_on_root() {
     let tokens =
         [token("owner", "tenant:default"), token("looker", "viewer:/"), token("local", "operator:default")];
     let event = trial.begin("restart");
-    trial.stands(&event, "failed");
+    trial.wait_for_state(&event, "failed");
     let root = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
     let stream = |token: &str| {
         let mut stream = EventStream::open(service, token, "Last-Event-ID: 1\r\n");
