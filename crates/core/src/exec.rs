@@ -188,6 +188,12 @@ impl Event {
         Some(run)
     }
 
+    /// Whether one of its commands has no attempts left.
+    pub fn has_failed(&self) -> bool {
+        let commands = self.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
+        commands.iter().any(|command| matches!(command, CommandState::Failed { .. }))
+    }
+
     fn exec_run_mut(&mut self) -> Option<&mut ExecRun> {
         let Phase::Started { run: Run::Exec(run), .. } = &mut self.phase else { return None };
         Some(run)

@@ -3,6 +3,7 @@
 //! The index stores positions: the indexes of a host's VMs among the members of their scope. A scope that changes
 //! without VMs moving costs one comparison.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,12 +11,30 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use notbefore_core::{Scope, ScopeId};
 
+use crate::natural;
+
 /// For each scope with VMs on a host: their indexes among its members.
 pub type Placements = OrdMap<ScopeId, Arc<[usize]>>;
 
-/// Hosts, sorted by name.
+/// A name in natural order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct HostName(Arc<str>);
+
+impl Ord for HostName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        natural::compare(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for HostName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Hosts, in the natural order of their names.
 #[derive(Clone, Debug, Default)]
-pub struct Hosts(OrdMap<Arc<str>, Placements>);
+pub struct Hosts(OrdMap<HostName, Placements>);
 
 impl Hosts {
     /// Updates the index after a change of a scope.
@@ -25,28 +44,29 @@ impl Hosts {
         }
         let (before, after) = (places(before), places(after));
         for host in before.keys().filter(|host| !after.contains_key(*host)) {
-            if let Some(places) = self.0.get_mut(*host) {
+            let host = HostName(Arc::from(*host));
+            if let Some(places) = self.0.get_mut(&host) {
                 places.remove(id);
                 if places.is_empty() {
-                    self.0.remove(*host);
+                    self.0.remove(&host);
                 }
             }
         }
         for (host, positions) in after {
             if before.get(host) != Some(&positions) {
-                self.0.entry(host.into()).or_default().insert(id.clone(), positions.into());
+                self.0.entry(HostName(host.into())).or_default().insert(id.clone(), positions.into());
             }
         }
     }
 
     pub fn get(&self, host: &str) -> Option<&Placements> {
-        self.0.get(host)
+        self.0.get(&HostName(host.into()))
     }
 
     /// Hosts after `after`, sorted.
     pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &Placements)> {
-        let from = after.map_or(Bound::Unbounded, |host| Bound::Excluded(Arc::from(host)));
-        self.0.range::<_, Arc<str>>((from, Bound::Unbounded))
+        let from = after.map_or(Bound::Unbounded, |host| Bound::Excluded(HostName(host.into())));
+        self.0.range((from, Bound::Unbounded)).map(|(host, places)| (&host.0, places))
     }
 }
 
@@ -103,5 +123,16 @@ mod tests {
         assert_eq!(on(&hosts, "h1"), Some(vec![0, 2]));
         hosts.change(&id, Some(&three), None);
         assert!(names(&hosts).is_empty());
+    }
+
+    #[test]
+    fn hosts_are_in_natural_order() {
+        let mut hosts = Hosts::default();
+        let one = scope(&[Some("h10"), Some("h2"), Some("h1")]);
+        hosts.change(&one.id(), None, Some(&one));
+        let after = |after| hosts.after(after).map(|(host, _)| host.to_string()).collect::<Vec<_>>();
+        assert_eq!(after(None), ["h1", "h2", "h10"]);
+        assert_eq!(after(Some("h2")), ["h10"]);
+        assert_eq!(after(Some("h3")), ["h10"], "the last host shown may be gone");
     }
 }

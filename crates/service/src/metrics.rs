@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use notbefore_core::Prefix;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric};
@@ -90,7 +91,7 @@ impl Collector for ScrapeCollector {
         let mut page = Page(encoder);
         let (view, guests, engine) =
             (operator.views.newest(), &operator.guest_stats, operator.engine.stats());
-        let counts = view.counts();
+        let counts = view.counts_below(&Prefix::root());
 
         let answers = [
             ("document", guests.documents.get()),
@@ -142,7 +143,7 @@ impl Collector for ScrapeCollector {
         page.one("events_unread", "Live events that an affected VM has not read", unread)?;
         page.one("scopes", "Scopes", Gauge::new(counts.scopes))?;
         page.one("vms", "VMs", Gauge::new(counts.vms))?;
-        page.one("operations_open", "Open operations", Gauge::new(counts.operations))?;
+        page.one("operations_open", "Open operations", Gauge::new(view.operations_open()))?;
         let phases = [("scheduled", Gauge::new(counts.scheduled)), ("started", Gauge::new(counts.started))];
         page.family("events", "Live events, by phase", "phase", phases)?;
         let commands = [

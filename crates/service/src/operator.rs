@@ -13,7 +13,7 @@
 //! | `pages`, `cursor` | lists: limits and cursors |
 //! | `present`, `seen`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream` | one resource each |
-//! | `export`, `tokens`, `clock` | one resource each |
+//! | `export`, `tokens`, `clock`, `status` | one resource each |
 //! | `openapi` | the OpenAPI description |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
@@ -41,6 +41,7 @@ mod reader;
 mod scopes;
 mod seen;
 pub mod server;
+pub mod status;
 mod stream;
 pub mod tls;
 mod tokens;
@@ -100,6 +101,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub delivery: Arc<Delivery>,
     pub guest_stats: Arc<GuestStats>,
+    /// Listening VMs of large fleets.
+    pub listening: status::ListeningCache,
     /// For tokens that are not operator on `/`.
     pub change_rate_limit: ChangeRateLimit,
     /// Limits connections and streams.
@@ -157,6 +160,7 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(operations::complete))
         .routes(routes!(history::list))
         .routes(routes!(stream::follow))
+        .routes(routes!(status::show))
         .routes(routes!(openapi::show))
 }
 

@@ -161,6 +161,7 @@ pub async fn serve(
         token_file: dir.file(data_dir::TOKEN),
         clock: Arc::clone(&clock),
         delivery,
+        listening: operator::status::ListeningCache::default(),
         guest_stats: server.stats(),
         change_rate_limit: config.change_rate_limit,
         slots: Arc::clone(&operator_slots),

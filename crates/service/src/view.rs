@@ -4,13 +4,16 @@
 //! take the newest one without a lock. A poll therefore costs the same at any load, and two reads of one view are
 //! consistent.
 
+mod counts;
 mod scope;
 mod slots;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -18,13 +21,14 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use arc_swap::ArcSwap;
 use imbl::{HashMap, OrdMap, OrdSet};
 use jiff::Timestamp;
-use notbefore_core::{
-    CommandState, Event, EventId, Member, Operation, OperationId, Prefix, Scope, ScopeId, VmId,
-};
+use notbefore_core::{Event, EventId, Member, Operation, OperationId, Phase, Prefix, Scope, ScopeId, VmId};
 use notbefore_engine::{Address, Inventory, Publication, PublishedChange, Revisioned, ScopeSlot};
 use notbefore_store::Revision;
 use notbefore_wire::operator::Listening;
+use uuid::Uuid;
 
+pub use self::counts::Counts;
+use self::counts::CountsByPath;
 use self::scope::PublishContext;
 pub use self::scope::{ScopePolls, ScopeView, shown_type};
 use self::slots::Slots;
@@ -54,8 +58,15 @@ pub struct View {
     ids: OrdMap<ScopeId, ScopeSlot>,
     scopes: Slots<Arc<ScopeView>>,
     operations: OrdMap<OperationId, Revisioned<Operation>>,
+    /// Open operations in order of time.
+    operations_by_time: OrdSet<OperationTime>,
     /// The scopes with live events: listing events visits only these.
     pub busy: OrdSet<ScopeId>,
+    /// The scopes with a started event whose command has no attempts left.
+    failed: OrdSet<ScopeId>,
+    /// Live events in order of time.
+    by_time: OrdSet<EventTime>,
+    counts: CountsByPath,
     /// The scope of each live or recently ended event.
     events: HashMap<EventId, ScopeSlot>,
     /// The VMs on each host.
@@ -72,6 +83,75 @@ pub struct View {
     /// The tokens of the operator API.
     pub tokens: TokenTable,
 }
+
+/// A live event's place in the order of time: started events by their start, then scheduled events by NotBefore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventTime {
+    pub is_scheduled: bool,
+    pub at: Timestamp,
+    pub event: EventId,
+}
+
+impl EventTime {
+    pub fn of(event: &Event) -> Self {
+        let (is_scheduled, at) = match event.phase {
+            Phase::Started { at, .. } => (false, at),
+            Phase::Scheduled { not_before, .. } => (true, not_before),
+        };
+        Self { is_scheduled, at, event: event.id }
+    }
+
+    /// Before all scheduled events.
+    pub const FIRST_SCHEDULED: Self =
+        Self { is_scheduled: true, at: Timestamp::MIN, event: EventId(Uuid::nil()) };
+}
+
+impl fmt::Display for EventTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_scheduled, at, event } = self;
+        write!(f, "{}|{at}|{event}", u8::from(*is_scheduled))
+    }
+}
+
+impl FromStr for EventTime {
+    type Err = InvalidTime;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
+        let (phase, rest) = text.split_once('|').ok_or(InvalidTime)?;
+        let OperationTime(at, OperationId(id)) = rest.parse()?;
+        Ok(Self { is_scheduled: phase == "1", at, event: EventId(id) })
+    }
+}
+
+/// An operation's place in the order of time: its NotBefore, or when it was requested if it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OperationTime(pub Timestamp, pub OperationId);
+
+impl OperationTime {
+    pub fn of(operation: &Operation) -> Self {
+        Self(operation.not_before.unwrap_or(operation.requested_at), operation.id)
+    }
+}
+
+impl fmt::Display for OperationTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}|{}", self.0, self.1)
+    }
+}
+
+impl FromStr for OperationTime {
+    type Err = InvalidTime;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
+        let (at, id) = text.split_once('|').ok_or(InvalidTime)?;
+        let (at, id) = (at.parse().map_err(|_| InvalidTime)?, Uuid::parse_str(id).map_err(|_| InvalidTime)?);
+        Ok(Self(at, OperationId(id)))
+    }
+}
+
+/// A text is not a place in the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidTime;
 
 /// A VM that polls: its scope, and its position among the members.
 #[derive(Clone, Copy)]
@@ -235,9 +315,32 @@ impl View {
 
     /// Scopes with live events below a path, in order, from a position on.
     pub fn busy_below(&self, path: &Prefix, from: Bound<&str>) -> impl Iterator<Item = &Arc<ScopeView>> {
+        self.listed_below(&self.busy, path, from)
+    }
+
+    /// Scopes below a path with a started event whose command has no attempts left.
+    pub fn failed_below(&self, path: &Prefix) -> impl Iterator<Item = &Arc<ScopeView>> {
+        self.listed_below(&self.failed, path, Bound::Unbounded)
+    }
+
+    fn listed_below(
+        &self,
+        ids: &OrdSet<ScopeId>,
+        path: &Prefix,
+        from: Bound<&str>,
+    ) -> impl Iterator<Item = &Arc<ScopeView>> {
         let from = later(path.start(), from);
-        let busy = self.busy.range::<_, str>((from, Bound::Unbounded)).take_while(|id| path.covers(id));
-        busy.filter_map(|id| self.scope(id))
+        let ids = ids.range::<_, str>((from, Bound::Unbounded)).take_while(|id| path.covers(id));
+        ids.filter_map(|id| self.scope(id))
+    }
+
+    /// Live events in order of time, from a position on.
+    pub fn events_by_time(&self, from: Bound<EventTime>) -> impl Iterator<Item = (&Arc<ScopeView>, &Event)> {
+        let events = self.by_time.range((from, Bound::Unbounded));
+        events.filter_map(|time| {
+            let scope = self.scope_of_event(time.event)?;
+            Some((scope, scope.scope.event(time.event)?))
+        })
     }
 
     /// Scopes with live events, in order.
@@ -260,13 +363,21 @@ impl View {
         self.operations.get(&id)
     }
 
-    /// Open operations after one id, in order.
-    pub fn operations_after(
-        &self,
-        after: Option<OperationId>,
-    ) -> impl Iterator<Item = (&OperationId, &Revisioned<Operation>)> {
+    /// Open operations, by id.
+    pub fn operations(&self) -> impl Iterator<Item = (&OperationId, &Revisioned<Operation>)> {
+        self.operations.iter()
+    }
+
+    /// Open operations whose ids are in a range.
+    pub fn operations_between(&self, ids: RangeInclusive<OperationId>) -> impl Iterator<Item = &Operation> {
+        self.operations.range(ids).map(|(_, held)| &*held.value)
+    }
+
+    /// Open operations after one, in order of time.
+    pub fn operations_after(&self, after: Option<OperationTime>) -> impl Iterator<Item = &Operation> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.operations.range((from, Bound::Unbounded))
+        let times = self.operations_by_time.range((from, Bound::Unbounded));
+        times.filter_map(|time| Some(&*self.operations.get(&time.1)?.value))
     }
 
     /// Whether an event is scheduled or started.
@@ -295,29 +406,15 @@ impl View {
         })
     }
 
-    /// Counts for the metrics.
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts {
-            scopes: self.ids.len(),
-            vms: self.inventory.vms(),
-            operations: self.operations.len(),
-            ..Counts::default()
-        };
-        for scope in self.busy_scopes() {
-            let started = scope.scope.events.iter().filter(|event| event.is_started()).count();
-            counts.started += started;
-            counts.scheduled += scope.scope.events.len() - started;
-            for command in scope.scope.events.iter().filter_map(Event::exec_run).flat_map(|run| &run.commands)
-            {
-                match command {
-                    CommandState::Waiting { .. } => counts.commands_waiting += 1,
-                    CommandState::Running { .. } => counts.commands_running += 1,
-                    CommandState::Failed { .. } => counts.commands_failed += 1,
-                    CommandState::Done { .. } | CommandState::Gone => {}
-                }
-            }
-        }
-        counts
+    /// The counts below a path.
+    pub fn counts_below(&self, path: &Prefix) -> Counts {
+        let scope = || Some(Counts::of(&self.in_slot(*self.ids.get(path.start())?)?.scope));
+        self.counts.below(path).or_else(scope).unwrap_or_default()
+    }
+
+    /// Number of open operations.
+    pub fn operations_open(&self) -> usize {
+        self.operations.len()
     }
 
     /// Applies one change; `is_first`: the change is part of the state that the process loaded at start.
@@ -330,11 +427,18 @@ impl View {
             }
             // These are in the inventory.
             PublishedChange::Vm(..) | PublishedChange::Claim(..) => {}
-            PublishedChange::Operation(id, Some(held)) => {
-                self.operations.insert(id, held);
-            }
-            PublishedChange::Operation(id, None) => {
-                self.operations.remove(&id);
+            PublishedChange::Operation(id, held) => {
+                let before = match held {
+                    Some(held) => {
+                        self.operations_by_time.insert(OperationTime::of(&held.value));
+                        self.operations.insert(id, held)
+                    }
+                    None => self.operations.remove(&id),
+                };
+                // The time of an operation never changes.
+                if let Some(before) = before.filter(|_| !self.operations.contains_key(&id)) {
+                    self.operations_by_time.remove(&OperationTime::of(&before.value));
+                }
             }
             PublishedChange::Token(name, held) => self.tokens.apply(&name, held),
         }
@@ -369,6 +473,12 @@ impl View {
             true => self.busy.insert(id.clone()),
             false => self.busy.remove(&id),
         };
+        match after.is_some_and(|scope| scope.events.iter().any(Event::has_failed)) {
+            true => self.failed.insert(id.clone()),
+            false => self.failed.remove(&id),
+        };
+        self.reindex_times(before.as_ref().map(|view| &*view.scope), after);
+        self.counts.change(&id, before.as_ref().map(|view| &*view.scope), after);
         let Some(Revisioned { revision, value: scope }) = held else {
             self.ids.remove(&id);
             self.scopes.set(slot.0 as usize, None);
@@ -379,6 +489,20 @@ impl View {
         self.scopes.set(slot.0 as usize, Some(Arc::new(view)));
         if before.is_none() {
             self.ids.insert(id, slot);
+        }
+    }
+
+    /// Updates the order of time for one scope.
+    fn reindex_times(&mut self, before: Option<&Scope>, after: Option<&Scope>) {
+        let times = |scope: Option<&Scope>| -> BTreeSet<EventTime> {
+            scope.into_iter().flat_map(|scope| &scope.events).map(EventTime::of).collect()
+        };
+        let (before, after) = (times(before), times(after));
+        for removed in before.difference(&after) {
+            self.by_time.remove(removed);
+        }
+        for added in after.difference(&before) {
+            self.by_time.insert(*added);
         }
     }
 
@@ -432,27 +556,6 @@ fn later<'a>(start: &'a str, from: Bound<&'a str>) -> Bound<&'a str> {
         Bound::Included(at) | Bound::Excluded(at) if at >= start => from,
         Bound::Included(_) | Bound::Excluded(_) | Bound::Unbounded => Bound::Included(start),
     }
-}
-
-/// Counts of published things.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Scopes.
-    pub scopes: usize,
-    /// VMs.
-    pub vms: usize,
-    /// Scheduled events.
-    pub scheduled: usize,
-    /// Started events.
-    pub started: usize,
-    /// Open operations.
-    pub operations: usize,
-    /// Commands of the exec driver that wait for their next attempt.
-    pub commands_waiting: usize,
-    /// Commands that run or are queued to run.
-    pub commands_running: usize,
-    /// Commands without attempts left.
-    pub commands_failed: usize,
 }
 
 #[cfg(test)]

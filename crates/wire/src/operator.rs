@@ -14,6 +14,7 @@ pub mod export;
 pub mod facts;
 pub mod fleet;
 pub mod hosts;
+pub mod status;
 pub mod tokens;
 pub mod words;
 
@@ -53,7 +54,7 @@ pub struct Problem {
     pub title: String,
     /// Why this request failed, and what to do next.
     pub detail: String,
-    /// For an ambiguous name: the paths that match.
+    /// For an ambiguous name or id: the paths or ids that match. For an unknown host: similar names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
 }

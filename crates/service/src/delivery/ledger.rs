@@ -157,17 +157,22 @@ impl Ledger {
     }
 
     /// The affected VMs that have not read a live event. Removed and deallocated VMs are left out: they cannot read it.
-    pub fn unread<'a>(&self, scope: &ScopeView, event: &'a Event) -> Vec<&'a Resource> {
+    pub fn unread<'a>(&self, scope: &ScopeView, event: &'a Event) -> impl Iterator<Item = &'a Resource> {
         let reads = self.events.get(&event.id).map(|entry| &entry.reads);
         let can_read = |vm| scope.member(vm).is_some_and(|member| member.state == MemberState::Running);
-        let has = |vm: &VmId| reads.is_some_and(|reads| reads.contains_key(vm));
-        event.resources.iter().filter(|one| !has(&one.vm) && can_read(one.vm)).collect()
+        let has = move |vm: &VmId| reads.is_some_and(|reads| reads.contains_key(vm));
+        event.resources.iter().filter(move |one| !has(&one.vm) && can_read(one.vm))
+    }
+
+    /// Whether an affected VM has not read a live event.
+    pub fn is_unread(&self, scope: &ScopeView, event: &Event) -> bool {
+        self.unread(scope, event).next().is_some()
     }
 
     /// Number of live events that an affected VM has not read.
     pub fn events_unread(&self, view: &View) -> usize {
         let unread = |scope: &ScopeView| {
-            scope.scope.events.iter().filter(|event| !self.unread(scope, event).is_empty()).count()
+            scope.scope.events.iter().filter(|event| self.is_unread(scope, event)).count()
         };
         view.busy_scopes().map(|scope| unread(scope)).sum()
     }
@@ -185,7 +190,7 @@ impl Ledger {
                     next = Some(next.map_or(due, |next| next.min(due)));
                     continue;
                 }
-                let mut unread = self.unread(scope, event);
+                let mut unread: Vec<_> = self.unread(scope, event).collect();
                 if unread.is_empty() {
                     continue;
                 }
@@ -308,7 +313,7 @@ mod tests {
         let unread = |ledger: &Ledger| {
             let view = fixture.views.newest();
             let found = view.scope_of_event(event.id).unwrap();
-            ledger.unread(found, &event).iter().map(|one| one.vm).collect::<Vec<_>>()
+            ledger.unread(found, &event).map(|one| one.vm).collect::<Vec<_>>()
         };
         assert_eq!(unread(&ledger), [vm(1), vm(2)]);
         assert_eq!(read(&mut ledger, &fixture, 2, NEW, 3), [3.0], "three seconds after publication");

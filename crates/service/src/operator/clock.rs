@@ -24,7 +24,7 @@ pub async fn accept(State(operator): State<Operator>, change: Change) -> ApiResu
     Ok(Json(now(&operator)))
 }
 
-fn now(operator: &Operator) -> api::Clock {
+pub fn now(operator: &Operator) -> api::Clock {
     let hold = operator.engine.stats().clock_hold().map(|hold| api::ClockHold {
         since: hold.since,
         reason: hold.reason(),

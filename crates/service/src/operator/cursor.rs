@@ -5,8 +5,9 @@
 //!
 //! | list | name |
 //! |---|---|
-//! | scopes, operations, hosts, tokens | the item's path, id or name |
+//! | scopes, hosts, tokens | the item's path or name |
 //! | VMs, events | `scope\|name` |
+//! | operations, events in order of time | the item's place: an `OperationTime` or `EventTime` |
 //! | audit trail | `key\|index`: a [`CursorPosition`] |
 //! | history | the key of an ended event, or a prefix of such keys |
 

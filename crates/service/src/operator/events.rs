@@ -1,5 +1,7 @@
 //! `/v1/events`.
 
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -7,7 +9,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, VmId};
+use notbefore_core::{
+    Cause, Event, EventId, EventType, OperationId, Refusal, Role, ScopeId, ScopePath, VmId,
+};
 use notbefore_engine::{EventCommand, Expected, NewOperation, OperationCommand, TargetSelector};
 use notbefore_store::Revision;
 use notbefore_wire::operator as wire;
@@ -19,9 +23,9 @@ use super::access::Change;
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
-use super::visibility::{CallerView, Permit, VisibleView, role_for};
+use super::visibility::{CallerView, LiveEvents, Permit, VisibleView, role_for};
 use super::{cursor, present};
-use crate::view::ScopeView;
+use crate::view::{EventTime, ScopeView};
 
 /// Longest description in bytes. Every poll of the scope's guests returns it.
 const DESCRIPTION_MAX: usize = 512;
@@ -34,8 +38,16 @@ pub struct ListQuery {
     scope: Option<String>,
     /// Only events that affect this VM.
     vm: Option<String>,
+    /// Only events that affect VMs that were on this host when the event was announced.
+    host: Option<String>,
+    /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    #[serde(rename = "type")]
+    event_type: Option<String>,
     /// `Scheduled` or `Started`.
     status: Option<String>,
+    /// The order; `scope` by default.
+    #[param(inline)]
+    sort: Option<wire::EventSort>,
     /// Items per page; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -43,7 +55,7 @@ pub struct ListQuery {
     cursor: Option<String>,
 }
 
-/// List live events, sorted by scope
+/// List live events
 #[utoipa::path(get, path = "/events", tag = "events", params(ListQuery), responses((status = 200, body = wire::Page<wire::Event>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -59,9 +71,10 @@ fn page(
     unread_by: impl Fn(&ScopeView, &Event) -> Vec<String>,
 ) -> Result<wire::Page<wire::Event>, Problem> {
     let revision = visible.revision;
-    let ListQuery { scope, vm, status, limit, cursor } = query;
+    let ListQuery { scope, vm, host, event_type, status, sort, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit(), page.after()?);
+    let event_type = parse_type(event_type.as_deref())?;
     let started = match status.as_deref().map(wire::EventStatus::parse_ignoring_case) {
         None => None,
         Some(wire::EventStatus::Scheduled) => Some(false),
@@ -77,51 +90,103 @@ fn page(
     };
     let vm = vm.map(|text| visible.vm(&text)).transpose()?;
     let home = vm.and_then(|vm| visible.scope_of(vm).ok()).map(|scope| scope.scope.id());
-    let only = pages::scope(scope.as_deref())?;
+    let path = scope.map(|scope| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
+    let only = path.map(|path| visible.scope(&path).map(|scope| scope.scope.id())).transpose()?;
     if only.is_some() && home.is_some() && only != home {
         return Ok(wire::Page { items: Vec::new(), next: None, revision });
     }
     // Events of a VM are in its scope.
     let only = only.or(home);
-    // A cursor is `scope|event`, the last event shown. Events of a scope are sorted by id, which never changes, so
-    // events that start or end between two requests do not shift the pages.
-    let cursor = pages::in_scope(cursor.as_deref())?;
-    let from = only.clone().or(pages::scope(cursor.map(|(scope, _)| scope))?);
-
+    let from;
+    let (events, position): (LiveEvents<'_>, fn(&ScopeView, &Event) -> String) = match sort {
+        None | Some(wire::EventSort::Scope) => {
+            // A cursor is `scope|event`, the last event shown.
+            let last = pages::in_scope(cursor.as_deref())?;
+            from = only.clone().or(pages::scope(last.map(|(scope, _)| scope))?);
+            let position = |scope: &ScopeView, event: &Event| format!("{}|{}", scope.scope.id(), event.id);
+            (by_scope(visible, only.as_ref(), from.as_ref(), last), position)
+        }
+        Some(wire::EventSort::Time) => {
+            let last = cursor.as_deref().map(str::parse::<EventTime>).transpose();
+            let last = last.map_err(|_| pages::bad_cursor())?;
+            (by_time(visible, only.as_ref(), last), |_, event| EventTime::of(event).to_string())
+        }
+        Some(wire::EventSort::Unknown(word)) => {
+            let known =
+                wire::EventSort::ALL.iter().map(wire::EventSort::as_str).collect::<Vec<_>>().join(", ");
+            return Err(Problem::bad_request("bad_sort", format!("sort {word:?} is not one of {known}")));
+        }
+    };
+    let on_host =
+        |event: &Event, host: &str| event.resources.iter().any(|one| one.host.as_deref() == Some(host));
+    let is_meant = |event: &Event| {
+        vm.is_none_or(|vm| event.includes_vm(vm))
+            && started.is_none_or(|started| event.is_started() == started)
+            && event_type.is_none_or(|wanted| event.cause.event_type() == wanted)
+            && host.as_deref().is_none_or(|host| on_host(event, host))
+    };
+    let mut events = events.filter(|(_, event)| is_meant(event));
     let context = visible.present_context(now);
-    let mut items = Vec::new();
     let mut last = None;
-    for scope in visible.busy(pages::from(from.as_ref())) {
-        let id = scope.scope.id();
-        if only.as_ref().is_some_and(|only| *only != id) {
-            break;
-        }
-        let mut events: Vec<_> = scope.scope.events.iter().collect();
-        events.sort_by_key(|event| event.id);
-        for event in events {
-            let shown = cursor
-                .is_some_and(|(scope, shown)| id.as_str() == scope && event.id.to_string().as_str() <= shown);
-            let other = vm.is_some_and(|vm| !event.includes_vm(vm))
-                || started.is_some_and(|started| event.is_started() != started);
-            if shown || other {
-                continue;
-            }
-            if items.len() == limit {
-                return Ok(wire::Page { items, next: last, revision });
-            }
-            let unread_by = unread_by(scope, event);
-            let item = present::event(&context, scope, event, visible.reasons);
-            items.push(wire::Event { trail: Vec::new(), unread_by, ..item });
-            last = Some(cursor::encode(&format!("{id}|{}", event.id)));
-        }
+    let present = |(scope, event): (&Arc<ScopeView>, &Event)| {
+        last = Some(cursor::encode(&position(scope, event)));
+        let unread_by = unread_by(scope, event);
+        wire::Event { trail: Vec::new(), unread_by, ..present::event(&context, scope, event, visible.reasons) }
+    };
+    let items: Vec<wire::Event> = events.by_ref().take(limit).map(present).collect();
+    if let (Some(host), true) = (&host, items.is_empty()) {
+        visible.check_host(host)?;
     }
-    Ok(wire::Page { items, next: None, revision })
+    Ok(wire::Page { next: events.next().and(last), items, revision })
+}
+
+/// Events by scope, and by id in a scope. Ids never change, so events that start or end between two requests do not
+/// shift the pages.
+fn by_scope<'a>(
+    visible: &'a VisibleView,
+    only: Option<&'a ScopeId>,
+    from: Option<&'a ScopeId>,
+    last: Option<(&'a str, &'a str)>,
+) -> LiveEvents<'a> {
+    let scopes = visible.busy(pages::from(from));
+    let scopes = scopes.take_while(move |scope| only.is_none_or(|only| *only == scope.scope.id()));
+    Box::new(scopes.flat_map(move |scope| {
+        let id = scope.scope.id();
+        let shown = last.filter(|(scope, _)| *scope == id.as_str()).map(|(_, event)| event);
+        let is_left = |event: &&Event| shown.is_none_or(|shown| event.id.to_string().as_str() > shown);
+        let mut events: Vec<_> =
+            scope.scope.events.iter().filter(is_left).map(|event| (scope, event)).collect();
+        events.sort_by_key(|(_, event)| event.id);
+        events
+    }))
+}
+
+/// Events in order of time, after one.
+fn by_time<'a>(
+    visible: &'a VisibleView,
+    only: Option<&'a ScopeId>,
+    last: Option<EventTime>,
+) -> LiveEvents<'a> {
+    let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+    let Some(only) = only else { return visible.events_by_time(from, usize::MAX).0 };
+    let scopes = visible.busy(pages::from(Some(only))).take_while(|scope| scope.scope.id() == *only);
+    let events = scopes.flat_map(|scope| scope.scope.events.iter().map(move |event| (scope, event)));
+    let left = events.filter(|(_, event)| (from, Bound::Unbounded).contains(&EventTime::of(event)));
+    let mut events: Vec<_> = left.collect();
+    events.sort_by_key(|(_, event)| EventTime::of(event));
+    Box::new(events.into_iter())
+}
+
+/// Parses the type in a query.
+pub fn parse_type(text: Option<&str>) -> Result<Option<EventType>, Problem> {
+    let parsed = text.map(str::parse::<EventType>).transpose();
+    parsed.map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))
 }
 
 /// Show an event with its trail, live or ended
 #[utoipa::path(get, path = "/events/{event}", tag = "events", params(("event" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Event)))]
 pub async fn show(caller_view: CallerView, Path(event): Path<String>) -> Result<Response, Problem> {
-    let shown = caller_view.show_event(caller_view.find_event(&event)?).await?;
+    let shown = caller_view.show_event(caller_view.find_event(&event).await?).await?;
     Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
 }
 
@@ -203,10 +268,10 @@ fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
             .parse()
             .map_err(|error| Problem::bad_request("bad_cause", format!("cause {error}"))),
         (None, Some(event_type)) => {
-            let event_type = event_type.as_str().parse::<EventType>();
-            let event_type =
-                event_type.map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?;
-            Ok(Cause::of_type(event_type))
+            let event_type = parse_type(Some(event_type.as_str()))?;
+            event_type
+                .map(Cause::of_type)
+                .ok_or_else(|| Problem::bad_request("bad_type", "no type was given"))
         }
         (None, None) | (Some(_), Some(_)) => {
             Err(Problem::bad_request("bad_body", "give a type or a cause, one of them"))
@@ -232,7 +297,7 @@ pub async fn act(
     Path((event, verb)): Path<(String, wire::EventVerb)>,
     change: Change,
 ) -> ApiResult<wire::Event> {
-    let id = caller_view.find_event(&event)?;
+    let id = caller_view.find_event(&event).await?;
     let permit = caller_view.permit_on_event(role_to(&verb, caller_view.live_event(id)), id);
     let command = match verb {
         wire::EventVerb::Approve => Ok(EventCommand::Approve(id)),

@@ -113,7 +113,6 @@ impl Search {
                 return Err(Problem::bad_request("bad_order", detail));
             }
         };
-        let event_type = event_type.map(|text| text.parse::<EventType>()).transpose();
         let outcome = outcome.map(|text| parse_outcome(&text)).transpose()?;
         Ok(Self {
             filter: EventFilter {
@@ -123,8 +122,7 @@ impl Search {
                     Err(_) => VmFilter::Named(text.to_ascii_lowercase()),
                 }),
                 host,
-                event_type: event_type
-                    .map_err(|error| Problem::bad_request("bad_type", format!("type {error}")))?,
+                event_type: super::events::parse_type(event_type.as_deref())?,
                 outcome,
             },
             newest_first,

@@ -42,7 +42,7 @@ const SUGGESTIONS_MAX: usize = 3;
 /// Smallest similarity of a suggestion, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.75;
 
-/// List hosts with VMs, sorted by name
+/// List hosts with VMs, sorted by name: digits compare by value
 #[utoipa::path(get, path = "/hosts", tag = "hosts", params(PageQuery), responses((status = 200, body = wire::Page<Host>)))]
 pub async fn list(
     State(operator): State<Operator>,
@@ -245,7 +245,7 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
 }
 
 /// Adds the most similar host names to the problem.
-fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
+pub fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
     problem.with_candidates("unknown_host", || {
         let folded = host.to_lowercase();
         let known = view.hosts.after(None).take(COMPARED_MAX);
@@ -261,7 +261,7 @@ fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
 /// Open operations by host.
 fn open_operations(view: &View) -> HashMap<&str, Vec<Uuid>> {
     let mut open: HashMap<&str, Vec<Uuid>> = HashMap::new();
-    for (id, held) in view.operations_after(None) {
+    for (id, held) in view.operations() {
         if let Some(host) = &held.value.host {
             open.entry(host).or_default().push(id.0);
         }

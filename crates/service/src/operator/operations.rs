@@ -7,45 +7,75 @@ use axum::http::StatusCode;
 use notbefore_core::{Operation, OperationId, Refusal};
 use notbefore_engine::{OperationCommand, records};
 use notbefore_wire::operator as wire;
-use uuid::Uuid;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::access::Change;
-use super::pages::{PageQuery, Params};
+use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::present::{self, PresentContext};
 use super::problem::{ApiResult, Problem};
 use super::visibility::{CallerView, Permit};
-use super::{Operator, cursor};
-use crate::view::View;
+use super::{Operator, cursor, events};
+use crate::view::{OperationTime, View};
 
-fn parse(text: &str) -> Result<OperationId, Problem> {
-    let unknown = || Problem::not_found("unknown_operation", format!("there is no operation {text}"));
-    Uuid::parse_str(text).map(OperationId).map_err(|_| unknown())
+/// Query of the list of operations.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only operations on this host.
+    host: Option<String>,
+    /// Only operations whose events have this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    #[serde(rename = "type")]
+    event_type: Option<String>,
+    /// Items per page; 100 by default.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// `next` of the previous page.
+    cursor: Option<String>,
 }
 
-/// List open operations
-#[utoipa::path(get, path = "/operations", tag = "operations", params(PageQuery), responses((status = 200, body = wire::Page<wire::Operation>)))]
+/// List open operations, sorted by NotBefore; those without one by the time of the request
+#[utoipa::path(get, path = "/operations", tag = "operations", params(ListQuery), responses((status = 200, body = wire::Page<wire::Operation>)))]
 pub async fn list(
     caller_view: CallerView,
-    Params(page): Params<PageQuery>,
+    Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<wire::Operation>> {
+    let ListQuery { host, event_type, limit, cursor } = query;
+    let page = PageQuery { limit, cursor };
     let limit = page.limit();
-    let after = page.after()?.map(|text| parse(&text)).transpose()?;
+    // A cursor is the place of the last operation shown.
+    let after = page.after()?.map(|text| text.parse::<OperationTime>().map_err(|_| pages::bad_cursor()));
+    let after = after.transpose()?;
+    let event_type = events::parse_type(event_type.as_deref())?;
+    let is_meant = |operation: &Operation| {
+        host.as_ref().is_none_or(|host| operation.host.as_ref() == Some(host))
+            && event_type.is_none_or(|wanted| operation.cause.event_type() == wanted)
+    };
     let context = caller_view.present_context(caller_view.now());
-    let mut found = caller_view.operations(&context, after);
-    let items: Vec<_> = found.by_ref().take(limit).collect();
-    let next = found.next().and(items.last()).map(|last| cursor::encode(&last.id.to_string()));
-    Ok(Json(wire::Page { items, next, revision: caller_view.revision }))
+    let mut found = caller_view.operations(&context, after, is_meant);
+    let mut last = None;
+    let mut items = Vec::new();
+    for (time, shown) in found.by_ref().take(limit) {
+        last = Some(cursor::encode(&time.to_string()));
+        items.push(shown);
+    }
+    if let (Some(host), true) = (&host, items.is_empty()) {
+        caller_view.check_host(host)?;
+    }
+    Ok(Json(wire::Page { next: found.next().and(last), items, revision: caller_view.revision }))
 }
 
 /// Show an operation and its parts, open or closed
-#[utoipa::path(get, path = "/operations/{operation}", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
+#[utoipa::path(get, path = "/operations/{operation}", tag = "operations", params(("operation" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Operation)))]
 pub async fn show(caller_view: CallerView, Path(operation): Path<String>) -> ApiResult<wire::Operation> {
-    Ok(Json(caller_view.show_operation(parse(&operation)?).await?))
+    let id = caller_view.find_operation(&operation).await?;
+    Ok(Json(caller_view.show_operation(id).await?))
 }
 
 /// Cancel the events of an operation that have not started
-#[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
+#[utoipa::path(post, path = "/operations/{operation}/cancel", tag = "operations", params(("operation" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Operation)))]
 pub async fn cancel(
     caller_view: CallerView,
     Path(id): Path<String>,
@@ -57,7 +87,7 @@ pub async fn cancel(
 /// Start all events of an operation now
 ///
 /// For the reboot or freeze of a host, in all its scopes at once. Other operations must have all events in one scope.
-#[utoipa::path(post, path = "/operations/{operation}/start", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
+#[utoipa::path(post, path = "/operations/{operation}/start", tag = "operations", params(("operation" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Operation)))]
 pub async fn start(
     caller_view: CallerView,
     Path(id): Path<String>,
@@ -67,7 +97,7 @@ pub async fn start(
 }
 
 /// Complete an operation as a whole; all its events must have started
-#[utoipa::path(post, path = "/operations/{operation}/complete", tag = "operations", params(("operation" = Uuid, Path)), responses((status = 200, body = wire::Operation)))]
+#[utoipa::path(post, path = "/operations/{operation}/complete", tag = "operations", params(("operation" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Operation)))]
 pub async fn complete(
     caller_view: CallerView,
     Path(id): Path<String>,
@@ -84,7 +114,7 @@ async fn acted(
     permit: fn(&CallerView, OperationId) -> Result<Permit, Problem>,
     command: fn(OperationId) -> OperationCommand,
 ) -> ApiResult<wire::Operation> {
-    let id = parse(operation)?;
+    let id = caller_view.find_operation(operation).await?;
     // An operation that the caller does not see is 404, whatever else is wrong with the request.
     let permit = permit(&caller_view, id);
     let command = permit.and_then(|permit| change.reject_preconditions().map(|()| (permit, command(id))));

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Blocker, CommandState, Event, EventFact, JointStart, Operation, OperationId, OperationState, Outcome,
-    Past, Phase, Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
+    Blocker, Event, EventFact, JointStart, Operation, OperationId, OperationState, Outcome, Past, Phase,
+    Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
@@ -97,7 +97,7 @@ impl<'a> PresentContext<'a> {
     fn hosts(&self) -> &HostOperations {
         self.hosts.get_or_init(|| {
             let mut hosts = HostOperations::default();
-            for (id, held) in self.view.operations_after(None) {
+            for (id, held) in self.view.operations() {
                 hosts.put(*id, Some(&held.value), |scope| self.scope(scope));
             }
             hosts
@@ -352,9 +352,6 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         None if operation.state == OperationState::Opening && !is_over => (Status::Opening, State::Opening),
         None => (Status::Ended, State::Ended),
     };
-    let failed = event
-        .and_then(Event::exec_run)
-        .is_some_and(|run| run.commands.iter().any(|command| matches!(command, CommandState::Failed { .. })));
     wire::OperationTarget {
         event: target.event.0,
         scope: target.scope.to_string(),
@@ -362,7 +359,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         resources: target.resources.iter().map(resource).collect(),
         state,
         status,
-        failed,
+        failed: event.is_some_and(Event::has_failed),
         refused: target.refused.clone(),
         started_because: event.and_then(|event| match &event.phase {
             Phase::Started { why, .. } => Some(why.to_string()),

@@ -85,6 +85,11 @@ impl Problem {
         self.code == code
     }
 
+    /// Adds the things that a short name could mean.
+    pub fn of_candidates(self, candidates: Vec<String>) -> Self {
+        Self { candidates, ..self }
+    }
+
     /// Adds suggestions if the problem has this code.
     pub fn with_candidates(mut self, code: &str, candidates: impl FnOnce() -> Vec<String>) -> Self {
         if self.code == code {

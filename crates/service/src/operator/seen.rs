@@ -28,7 +28,7 @@ pub async fn of_past(operator: &Operator, event: &Event) -> Result<Vec<SeenBy>, 
 
 /// Names of the VMs that have not read a live event.
 pub fn unread_by(operator: &Operator, scope: &ScopeView, event: &Event) -> Vec<String> {
-    operator.delivery.ledger().unread(scope, event).iter().map(|one| one.name.to_string()).collect()
+    operator.delivery.ledger().unread(scope, event).map(|one| one.name.to_string()).collect()
 }
 
 fn recorded_reads(operator: &Operator, event: EventId) -> BTreeMap<VmId, Read> {

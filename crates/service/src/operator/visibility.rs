@@ -10,7 +10,8 @@
 //! - A change takes a [`Permit`], which only a role check creates.
 //! - A presentation of a failed command takes [`CommandReasons`], which only a [`Principal`] creates.
 
-use std::ops::{Bound, Deref};
+use std::collections::BTreeMap;
+use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -24,19 +25,80 @@ use notbefore_core::{
 use notbefore_engine::records;
 use notbefore_engine::{Engine, Failure, TypedCommand};
 use notbefore_listener::slots::AdmissionSlot;
-use notbefore_store::{Batch, Revision, Snapshot, Watch, WatchError};
+use notbefore_store::{Batch, Key, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
+use notbefore_wire::operator::Listening;
+use notbefore_wire::operator::status::ListeningCounts;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::access::{self, Change, CommandReasons, Principal};
 use super::present::PresentContext;
 use super::problem::Problem;
+use super::status::ListeningCache;
 use super::{Operator, facts, operations, present, seen};
 use crate::names::{self, NameError};
-use crate::view::{ScopeView, View};
+use crate::view::{Counts, EventTime, OperationTime, ScopeView, View};
 
-/// Fewest digits of an abbreviated event id.
+/// Fewest digits of an abbreviated id.
 const SHORT_ID_MIN: usize = 4;
+/// Most ended things that are compared with an abbreviated id.
+const CANDIDATES_MAX: usize = 20;
+/// Most candidates in the text of a problem.
+const CANDIDATES_NAMED_MAX: usize = 5;
+
+/// The first digits of an id.
+struct ShortId {
+    /// The smallest id that begins with them.
+    first: Uuid,
+    /// The largest one.
+    last: Uuid,
+}
+
+impl ShortId {
+    /// None if no id begins with the text.
+    fn parse(text: &str) -> Option<Self> {
+        let digits: String = text.chars().filter(|char| *char != '-').collect();
+        if !(SHORT_ID_MIN..=32).contains(&digits.len()) || !digits.is_ascii() {
+            return None;
+        }
+        let fill = |digit: &str| Uuid::parse_str(&(digits.clone() + &digit.repeat(32 - digits.len()))).ok();
+        let (first, last) = (fill("0")?, fill("f")?);
+        let is_start = first.to_string().starts_with(&text.to_ascii_lowercase());
+        (is_start || !text.contains('-')).then_some(Self { first, last })
+    }
+
+    fn fits(&self, id: Uuid) -> bool {
+        (self.first..=self.last).contains(&id)
+    }
+}
+
+/// What two keys begin with.
+fn common_start<'a>(one: &'a str, two: &str) -> &'a str {
+    let end = one.bytes().zip(two.bytes()).position(|(one, two)| one != two).unwrap_or(one.len());
+    one.get(..end).unwrap_or_default()
+}
+
+/// The id that a text means, of those that begin with it and whether the caller sees them.
+fn chosen(what: &str, text: &str, found: &BTreeMap<Uuid, bool>) -> Result<Uuid, Problem> {
+    let seen: Vec<Uuid> = found.iter().filter(|(_, is_seen)| **is_seen).map(|(id, _)| *id).collect();
+    match seen.as_slice() {
+        [id] => Ok(*id),
+        [] => {
+            let detail = format!(
+                "there is no {what} {text}; 'notbefore {what} list' lists the live ones (an id may be cut to {SHORT_ID_MIN} digits or more)"
+            );
+            Err(Problem::not_found(&format!("unknown_{what}"), detail).hide_existence(!found.is_empty()))
+        }
+        several => {
+            let candidates: Vec<String> = several.iter().map(Uuid::to_string).collect();
+            let named = names::first_of(&candidates, CANDIDATES_NAMED_MAX);
+            let detail = format!("{text} could be any of {named}; give more of the id");
+            let problem = Problem::new(StatusCode::CONFLICT, &format!("ambiguous_{what}"), detail);
+            Err(problem.of_candidates(candidates))
+        }
+    }
+}
 
 /// State of the shared routes. Only [`Caller`] and [`CallerView`] can read it.
 #[derive(Clone)]
@@ -57,6 +119,9 @@ pub struct Caller {
 
 /// Paths sorted like scopes, without those below another one.
 type Roots = Arc<[Prefix]>;
+
+/// Live events with their scopes.
+pub type LiveEvents<'a> = Box<dyn Iterator<Item = (&'a Arc<ScopeView>, &'a Event)> + 'a>;
 
 /// A view, restricted to what a caller sees.
 pub struct VisibleView {
@@ -185,7 +250,68 @@ impl Caller {
 impl VisibleView {
     #[cfg(test)]
     pub fn everything(view: Arc<View>) -> Self {
-        Self { view, revision: 0, roots: [Prefix::root()].into(), reasons: CommandReasons::SHOWN }
+        Self::of(view, [Prefix::root()].into())
+    }
+
+    #[cfg(test)]
+    pub fn of(view: Arc<View>, roots: Roots) -> Self {
+        Self { view, revision: 0, roots, reasons: CommandReasons::SHOWN }
+    }
+
+    pub fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    /// When the service started.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.view.since
+    }
+
+    /// Number of open operations, also those that the caller does not see.
+    pub fn operations_open(&self) -> usize {
+        self.view.operations_open()
+    }
+
+    /// Counts of the caller's scopes, VMs and events.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        self.roots.iter().for_each(|root| counts += self.view.counts_below(root));
+        counts
+    }
+
+    /// Counts the caller's listening VMs. The work grows with their number.
+    pub fn listening_counts(&self, now: Timestamp) -> ListeningCounts {
+        let mut counts = ListeningCounts { counted_at: now, ..ListeningCounts::default() };
+        for vm_polls in self.scopes(Bound::Unbounded).flat_map(|(_, scope)| scope.all_vm_polls()) {
+            match vm_polls.listening(now, self.view.since) {
+                Listening::Yes => counts.yes += 1,
+                Listening::No => counts.no += 1,
+                Listening::Unknown => counts.unknown += 1,
+            }
+        }
+        counts
+    }
+
+    /// The caller's started events with a command without attempts left.
+    pub fn failed(&self) -> impl Iterator<Item = (&Arc<ScopeView>, &Event)> {
+        let scopes = self.roots.iter().flat_map(|root| self.view.failed_below(root));
+        let events = scopes.flat_map(|scope| scope.scope.events.iter().map(move |event| (scope, event)));
+        events.filter(|(_, event)| event.has_failed())
+    }
+
+    /// The caller's live events in order of time, from a position on. If the caller does not see everything, its events
+    /// are sorted for this call, at most the first `most` of them by scope; whether there are more is returned too.
+    pub fn events_by_time<'a>(&'a self, from: Bound<EventTime>, most: usize) -> (LiveEvents<'a>, bool) {
+        if can_see_all(&self.roots) {
+            return (Box::new(self.view.events_by_time(from)), false);
+        }
+        let scopes = self.busy(Bound::Unbounded);
+        let mut own = scopes.flat_map(|scope| scope.scope.events.iter().map(move |event| (scope, event)));
+        let mut events: Vec<_> = own.by_ref().take(most).collect();
+        let is_cut = own.next().is_some();
+        events.retain(|(_, event)| (from, Bound::Unbounded).contains(&EventTime::of(event)));
+        events.sort_by_key(|(_, event)| EventTime::of(event));
+        (Box::new(events.into_iter()), is_cut)
     }
 
     pub fn can_see(&self, scope: &ScopeId) -> bool {
@@ -243,31 +369,16 @@ impl VisibleView {
         })
     }
 
-    /// Resolves an event: by its full id, or by a prefix of the id of a live or recently ended event.
-    pub fn find_event(&self, text: &str) -> Result<EventId, Problem> {
-        if let Ok(id) = Uuid::parse_str(text) {
-            return Ok(EventId(id));
+    /// Checks that a host has VMs that the caller sees, for a list that is empty.
+    pub fn check_host(&self, host: &str) -> Result<(), Problem> {
+        if self.on_host(host, None).next().is_some() {
+            return Ok(());
         }
-        let wanted = text.to_ascii_lowercase();
-        let plausible =
-            wanted.len() >= SHORT_ID_MIN && wanted.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-        let is_meant = |id: &EventId| plausible && id.to_string().starts_with(&wanted);
-        let all: Vec<EventId> = self.view.event_ids().filter(is_meant).collect();
-        let seen = |id: &&EventId| self.scope_of_event(**id).is_some();
-        let found: Vec<&EventId> = all.iter().filter(seen).take(2).collect();
-        match found.as_slice() {
-            [id] => Ok(**id),
-            [] => {
-                let detail = format!(
-                    "there is no event {text}; 'notbefore event list' lists the live events (an id may be cut to {SHORT_ID_MIN} digits or more)"
-                );
-                Err(Problem::not_found("unknown_event", detail).hide_existence(!all.is_empty()))
-            }
-            _ => {
-                let detail = format!("several events begin with {text}; give more of the id");
-                Err(Problem::new(StatusCode::CONFLICT, "ambiguous_event", detail))
-            }
-        }
+        let unknown = Problem::from(Refusal::UnknownHost(host.to_owned()));
+        Err(match can_see_all(&self.roots) {
+            true => super::hosts::unknown(&self.view, host, unknown),
+            false => unknown.hide_existence(self.view.hosts.get(host).is_some()),
+        })
     }
 
     /// The scope of a live or recently ended event.
@@ -288,15 +399,16 @@ impl VisibleView {
         PresentContext::new(&self.view, |scope| self.can_see(scope), now)
     }
 
-    /// Open operations with events in the caller's scopes, after `after`.
+    /// Open operations with events in the caller's scopes, in order of time, after `after`.
     pub fn operations<'a>(
         &'a self,
         context: &'a PresentContext<'a>,
-        after: Option<OperationId>,
-    ) -> impl Iterator<Item = wire::Operation> + 'a {
-        let all = self.view.operations_after(after);
-        all.filter_map(|(_, held)| self.show(context, &held.value))
-            .filter(|shown| shown.state != wire::OperationState::Closed)
+        after: Option<OperationTime>,
+        is_meant: impl Fn(&Operation) -> bool + 'a,
+    ) -> impl Iterator<Item = (OperationTime, wire::Operation)> + 'a {
+        let all = self.view.operations_after(after).filter(move |operation| is_meant(operation));
+        all.filter_map(|operation| Some((OperationTime::of(operation), self.show(context, operation)?)))
+            .filter(|(_, shown)| shown.state != wire::OperationState::Closed)
     }
 
     /// Presents an operation with only those parts that the caller sees; none if there are none. The operation's state
@@ -320,6 +432,21 @@ impl VisibleView {
 impl CallerView {
     pub fn now(&self) -> Timestamp {
         self.caller.operator.clock.now()
+    }
+
+    /// All of the service, if the caller is operator on `/`.
+    pub fn as_full_operator(&self) -> Option<&Operator> {
+        self.caller.principal.token().is_full_operator().then_some(&self.caller.operator)
+    }
+
+    pub fn listening_cache(&self) -> &ListeningCache {
+        &self.caller.operator.listening
+    }
+
+    /// Calls `examine` with a function that says whether an affected VM has not read a live event.
+    pub fn with_unread<T>(&self, examine: impl FnOnce(&dyn Fn(&ScopeView, &Event) -> bool) -> T) -> T {
+        let ledger = self.caller.operator.delivery.ledger();
+        examine(&|scope, event| ledger.is_unread(scope, event))
     }
 
     /// See [`Caller::snapshot`].
@@ -361,6 +488,69 @@ impl CallerView {
         let mut shown = wire::Event { seen, ..present::past(&past, record.revision.0, self.reasons) };
         facts::identify(&*snapshot, &mut shown.trail, self.reasons).await?;
         Ok(shown)
+    }
+
+    /// Resolves an event: by its id, or by the first digits of the id of a live or ended event.
+    pub async fn find_event(&self, text: &str) -> Result<EventId, Problem> {
+        let live = |short: &ShortId| -> Vec<(Uuid, bool)> {
+            let ids = self.view.event_ids().filter(|id| short.fits(id.0));
+            ids.map(|id| (id.0, self.scope_of_event(id).is_some())).collect()
+        };
+        let is_seen = |past: &Past| self.can_see(&past.scope);
+        self.find("event", text, live, |id| records::past(EventId(id)), is_seen).await.map(EventId)
+    }
+
+    /// Resolves an operation: by its id, or by the first digits of the id of an open or closed one.
+    pub async fn find_operation(&self, text: &str) -> Result<OperationId, Problem> {
+        let is_seen = |one: &Operation| one.targets.iter().any(|target| self.can_see(&target.scope));
+        let open = |short: &ShortId| -> Vec<(Uuid, bool)> {
+            let ids = OperationId(short.first)..=OperationId(short.last);
+            self.view.operations_between(ids).map(|one| (one.id.0, is_seen(one))).collect()
+        };
+        self.find("operation", text, open, |id| records::operation(OperationId(id)), is_seen)
+            .await
+            .map(OperationId)
+    }
+
+    /// Resolves an id or its first digits. `published` gives ids in the view, `key` the record of an id in the store;
+    /// both say whether the caller sees the thing.
+    async fn find<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        text: &str,
+        published: impl Fn(&ShortId) -> Vec<(Uuid, bool)>,
+        key: impl Fn(Uuid) -> Key,
+        is_seen: impl Fn(&T) -> bool,
+    ) -> Result<Uuid, Problem> {
+        if let Ok(id) = Uuid::parse_str(text) {
+            return Ok(id);
+        }
+        let short = ShortId::parse(text);
+        let mut found: BTreeMap<Uuid, bool> = short.iter().flat_map(&published).collect();
+        if let Some(short) = &short {
+            let (first, last) = (key(short.first), key(short.last));
+            match self.stored_ids(common_start(&first, &last), is_seen).await {
+                Ok(stored) => found.extend(stored),
+                // Live things are found while the store cannot be read.
+                Err(problem) if found.is_empty() => return Err(problem),
+                Err(_) => {}
+            }
+        }
+        chosen(what, text, &found)
+    }
+
+    /// The ids of the first records whose keys begin with a text, and whether the caller sees them.
+    async fn stored_ids<T: DeserializeOwned>(
+        &self,
+        start: &str,
+        is_seen: impl Fn(&T) -> bool,
+    ) -> Result<Vec<(Uuid, bool)>, Problem> {
+        let page = self.snapshot().await?.scan(start, None, CANDIDATES_MAX).await?;
+        let ids = page.records.iter().filter_map(|(key, record)| {
+            let id = Uuid::parse_str(key.rsplit('/').next()?).ok()?;
+            Some((id, records::decode::<T>(key, &record.value).is_ok_and(|one| is_seen(&one))))
+        });
+        Ok(ids.collect())
     }
 
     /// Presents an open or closed operation.
@@ -492,6 +682,45 @@ pub fn role_for(source: Source) -> Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_id_is_four_digits_or_more() {
+        let range =
+            |text: &str| ShortId::parse(text).map(|short| (short.first.to_string(), short.last.to_string()));
+        let of = |first: &str, last: &str| Some((first.to_owned(), last.to_owned()));
+        let wide = of("ab120000-0000-0000-0000-000000000000", "ab12ffff-ffff-ffff-ffff-ffffffffffff");
+        assert_eq!((range("ab12"), range("AB12")), (wide.clone(), wide));
+        let long = of("ab12cd34-5600-0000-0000-000000000000", "ab12cd34-56ff-ffff-ffff-ffffffffffff");
+        assert_eq!((range("ab12cd34-56"), range("ab12cd3456")), (long.clone(), long));
+        assert!(range("ab12cd34-5678-").is_some());
+        for wrong in ["ab1", "ab12x", "ab-12", "ab12-", "-ab12", "", "é123", "web-0"] {
+            assert_eq!(range(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_id_lists_the_candidates_that_the_caller_sees() {
+        let found = |seen: &[bool]| -> BTreeMap<Uuid, bool> {
+            let ids = (0..).map(|n| Uuid::from_u128((0xab12 << 112) | n));
+            ids.zip(seen.iter().copied()).collect()
+        };
+        let text = |problem: Problem| format!("{problem:?}");
+        assert_eq!(
+            chosen("event", "ab12", &found(&[false, true])).unwrap(),
+            Uuid::from_u128((0xab12 << 112) | 1)
+        );
+        let ambiguous = text(chosen("event", "ab12", &found(&[true, false, true])).unwrap_err());
+        for part in
+            ["ambiguous_event", "ab120000-0000-0000-0000-000000000000, ab120000-0000-0000-0000-000000000002;"]
+        {
+            assert!(ambiguous.contains(part), "{ambiguous}");
+        }
+        assert!(!ambiguous.contains("000000000001"), "{ambiguous}");
+        let unknown =
+            [&[][..], &[false]].map(|seen| text(chosen("event", "ab12", &found(seen)).unwrap_err()));
+        assert!(unknown[0].contains("unknown_event") && unknown[0].contains("hidden: false"), "{unknown:?}");
+        assert_eq!(unknown[0].replace("hidden: false", "hidden: true"), unknown[1]);
+    }
 
     #[test]
     fn roots_are_sorted_and_disjoint() {

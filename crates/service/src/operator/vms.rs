@@ -18,6 +18,7 @@ use super::path::Path;
 use super::problem::{ApiResult, Problem};
 use super::visibility::CallerView;
 use super::{cursor, present};
+use crate::natural;
 use crate::view::ScopeView;
 
 /// A revision as an ETag.
@@ -40,7 +41,7 @@ pub struct ListQuery {
     cursor: Option<String>,
 }
 
-/// List VMs, sorted by scope and name
+/// List VMs, sorted by scope and name: digits compare by value
 #[utoipa::path(get, path = "/vms", tag = "vms", params(ListQuery), responses((status = 200, body = wire::Page<wire::Vm>)))]
 pub async fn list(
     caller_view: CallerView,
@@ -65,15 +66,16 @@ pub async fn list(
     let revision = caller_view.revision;
     let mut items = Vec::new();
     let mut last = None;
-    for (scope, mut members) in found {
+    for (scope, members) in found {
         let id = scope.scope.id();
         if only.as_ref().is_some_and(|only| *only != id) {
             break;
         }
-        members.sort_by_cached_key(|member| member.name.folded());
-        for member in members {
-            let folded = member.name.folded();
-            if after.is_some_and(|(scope, name)| id.as_str() == scope && folded.as_str() <= name) {
+        let mut members: Vec<_> = members.into_iter().map(|member| (member.name.folded(), member)).collect();
+        members.sort_by(|(one, _), (two, _)| natural::compare(one, two));
+        for (folded, member) in members {
+            let is_shown = |name| natural::compare(&folded, name).is_le();
+            if after.is_some_and(|(scope, name)| id.as_str() == scope && is_shown(name)) {
                 continue;
             }
             if items.len() == limit {
@@ -82,6 +84,9 @@ pub async fn list(
             items.extend(caller_view.show_vm(scope, member.vm));
             last = Some(cursor::encode(&format!("{id}|{folded}")));
         }
+    }
+    if let (Some(host), true) = (&host, items.is_empty()) {
+        caller_view.check_host(host)?;
     }
     Ok(Json(wire::Page { items, next: None, revision }))
 }

@@ -132,6 +132,14 @@ words! {
         /// It is deleted.
         Terminate = "Terminate",
     }
+    /// The order of a list of events.
+    EventSort {
+        /// By scope. Pages stay the same while events start and end.
+        Scope = "scope",
+        /// Started events by their start, then scheduled events by NotBefore. An event that starts between two pages
+        /// may be on neither.
+        Time = "time",
+    }
     /// The status of an event.
     EventStatus {
         /// It is announced and not started.

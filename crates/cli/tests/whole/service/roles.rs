@@ -141,6 +141,7 @@ fn role_permissions() {
         ("GET", "/v1/operations/{operation}", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
         ("POST", "/v1/operations/{operation}/cancel", Value::Null, [ok, ok, ok, 403, 403, 404, 401]),
         ("GET", "/v1/history", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1/status", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/openapi.json", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/tokens", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("POST", "/v1/tokens", grant, [201, 403, 403, 403, 403, 403, 401]),
