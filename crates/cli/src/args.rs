@@ -43,6 +43,9 @@ pub struct Args {
     /// Output format
     #[arg(long, short, global = true, help_heading = "Global options", value_enum, default_value_t = Output::Table)]
     pub output: Output,
+    /// Show local times with their offset, instead of relative times and UTC
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub local_time: bool,
     #[command(subcommand)]
     pub command: TopCommand,
 }
@@ -92,7 +95,12 @@ fn state_directory() -> Option<PathBuf> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     Table,
+    // All columns, with whole ids.
+    Wide,
     Json,
+    Yaml,
+    // Only names or ids, a line each.
+    Name,
 }
 
 #[derive(Debug, Subcommand)]
@@ -104,6 +112,9 @@ pub enum TopCommand {
     /// On a VM: prepare for events, approve them, and undo the preparation afterwards
     #[command(subcommand)]
     Agent(Agent),
+    /// Show what happens in the next hour, what has failed, and the state of the service
+    #[command(after_help = include_str!("args/help/status.txt").trim_end())]
+    Status(WatchArgs),
     /// Describe scopes and VMs in a file and apply it
     #[command(subcommand)]
     Fleet(Fleet),
@@ -181,6 +192,38 @@ pub enum TopCommand {
     },
 }
 
+impl TopCommand {
+    /// Whether `--output name` has something to print.
+    pub fn has_names(&self) -> bool {
+        match self {
+            Self::Vm(_)
+            | Self::Host(_)
+            | Self::Event(_)
+            | Self::Operation(_)
+            | Self::Token(_)
+            | Self::Fleet(Fleet::Show) => true,
+            Self::Fleet(Fleet::Apply(_) | Fleet::Diff { .. })
+            | Self::Agent(_)
+            | Self::Status(_)
+            | Self::Clock(_)
+            | Self::Audit(_)
+            | Self::Get(_)
+            | Self::Approve(_)
+            | Self::Completions { .. }
+            | Self::ManualPages { .. } => false,
+            #[cfg(unix)]
+            Self::Serve(_)
+            | Self::OpenApi
+            | Self::Export(_)
+            | Self::Import(_)
+            | Self::Check
+            | Self::ExecKeeper { .. } => false,
+            #[cfg(not(unix))]
+            Self::LinuxOnly { .. } => false,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Fleet {
     /// Apply a fleet file (idempotent)
@@ -232,6 +275,8 @@ pub enum Vm {
         /// Only VMs on this host
         #[arg(long)]
         host: Option<String>,
+        #[command(flatten)]
+        list: ListArgs,
     },
     /// Show one VM
     Show {
@@ -323,8 +368,8 @@ pub struct WhenArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Host {
-    /// List hosts that have VMs
-    List,
+    /// List hosts that have VMs, by name
+    List(ListArgs),
     /// Show a host, its VMs and their events
     Show { host: String },
     /// Schedule maintenance for the VMs of hosts: one operation per host
@@ -398,6 +443,33 @@ pub struct ConfirmArgs {
     pub yes: bool,
 }
 
+/// Flags of lists.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Maximum number of lines
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    limit: Option<u64>,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+}
+
+/// Flags to show a result again and again.
+#[derive(Debug, clap::Args)]
+pub struct WatchArgs {
+    /// Show it again every 2 seconds, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// With --watch: exit after this many times
+    #[arg(long, requires = "watch", value_name = "N", value_parser = parse_count)]
+    pub count: Option<u64>,
+}
+
+impl ListArgs {
+    pub fn limit(&self) -> usize {
+        self.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+}
+
 /// Flags to wait until an operation is closed.
 #[derive(Debug, clap::Args)]
 pub struct WaitArgs {
@@ -411,7 +483,7 @@ pub struct WaitArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Event {
-    /// List scheduled and started events
+    /// List scheduled and started events, in order of time
     List {
         /// Only events of this scope
         #[arg(long)]
@@ -419,9 +491,20 @@ pub enum Event {
         /// Only events of this VM
         #[arg(long)]
         vm: Option<String>,
+        /// Only events of VMs that were on this host when the event was announced
+        #[arg(long)]
+        host: Option<String>,
+        /// Only events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
+        #[arg(long)]
+        r#type: Option<String>,
         /// Only events with this status: `scheduled` or `started`
         #[arg(long)]
         status: Option<String>,
+        /// The order: `time` (started events, then scheduled events by NotBefore) or `scope`
+        #[arg(long, default_value = "time")]
+        sort: String,
+        #[command(flatten)]
+        list: ListArgs,
     },
     /// Show one event with its full trail, even after it has ended
     Show {
@@ -576,10 +659,22 @@ pub struct Audit {
 
 #[derive(Debug, Subcommand)]
 pub enum Operation {
-    /// List open operations
-    List,
+    /// List open operations, in order of time
+    List {
+        /// Only operations on this host
+        #[arg(long)]
+        host: Option<String>,
+        /// Only operations whose events have this type: Freeze, Reboot, Redeploy, Preempt or Terminate
+        #[arg(long)]
+        r#type: Option<String>,
+        #[command(flatten)]
+        list: ListArgs,
+    },
     /// Show an operation and its events
-    Show { operation: String },
+    Show {
+        /// Operation id, or its first digits
+        operation: String,
+    },
     /// Cancel the events of an operation that have not started
     #[command(
         after_help = "At a terminal it shows the events to cancel and asks for confirmation; without a terminal it does not ask."

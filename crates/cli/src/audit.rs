@@ -7,7 +7,8 @@ use notbefore_wire::operator::audit::AuditEntry;
 use crate::args::{self, Output};
 use crate::client::Client;
 use crate::fact;
-use crate::output::{Rows, Table, or_dash};
+use crate::output::{self, or_dash};
+use crate::table::{Colour, Column};
 use crate::time::{self, Ago};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
@@ -21,16 +22,18 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let query =
         [("since", Some(ago(since))), ("until", until.map(ago)), ("actor", actor), ("outcome", outcome)];
     let entries: Vec<AuditEntry> = client.list("/v1/audit", &query)?;
-    output.answer(&entries, |entries| table(entries).print("no changes or refusals in that time"))
+    output::text(&output.list(&entries, &columns(), "no changes or refusals in that time")?)
 }
 
-fn table(entries: &[AuditEntry]) -> Table {
-    Rows(entries).columns(&[
-        ("TIME", &|entry| format!("{:.3}", entry.fact.at)),
-        ("OUTCOME", &|entry| entry.outcome.to_string()),
-        ("ACTOR", &|entry| entry.fact.by.to_string()),
-        ("FROM", &|entry| or_dash(entry.from.map(|from| from.to_string()).as_deref())),
-        ("FACT", &|entry| fact::code(&entry.fact)),
-        ("DETAIL", &|entry| fact::in_audit(&entry.fact, entry.from)),
-    ])
+fn columns() -> [Column<'static, AuditEntry>; 6] {
+    type Of = Column<'static, AuditEntry>;
+    [
+        Of::new("TIME", &|entry| format!("{:.3}", entry.fact.at)),
+        Of::new("OUTCOME", &|entry| entry.outcome.to_string())
+            .coloured(&|entry| (entry.outcome == AuditOutcome::Refused).then_some(Colour::Yellow)),
+        Of::text("ACTOR", &|entry| entry.fact.by.to_string()),
+        Of::optional("FROM", &|entry| or_dash(entry.from.map(|from| from.to_string()).as_deref())),
+        Of::new("FACT", &|entry| fact::code(&entry.fact)),
+        Of::text("DETAIL", &|entry| fact::in_audit(&entry.fact, entry.from)),
+    ]
 }

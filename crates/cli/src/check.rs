@@ -57,28 +57,26 @@ pub fn run(reach: &ConnectionArgs, output: Output) -> Result<()> {
     let Checked { revision, records, counts, findings } = &checked;
     let is_whole = findings.is_empty();
     let path = store.path.display();
-    match output {
-        Output::Json => output::json(&serde_json::json!({
-            "whole": is_whole,
-            "revision": revision,
-            "records": records,
-            "scopes": counts.scopes,
-            "vms": counts.vms,
-            "events": counts.events,
-            "history": counts.history,
-            "tokens": counts.tokens,
-            "findings": findings,
-        }))?,
-        Output::Table => {
-            for finding in findings {
-                output::line(&line(finding))?;
-            }
-            let counts = in_words(counts);
-            output::line(&format!("{path}: {records} records at revision {revision}: {counts}"))?;
+    let result = serde_json::json!({
+        "whole": is_whole,
+        "revision": revision,
+        "records": records,
+        "scopes": counts.scopes,
+        "vms": counts.vms,
+        "events": counts.events,
+        "history": counts.history,
+        "tokens": counts.tokens,
+        "findings": findings,
+    });
+    output.answer(&result, |_| {
+        for finding in findings {
+            output::line(&line(finding))?;
         }
-    }
+        let counts = in_words(counts);
+        output::line(&format!("{path}: {records} records at revision {revision}: {counts}"))
+    })?;
     match is_whole {
-        true if output == Output::Table => output::line("no damage found"),
+        true if output.is_text() => output::line("no damage found"),
         true => Ok(()),
         false => bail!("{path} is damaged ({} problems); {RECOVERY_HINT}", findings.len()),
     }

@@ -80,11 +80,11 @@ pub fn show_only<P: Serialize>(
     })
 }
 
-/// Shows a plan before it is carried out; on standard error with JSON output, since standard output has the result.
+/// Shows a plan before it is carried out; on standard error with output for programs, since standard output has the result.
 pub fn show(output: Output, lines: &[String]) -> Result<()> {
-    match output {
-        Output::Table => output::lines(lines),
-        Output::Json => {
+    match output.is_text() {
+        true => output::lines(lines),
+        false => {
             lines.iter().for_each(|line| output::eprint(line));
             Ok(())
         }

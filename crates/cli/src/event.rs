@@ -1,29 +1,37 @@
 //! `notbefore event …`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use notbefore_wire::operator::delivery::SeenBy;
 use notbefore_wire::operator::{
-    CommandState, CompleteEvent, Event, EventVerb, ExecCommand, Order, ScheduleEvents,
+    CommandState, CompleteEvent, Event, EventStatus, EventVerb, ExecCommand, Order, ScheduleEvents,
 };
 use serde_json::{Value, json};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::operation::{self, names};
-use crate::output::{self, Rows, Table, or_dash, yes_no};
-use crate::{fact, fleet_plan, time};
+use crate::output::{self, or_dash, yes_no};
+use crate::table::{Colour, Column};
+use crate::{fact, fleet_plan, time, watch};
 
 pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
     match verb {
-        args::Event::List { scope, vm, status } => {
-            let query = [("scope", scope.clone()), ("vm", vm), ("status", status)];
-            let events: Vec<Event> = client.list("/v1/events", &query)?;
-            if events.is_empty() {
-                fleet_plan::check_scope(client, scope.as_deref())?;
-            }
-            output.answer(&events, |events| live_table(events).print("no scheduled or started events"))
+        args::Event::List { scope, vm, host, r#type, status, sort, list } => {
+            let query = [
+                ("scope", scope.clone()),
+                ("vm", vm),
+                ("host", host),
+                ("type", r#type),
+                ("status", status),
+                ("sort", Some(sort)),
+            ];
+            watch::show(&list.watch, || {
+                let events = client.list_first("/v1/events", &query, list.limit());
+                let events: Vec<Event> = fleet_plan::or_unknown_scope(client, scope.as_deref(), events)?;
+                output.list(&events, &live_columns(), "no scheduled or started events")
+            })
         }
         args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),
         args::Event::Schedule { vms, r#type, cause, when, message, force } => {
@@ -53,7 +61,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             let query = [
                 ("since", Some(since.at(now).to_string())),
                 ("until", until.map(|until| until.at(now).to_string())),
-                ("scope", scope),
+                ("scope", scope.clone()),
                 ("vm", vm),
                 ("host", host),
                 ("type", r#type),
@@ -61,9 +69,9 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("order", newest.then(|| Order::Newest.to_string())),
             ];
             let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;
-            output.answer(&events, |events| ended_table(events).print("no events ended in that time"))
+            output::text(&output.list(&events, &ended_columns(), "no events ended in that time")?)
         }
-        args::Event::Watch { count } => watch(client, count, output),
+        args::Event::Watch { count } => follow(client, count, output),
     }
 }
 
@@ -89,43 +97,70 @@ fn unread(event: &Event) -> String {
     }
 }
 
+/// Whether an exec command needs an operator.
+fn has_failed(event: &Event) -> bool {
+    let mut commands = event.exec.iter().flat_map(|exec| &exec.commands);
+    commands.any(|command| command.state == CommandState::Failed)
+}
+
 /// The event's status, with `failed` if an exec command needs an operator.
 fn status(event: &Event) -> String {
-    let mut commands = event.exec.iter().flat_map(|exec| &exec.commands);
-    match commands.any(|command| command.state == CommandState::Failed) {
+    match has_failed(event) {
         true => format!("{}, failed", event.status),
         false => event.status.to_string(),
     }
 }
 
-fn live_table(events: &[Event]) -> Table {
-    Rows(events).columns(&[
-        ("EVENT", &|event| event.id.to_string()),
-        ("TYPE", &|event| event.event_type.to_string()),
-        ("STATUS", &status),
-        ("WHEN", &|event| event.not_before.or(event.started_at).map(time::from_now).unwrap_or_default()),
-        ("APPROVED", &|event| yes_no(event.approved)),
-        ("SOURCE", &|event| event.source.to_string()),
-        ("SCOPE", &|event| event.scope.clone()),
-        ("VMS", &|event| names(&event.resources)),
-        ("UNREAD BY", &unread),
-    ])
+fn status_colour(event: &Event) -> Option<Colour> {
+    let started = (event.status == EventStatus::Started).then_some(Colour::Yellow);
+    if has_failed(event) { Some(Colour::Red) } else { started }
 }
 
-fn ended_table(events: &[Event]) -> Table {
-    let lasted = |event: &Event| {
-        let (from, to) = event.started_at.zip(event.ended_at)?;
-        Some(time::span(to.duration_since(from).as_secs().unsigned_abs()))
-    };
-    Rows(events).columns(&[
-        ("EVENT", &|event| event.id.to_string()),
-        ("TYPE", &|event| event.event_type.to_string()),
-        ("OUTCOME", &|event| event.status.to_string()),
-        ("ENDED", &|event| event.ended_at.map(time::from_now).unwrap_or_default()),
-        ("DURATION", &|event| or_dash(lasted(event).as_deref())),
-        ("SCOPE", &|event| event.scope.clone()),
-        ("VMS", &|event| names(&event.resources)),
-    ])
+/// The hosts of the VMs, each once.
+fn hosts(event: &Event) -> String {
+    let hosts: BTreeSet<&str> = event.resources.iter().filter_map(|one| one.host.as_deref()).collect();
+    or_dash(Some(&hosts.into_iter().collect::<Vec<_>>().join(",")))
+}
+
+fn live_columns() -> [Column<'static, Event>; 11] {
+    type Of = Column<'static, Event>;
+    [
+        Of::id("EVENT", &|event| event.id.to_string()),
+        Of::new("TYPE", &|event| event.event_type.to_string()),
+        Of::new("STATUS", &status).coloured(&status_colour),
+        Of::new("WHEN", &|event| {
+            event.not_before.or(event.started_at).map(time::from_now).unwrap_or_default()
+        }),
+        Of::new("APPROVED", &|event| yes_no(event.approved)),
+        Of::optional("SOURCE", &|event| event.source.to_string()),
+        Of::path("SCOPE", &|event| event.scope.clone()),
+        Of::text("VMS", &|event| names(&event.resources)),
+        Of::text("UNREAD BY", &unread)
+            .coloured(&|event| (!event.unread_by.is_empty()).then_some(Colour::Yellow)),
+        Of::wide("HOSTS", &hosts),
+        Of::wide("OPERATION", &|event| event.operation.to_string()),
+    ]
+}
+
+fn ended_columns() -> [Column<'static, Event>; 9] {
+    type Of = Column<'static, Event>;
+    [
+        Of::id("EVENT", &|event| event.id.to_string()),
+        Of::new("TYPE", &|event| event.event_type.to_string()),
+        Of::new("OUTCOME", &|event| event.status.to_string()),
+        Of::new("ENDED", &|event| event.ended_at.map(time::from_now).unwrap_or_default()),
+        Of::new("DURATION", &|event| or_dash(lasted(event).as_deref())),
+        Of::path("SCOPE", &|event| event.scope.clone()),
+        Of::text("VMS", &|event| names(&event.resources)),
+        Of::wide("HOSTS", &hosts),
+        Of::wide("OPERATION", &|event| event.operation.to_string()),
+    ]
+}
+
+/// How long an ended event was started.
+fn lasted(event: &Event) -> Option<String> {
+    let (from, to) = event.started_at.zip(event.ended_at)?;
+    Some(time::span(to.duration_since(from).as_secs().unsigned_abs()))
 }
 
 fn show(event: &Event) -> Result<()> {
@@ -192,10 +227,9 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 }
 
 /// Prints facts from the stream, a line each.
-fn watch(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
+fn follow(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
     output::eprint("waiting for facts; stop with Ctrl-C");
-    client.facts(None).take(count.unwrap_or(usize::MAX)).try_for_each(|shown| match output {
-        Output::Json => output::json_line(&shown?),
-        Output::Table => output::line(&fact::line(&shown?)),
+    client.facts(None).take(count.unwrap_or(usize::MAX)).try_for_each(|shown| {
+        output.item(&shown?, |shown| output::line(&fact::line(shown)))
     })
 }

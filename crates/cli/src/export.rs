@@ -33,17 +33,15 @@ pub fn run(reach: &ConnectionArgs, verb: args::Export, output: Output) -> Result
     let Some(file) = file else { return copy(&client, &path, &mut io::stdout().lock()).map(drop) };
     let (header, records) = to_file(&file, |out| copy(&client, &path, out))?;
     let (file, revision) = (file.display(), header.revision);
-    match output {
-        Output::Json => output::json(&serde_json::json!({
-            "file": file.to_string(),
-            "revision": revision,
-            "exported_at": header.exported_at,
-            "records": records,
-        })),
-        Output::Table => {
-            output::line(&format!("{file}: {records} records at revision {revision}, complete and verified"))
-        }
-    }
+    let result = serde_json::json!({
+        "file": file.to_string(),
+        "revision": revision,
+        "exported_at": header.exported_at,
+        "records": records,
+    });
+    output.answer(&result, |_| {
+        output::line(&format!("{file}: {records} records at revision {revision}, complete and verified"))
+    })
 }
 
 /// Exports a damaged store without its damaged records.
@@ -55,21 +53,19 @@ fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) ->
     };
     let saved = to_file(file, |out| store.save(tokens, out))?;
     let (file, records, revision) = (file.display(), saved.records, saved.revision);
-    match output {
-        Output::Json => output::json(&serde_json::json!({
-            "file": file.to_string(),
-            "revision": revision,
-            "records": records,
-            "left_out": saved.left_out,
-        })),
-        Output::Table => {
-            check::print_findings(&saved.left_out);
-            output::line(&format!(
-                "{file}: {records} records at revision {revision}; {} problems, skipped records listed above",
-                saved.left_out.len()
-            ))
-        }
-    }
+    let result = serde_json::json!({
+        "file": file.to_string(),
+        "revision": revision,
+        "records": records,
+        "left_out": saved.left_out,
+    });
+    output.answer(&result, |_| {
+        check::print_findings(&saved.left_out);
+        output::line(&format!(
+            "{file}: {records} records at revision {revision}; {} problems, skipped records listed above",
+            saved.left_out.len()
+        ))
+    })
 }
 
 /// Atomic replace: writes to a temporary file with mode 0600, syncs it, and renames it. An older export of the same

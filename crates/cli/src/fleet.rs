@@ -13,7 +13,8 @@ use crate::exit::UsageError;
 use crate::fleet_apply::{self, ApplyOptions};
 use crate::fleet_file::{self, FileScope};
 use crate::fleet_plan::{self, FleetPlan};
-use crate::output::{self, Rows, Table};
+use crate::output;
+use crate::table::Column;
 
 const NOTHING: &str = "nothing was applied";
 const QUESTION: Question = Question::needed("Apply this?", NOTHING);
@@ -31,7 +32,7 @@ pub fn run(reach: &ConnectionArgs, verb: args::Fleet, output: Output) -> Result<
         args::Fleet::Show => {
             let scopes: Vec<Scope> = Client::find(reach)?.list("/v1/scopes", &[])?;
             let none = "no scopes; describe them in a file and run 'notbefore fleet apply FILE'";
-            output.answer(&scopes, |scopes| table(scopes).print(none))
+            output::text(&output.list(&scopes, &columns(), none)?)
         }
     }
 }
@@ -89,15 +90,16 @@ fn refused(plan: &FleetPlan, scopes: &[FileScope]) -> Result<()> {
     }
 }
 
-fn table(scopes: &[Scope]) -> Table {
-    Rows(scopes).columns(&[
-        ("SCOPE", &|scope| scope.path.clone()),
-        ("KIND", &|scope| scope.kind.to_string()),
-        ("VMS", &|scope| scope.vms.to_string()),
-        ("EVENTS", &|scope| scope.events.to_string()),
-        ("INCARNATION", &|scope| scope.incarnation.to_string()),
-        ("FROM", &|scope| if scope.from_fleet { "file" } else { "API" }.to_owned()),
-    ])
+fn columns() -> [Column<'static, Scope>; 6] {
+    type Of = Column<'static, Scope>;
+    [
+        Of::path("SCOPE", &|scope| scope.path.clone()),
+        Of::new("KIND", &|scope| scope.kind.to_string()),
+        Of::new("VMS", &|scope| scope.vms.to_string()),
+        Of::new("EVENTS", &|scope| scope.events.to_string()),
+        Of::optional("INCARNATION", &|scope| scope.incarnation.to_string()),
+        Of::optional("FROM", &|scope| if scope.from_fleet { "file" } else { "API" }.to_owned()),
+    ]
 }
 
 fn read(file: &Path) -> Result<String> {

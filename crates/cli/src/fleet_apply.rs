@@ -66,7 +66,7 @@ pub fn apply(
     plan: FleetPlan,
     options: ApplyOptions,
 ) -> Result<Vec<ScopeOutcome>> {
-    let report = options.output == Output::Table && scopes.len() <= REPORTED_MAX;
+    let report = options.output.is_text() && scopes.len() <= REPORTED_MAX;
     let FleetPlan { named, unnamed, refused } = plan;
     let mut state = ApplyState { refused, ..ApplyState::default() };
     let unchanged = named.iter().filter(|(_, plan)| plan.is_empty());
@@ -105,7 +105,7 @@ pub fn apply(
     if report {
         state.report(scopes, &named)?;
     }
-    if options.output == Output::Table {
+    if options.output.is_text() {
         if !report {
             output::line(&summary(state.outcomes.values()))?;
         }

@@ -53,18 +53,19 @@ pub fn at(path: &str, rest: &str) -> String {
     format!("/v1/scopes/{}{rest}", path.join("/"))
 }
 
-/// Fails if there is no such scope, so that a misspelt name is not taken for an empty scope.
-pub fn check_scope(client: &Client, scope: Option<&str>) -> Result<()> {
-    let Some(scope) = scope else { return Ok(()) };
-    let missing = 2_usize.saturating_sub(scope.matches('/').count());
-    let prefix = "default/".repeat(missing);
-    let Err(error) = client.get::<Scope>(&at(&format!("{prefix}{scope}"), "")) else { return Ok(()) };
+/// The list of a scope; if it was refused because there is no such scope, the error names a similar one.
+pub fn or_unknown_scope<T>(client: &Client, scope: Option<&str>, list: Result<T>) -> Result<T> {
+    let (Some(scope), Err(error)) = (scope, &list) else { return list };
+    let prefix = "default/".repeat(2_usize.saturating_sub(scope.matches('/').count()));
+    if client.get::<Scope>(&at(&format!("{prefix}{scope}"), "")).is_ok() {
+        return list;
+    }
     let known: Vec<Scope> = client.list_first("/v1/scopes", &[], COMPARED_MAX)?;
     let known = || known.iter().map(|scope| scope.path.as_str());
     let elsewhere = known().find(|path| path.ends_with(&format!("/{scope}"))).map(str::to_owned);
     match elsewhere.or_else(|| nearest(scope, known().filter_map(|path| path.strip_prefix(&prefix)))) {
         Some(meant) => bail!("{error:#}; did you mean {meant}?"),
-        None => Err(error),
+        None => list,
     }
 }
 

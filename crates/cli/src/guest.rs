@@ -199,20 +199,18 @@ fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
         output::eprint(&format!("notbefore: {warning}"));
     }
     let events = &reading.document.events;
-    match output {
-        Output::Json => output::json(&json!({
-            "endpoint": found.client.endpoint().to_string(),
-            "endpoint_by": found.by.to_string(),
-            "api_version": reading.version.as_str(),
-            "served_at": reading.served_at,
-            "vm": me.name(),
-            "incarnation": reading.document.incarnation,
-            "events": events.iter().map(|event| in_json(event, me)).collect::<Vec<_>>(),
-        })),
-        // Events start by the platform's clock, so times are relative to it.
-        Output::Table => table(events, me, reading.served_at.unwrap_or_else(time::now))
-            .print("no scheduled or started events"),
-    }
+    let result = json!({
+        "endpoint": found.client.endpoint().to_string(),
+        "endpoint_by": found.by.to_string(),
+        "api_version": reading.version.as_str(),
+        "served_at": reading.served_at,
+        "vm": me.name(),
+        "incarnation": reading.document.incarnation,
+        "events": events.iter().map(|event| in_json(event, me)).collect::<Vec<_>>(),
+    });
+    // Events start by the platform's clock, so times are relative to it.
+    let now = reading.served_at.unwrap_or_else(time::now);
+    output.answer(&result, |_| table(events, me, now).print("no scheduled or started events"))
 }
 
 fn in_json(event: &Event, me: &Identity) -> Value {

@@ -11,9 +11,10 @@ use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release
 use crate::args::{self, Hosts, Maintenance, Output, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Question};
-use crate::output::{self, Rows, Table};
+use crate::output::{self, Rows};
+use crate::table::Column;
 use crate::vm::when;
-use crate::{fleet_apply, operation, time};
+use crate::{fleet_apply, operation, time, watch};
 
 /// Limit of events in the text of a plan; JSON has all.
 const EVENTS_SHOWN_MAX: usize = 40;
@@ -22,13 +23,15 @@ const VMS_SHOWN_MAX: usize = 6;
 
 pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     match verb {
-        args::Host::List => {
-            let hosts: Vec<Host> = client.list("/v1/hosts", &[])?;
+        args::Host::List(list) => {
             let none = "no VM has a host; set it with 'notbefore vm add --host' or 'host' in the fleet file";
-            output.answer(&hosts, |hosts| table(hosts).print(none))
+            watch::show(&list.watch, || {
+                let hosts: Vec<Host> = client.list_first("/v1/hosts", &[], list.limit())?;
+                output.list(&hosts, &columns(), none)
+            })
         }
         args::Host::Show { host } => {
-            output.answer(&client.get::<Host>(&at(&host, ""))?, |host| show(client, host))
+            output.answer(&client.get::<Host>(&at(&host, ""))?, |host| show(client, host, output))
         }
         args::Host::Maintain { r#type, when, hosts } => {
             let maintenance = match r#type {
@@ -52,15 +55,16 @@ fn at(host: &str, rest: &str) -> String {
     format!("/v1/hosts/{}{rest}", encode(host))
 }
 
-fn table(hosts: &[Host]) -> Table {
-    Rows(hosts).columns(&[
-        ("HOST", &|host| host.host.clone()),
-        ("VMS", &vms),
-        ("SCOPES", &|host| host.scopes.to_string()),
-        ("LISTENING", &listening),
-        ("EVENTS", &|host| host.events.to_string()),
-        ("OPERATION", &open_operations),
-    ])
+fn columns() -> [Column<'static, Host>; 6] {
+    type Of = Column<'static, Host>;
+    [
+        Of::text("HOST", &|host| host.host.clone()),
+        Of::new("VMS", &vms),
+        Of::optional("SCOPES", &|host| host.scopes.to_string()),
+        Of::new("LISTENING", &listening),
+        Of::new("EVENTS", &|host| host.events.to_string()),
+        Of::id("OPERATION", &open_operations),
+    ]
 }
 
 fn vms(host: &Host) -> String {
@@ -85,7 +89,7 @@ fn open_operations(host: &Host) -> String {
     }
 }
 
-fn show(client: &Client, host: &Host) -> Result<()> {
+fn show(client: &Client, host: &Host, output: Output) -> Result<()> {
     output::line(&host.host)?;
     output::fields::<13>(&[
         ("VMs", vms(host)),
@@ -95,7 +99,7 @@ fn show(client: &Client, host: &Host) -> Result<()> {
         ("operation", open_operations(host)),
     ])?;
     let vms: Vec<Vm> = client.list("/v1/vms", &[("host", Some(host.host.clone()))])?;
-    crate::vm::table(&vms).print("no VMs on this host")
+    output::text(&output.list(&vms, &crate::vm::columns(), "no VMs on this host")?)
 }
 
 /// Shows the plan, asks for confirmation, and creates one operation per host.
@@ -128,7 +132,7 @@ fn announce(
         return confirm::show_only(output, question, &plan, hosts_lines);
     }
     // JSON output has the result only, but a question needs its plan.
-    if output == Output::Table || asks {
+    if output.is_text() || asks {
         confirm::show(output, &hosts_lines(&plan))?;
     }
     confirm::ask(confirmation.yes, question)?;
@@ -145,7 +149,7 @@ fn announce(
             let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
             format!("host {host} (already scheduled: {done})")
         })?;
-        if output == Output::Table {
+        if output.is_text() {
             output::line(&announced(&operation))?;
         }
         made.push(operation);

@@ -39,28 +39,28 @@ pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result
 
 fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Output) -> Result<()> {
     let Imported { header, records, counts } = imported;
-    if output == Output::Json {
-        return output::json(&serde_json::json!({
-            "imported": !check,
-            "revision": header.revision,
-            "exported_at": header.exported_at,
-            "records": records,
-            "scopes": counts.scopes,
-            "vms": counts.vms,
-            "events": counts.events,
-            "history": counts.history,
-            "tokens": counts.tokens,
-        }));
-    }
-    let (at, revision, counts) = (header.exported_at, header.revision, check::in_words(counts));
-    output::line(&format!("{name}: {records} records of {at} at revision {revision}: {counts}"))?;
-    match check {
-        true => output::line("it is complete and can be imported"),
-        false => {
-            let dir = dir.display();
-            output::line(&format!(
-                "imported into {dir}; start it with 'notbefore serve --data {dir}', and do not start the old service again"
-            ))
+    let result = serde_json::json!({
+        "imported": !check,
+        "revision": header.revision,
+        "exported_at": header.exported_at,
+        "records": records,
+        "scopes": counts.scopes,
+        "vms": counts.vms,
+        "events": counts.events,
+        "history": counts.history,
+        "tokens": counts.tokens,
+    });
+    output.answer(&result, |_| {
+        let (at, revision, counts) = (header.exported_at, header.revision, check::in_words(counts));
+        output::line(&format!("{name}: {records} records of {at} at revision {revision}: {counts}"))?;
+        match check {
+            true => output::line("it is complete and can be imported"),
+            false => {
+                let dir = dir.display();
+                output::line(&format!(
+                    "imported into {dir}; start it with 'notbefore serve --data {dir}', and do not start the old service again"
+                ))
+            }
         }
-    }
+    })
 }

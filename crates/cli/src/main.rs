@@ -1,7 +1,7 @@
 //! `notbefore`: one binary for the service, the operator commands, the guest commands and the agent.
 //!
 //! [`args`] defines the arguments. Each command has a module that calls the operator API, or the platform (`guest`,
-//! `agent`). Results go to stdout as a table or JSON; errors go to stderr with the next step. [`exit`] has the exit
+//! `agent`). Results go to stdout as a table, JSON or YAML; errors go to stderr with the next step. [`exit`] has the exit
 //! codes.
 //!
 //! The service and the commands that need its code exist on Unix only. All other commands use HTTP and exist on Windows
@@ -43,12 +43,15 @@ mod pause;
 mod progress;
 #[cfg(unix)]
 mod serve;
+mod status;
 #[cfg(unix)]
 mod systemd;
+mod table;
 mod time;
 mod token;
 mod trust;
 mod vm;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -94,10 +97,18 @@ fn parse_args() -> Args {
 }
 
 fn run(args: Args) -> anyhow::Result<()> {
+    if args.output == Output::Name && !args.command.has_names() {
+        let cure = "use it with vm, host, event, operation, token or 'fleet show'";
+        return Err(exit::UsageError(format!("--output name: this command prints no names; {cure}")).into());
+    }
+    if args.local_time {
+        time::use_local();
+    }
     let client = || Client::find(&args.reach);
     match args.command {
         #[cfg(unix)]
         TopCommand::Serve(serve) => serve::run(*serve, args.output),
+        TopCommand::Status(watch) => status::run(&client()?, &watch, args.output),
         TopCommand::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
         TopCommand::Vm(verb) => vm::run(&client()?, verb, args.output),
         TopCommand::Host(verb) => host::run(&client()?, verb, args.output),

@@ -16,19 +16,23 @@ use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::exit::TimedOut;
-use crate::output::{self, Rows, Table, or_dash};
+use crate::output::{self, Rows, or_dash};
 use crate::pause::pause;
-use crate::time;
+use crate::table::{Colour, Column};
 use crate::vm::when;
+use crate::{time, watch};
 
 /// Poll interval of `operation wait`.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
-        args::Operation::List => {
-            let operations: Vec<Operation> = client.list("/v1/operations", &[])?;
-            output.answer(&operations, |operations| table(operations).print("no open operations"))
+        args::Operation::List { host, r#type, list } => {
+            let query = [("host", host), ("type", r#type)];
+            watch::show(&list.watch, || {
+                let operations: Vec<Operation> = client.list_first("/v1/operations", &query, list.limit())?;
+                output.list(&operations, &columns(), "no open operations")
+            })
         }
         args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
         args::Operation::Cancel { operation, confirmation } => {
@@ -57,19 +61,26 @@ fn act(client: &Client, id: &str, verb: &OperationVerb) -> Result<Operation> {
     client.post(&format!("/v1/operations/{}/{verb}", encode(id)), &serde_json::json!({}))
 }
 
-fn table(operations: &[Operation]) -> Table {
-    Rows(operations).columns(&[
-        ("OPERATION", &|one| one.id.to_string()),
-        ("CAUSE", &|one| one.cause.to_string()),
-        ("HOST", &|one| or_dash(one.host.as_deref())),
-        ("STATE", &|one| one.state.to_string()),
-        ("RELEASE", &|one| one.release.to_string()),
-        ("NOT BEFORE", &|one| when(one.not_before)),
-        ("EVENTS", &|one| one.progress.events.to_string()),
-        ("APPROVED", &|one| one.progress.approved.to_string()),
-        ("STARTED", &|one| one.progress.started.to_string()),
-        ("ENDED", &|one| one.progress.ended.to_string()),
-    ])
+fn columns() -> [Column<'static, Operation>; 12] {
+    type Of = Column<'static, Operation>;
+    [
+        Of::id("OPERATION", &|one| one.id.to_string()),
+        Of::new("CAUSE", &|one| one.cause.to_string()),
+        Of::text("HOST", &|one| or_dash(one.host.as_deref())),
+        Of::new("STATE", &|one| match one.progress.failed {
+            0 => one.state.to_string(),
+            some => format!("{}, {some} failed", one.state),
+        })
+        .coloured(&|one| (one.progress.failed > 0).then_some(Colour::Red)),
+        Of::optional("RELEASE", &|one| one.release.to_string()),
+        Of::new("WHEN", &|one| one.not_before.map_or_else(|| "at once".to_owned(), time::from_now)),
+        Of::new("EVENTS", &|one| one.progress.events.to_string()),
+        Of::new("APPROVED", &|one| one.progress.approved.to_string()),
+        Of::new("STARTED", &|one| one.progress.started.to_string()),
+        Of::optional("ENDED", &|one| one.progress.ended.to_string()),
+        Of::wide("BY", &|one| one.by.clone()),
+        Of::wide("NOT BEFORE", &|one| one.not_before.map(|at| at.to_string()).unwrap_or_default()),
+    ]
 }
 
 /// Applies a verb to operations in order, up to the first refusal.
@@ -80,7 +91,7 @@ fn each(client: &Client, ids: &[String], verb: &OperationVerb, output: Output) -
             0 => error,
             some => error.context(format!("{some} operations before it succeeded")),
         })?;
-        if output == Output::Table {
+        if output.is_text() {
             show(&one)?;
         }
         done.push(one);
@@ -147,7 +158,7 @@ fn progress(progress: &OperationProgress) -> String {
 /// early when an exec command has used up its attempts, which needs an operator, or at the timeout.
 pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: Output) -> Result<()> {
     let bars = MultiProgress::new();
-    let at_terminal = output == Output::Table && io::stderr().is_terminal();
+    let at_terminal = output.is_text() && io::stderr().is_terminal();
     let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")?.progress_chars("=> ");
     let mut open: Vec<(String, ProgressBar, String)> = Vec::new();
     for id in ids {
@@ -165,7 +176,7 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
             bar.set_length(one.progress.events as u64);
             bar.set_position((one.progress.ended + one.progress.refused) as u64);
             bar.set_message(said.clone());
-            if !at_terminal && output == Output::Table && said != last {
+            if !at_terminal && output.is_text() && said != last {
                 output::line(&format!("{} {}: {said}", one.id, one.state))?;
             }
             match one.state {
@@ -194,15 +205,12 @@ pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: 
         let span = left.map_or(POLL_EVERY, |left| left.min(POLL_EVERY));
         pause(span, "operations are polled until closed");
     };
-    match output {
-        Output::Json => output::json(&closed.iter().chain(&still_open).collect::<Vec<_>>())?,
-        Output::Table => {
-            for one in &closed {
-                let how = if one.cancelled { "cancelled" } else { "completed" };
-                output::line(&format!("operation {} is closed: {how}", one.id))?;
-            }
-        }
-    }
+    output.answer(&closed.iter().chain(&still_open).collect::<Vec<_>>(), |_| {
+        closed.iter().try_for_each(|one| {
+            let how = if one.cancelled { "cancelled" } else { "completed" };
+            output::line(&format!("operation {} is closed: {how}", one.id))
+        })
+    })?;
     why.map_or(Ok(()), Err)
 }
 

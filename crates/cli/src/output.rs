@@ -1,4 +1,4 @@
-//! Output of the program: tables, lines, JSON and logs. No other module writes to standard output or standard error,
+//! Output of the program: tables, lines, JSON, YAML and logs. No other module writes to standard output or standard error,
 //! except for `export -` and progress bars.
 //!
 //! Output may contain untrusted text from a platform, an operator or a hook. Control and bidirectional characters are
@@ -10,34 +10,97 @@ use std::path::Path;
 use anyhow::Result;
 use notbefore_wire::text::{escape, is_unprintable, printable, printable_json};
 use serde::Serialize;
+use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::args::Output;
+use crate::table::{self, Column, Layout};
 
 impl Output {
-    /// Prints a result: as JSON, or with `show` for tables.
-    pub fn answer<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+    /// Whether people read the result.
+    pub fn is_text(self) -> bool {
         match self {
-            Output::Json => json(value),
-            Output::Table => show(value),
+            Output::Table | Output::Wide => true,
+            Output::Json | Output::Yaml | Output::Name => false,
         }
+    }
+
+    /// Prints a result: in a format for programs, or with `show`.
+    pub fn answer<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+        match self.for_programs(value)? {
+            Some(text) => write(&text),
+            None => show(value),
+        }
+    }
+
+    /// Prints one result of a stream: like [`Output::answer`], but JSON on one line, and YAML as a document.
+    pub fn item<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+        match self {
+            Output::Json => json_line(value),
+            Output::Yaml => write(&format!("---\n{}", yaml_text(value)?)),
+            Output::Name | Output::Table | Output::Wide => self.answer(value, show),
+        }
+    }
+
+    /// The text of a result; `lines` if people read it.
+    pub fn text<T: Serialize>(self, value: &T, lines: impl FnOnce(&T) -> Vec<String>) -> Result<String> {
+        let shown = || lines(value).iter().map(|line| printable(line) + "\n").collect();
+        Ok(self.for_programs(value)?.unwrap_or_else(shown))
+    }
+
+    /// The text of a list; `if_empty` if it is empty and people read it.
+    pub fn list<T: Serialize>(
+        self,
+        items: &[T],
+        columns: &[Column<'_, T>],
+        if_empty: &str,
+    ) -> Result<String> {
+        if let Some(text) = self.for_programs(&items)? {
+            return Ok(text);
+        }
+        if items.is_empty() {
+            return Ok(if_empty.to_owned() + "\n");
+        }
+        let lines = table::lines(items, columns, Layout::of_stdout(self));
+        Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+    }
+
+    fn for_programs<T: Serialize>(self, value: &T) -> Result<Option<String>> {
+        Ok(match self {
+            Output::Json => Some(json_text(value)?),
+            Output::Yaml => Some(yaml_text(value)?),
+            Output::Name => Some(names(&serde_json::to_value(value)?)),
+            Output::Table | Output::Wide => None,
+        })
     }
 }
 
-/// A column: heading, and cell of an item.
-pub type Column<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
+/// The name of a value, or of each value in a list, a line each. A value without a name has no line.
+fn names(value: &Value) -> String {
+    match value {
+        Value::Array(values) => values.iter().map(names).collect(),
+        Value::Object(fields) => {
+            let name = ["path", "id", "host", "name"].iter().find_map(|key| fields.get(*key)?.as_str());
+            name.map(|name| printable(name) + "\n").unwrap_or_default()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => String::new(),
+    }
+}
+
+/// A column of a plan: heading, and cell of an item.
+pub type PlanColumn<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
 
 pub struct Rows<'a, T>(pub &'a [T]);
 
 impl<T> Rows<'_, T> {
-    pub fn columns(&self, columns: &[Column<'_, T>]) -> Table {
+    pub fn columns(&self, columns: &[PlanColumn<'_, T>]) -> Table {
         let head: Vec<String> = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
         let row = |item: &T| columns.iter().map(|(_, cell)| printable(&cell(item))).collect();
         Table(std::iter::once(head).chain(self.0.iter().map(row)).collect())
     }
 }
 
-/// Rows of cells, the heading first. Each column is as wide as its widest cell.
+/// Rows of cells, the heading first, as parts of a longer text. Each column is as wide as its widest cell.
 pub struct Table(Vec<Vec<String>>);
 
 impl Table {
@@ -88,6 +151,11 @@ pub fn ask(question: &str) -> Result<()> {
     Ok(stderr.flush()?)
 }
 
+/// Prints text of [`Output::list`] or [`Output::text`].
+pub fn text(text: &str) -> Result<()> {
+    write(text)
+}
+
 /// Prints raw bytes. At a terminal, control characters other than line ends are escaped.
 pub fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
@@ -100,11 +168,23 @@ pub fn data(bytes: &[u8]) -> Result<()> {
 
 /// Prints a value as indented JSON.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    write(&(printable_json(&serde_json::to_string_pretty(value)?) + "\n"))
+    write(&json_text(value)?)
+}
+
+fn json_text<T: Serialize>(value: &T) -> Result<String> {
+    Ok(printable_json(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
+/// A value as YAML. A value with unprintable characters is written as JSON, which is YAML too and has escapes for all
+/// of them.
+fn yaml_text<T: Serialize>(value: &T) -> Result<String> {
+    let text = serde_saphyr::to_string(value)?;
+    let is_plain = !text.chars().any(|char| is_unprintable(char) && char != '\n');
+    if is_plain { Ok(text) } else { json_text(value) }
 }
 
 /// Prints a value as one line of JSON, for streams.
-pub fn json_line<T: Serialize>(value: &T) -> Result<()> {
+fn json_line<T: Serialize>(value: &T) -> Result<()> {
     write(&(printable_json(&serde_json::to_string(value)?) + "\n"))
 }
 
@@ -193,6 +273,23 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_paths_ids_or_names() {
+        let list = serde_json::json!([{"id": "1", "path": "a/b", "name": "b"}, {"id": "2", "host": "h"}, {"host": "h"}, {"name": "n\u{1b}"}, {"x": 1}]);
+        assert_eq!(names(&list), "a/b\n2\nh\nn\\u{1b}\n");
+    }
+
+    #[test]
+    fn yaml_has_the_same_value_as_json() {
+        let plain = serde_json::json!([{"id": "1", "at": "2026-11-17T08:00:00Z", "list": [], "text": "yes\nno", "n": null}]);
+        let odd = serde_json::json!({"text": "a\u{202e}b\u{1b}"});
+        for value in [plain, odd] {
+            let text = yaml_text(&value).unwrap();
+            assert!(!text.chars().any(|char| is_unprintable(char) && char != '\n'), "{text}");
+            assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), value, "{text}");
+        }
+    }
 
     #[test]
     fn log_event_is_one_line_without_unprintable_characters() {

@@ -1,8 +1,10 @@
 //! Parsing and formatting of times and spans: `20m`, `in 14 min`, `3 min ago`.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use notbefore_client::clock::Clock;
 
 /// The current time, for relative times.
@@ -49,14 +51,31 @@ pub fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A time relative to the current time.
+/// The time zone of `--local-time`.
+static LOCAL: OnceLock<TimeZone> = OnceLock::new();
+
+/// Shows times in this machine's time zone from now on.
+pub fn use_local() {
+    LOCAL.get_or_init(TimeZone::system);
+}
+
+/// A time in a list: relative to the current time, or local time if that is requested.
 pub fn from_now(at: Timestamp) -> String {
-    relative(at, now())
+    LOCAL.get().map_or_else(|| relative(at, now()), |zone| local(at, zone))
 }
 
 /// An absolute time, with the relative time in parentheses.
 pub fn and_from_now(at: Timestamp) -> String {
-    format!("{at} ({})", from_now(at))
+    format!(
+        "{} ({})",
+        LOCAL.get().map_or_else(|| at.to_string(), |zone| local(at, zone)),
+        relative(at, now())
+    )
+}
+
+/// A time in a zone, with the offset, in whole seconds.
+fn local(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%:z").to_string()
 }
 
 /// A span with at most its two largest units: `45 s`, `14 min`, `2 h 5 min`, `6 d 23 h`.
@@ -83,6 +102,13 @@ mod tests {
         assert_eq!(parse_ago("1m").map(|ago| ago.at(now).as_second()), Ok(999_940));
         assert_eq!(parse_ago("1970-01-01T00:00:09Z").map(|ago| ago.at(now).as_second()), Ok(9));
         assert!(parse_ago("yesterday").unwrap_err().contains("write 7d"));
+    }
+
+    #[test]
+    fn local_time_has_an_offset() {
+        let at: Timestamp = "2026-11-20T23:30:00.5Z".parse().unwrap();
+        assert_eq!(local(at, &TimeZone::fixed(jiff::tz::offset(1))), "2026-11-21 00:30:00+01:00");
+        assert_eq!(local(at, &TimeZone::UTC), "2026-11-20 23:30:00+00:00");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::exit::UsageError;
-use crate::output::{self, Rows, Table, or_dash};
+use crate::output::{self, or_dash};
+use crate::table::{Colour, Column};
 use crate::{fleet_apply, time};
 
 pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
@@ -17,21 +18,11 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
             let expires_at = expires.map(|span| time::now().checked_add(span)).transpose()?;
             let grants = grants(role, on, grant)?;
             let made: NewToken = client.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
-            if output == Output::Json {
-                return output::json(&made);
-            }
-            let token = &made.token;
-            let ends = token.expires_at.map(|at| format!(", expires {}", time::from_now(at)));
-            let (may, ends) = (granted(&token.grants), ends.unwrap_or_default());
-            output::line(&format!("token {}: {may}{ends}", token.name))?;
-            output::line(&made.secret)?;
-            output::line(
-                "the secret is shown only once: store it, and pass it in NOTBEFORE_TOKEN or in a file named by NOTBEFORE_TOKEN_FILE",
-            )
+            output.answer(&made, announced)
         }
         args::Token::List => {
             let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
-            output.answer(&tokens, |tokens| table(tokens).print("no tokens"))
+            output::text(&output.list(&tokens, &columns(), "no tokens")?)
         }
         args::Token::Revoke { name, confirmation } => {
             let question = Question::optional("Revoke it?", "nothing was revoked");
@@ -97,17 +88,30 @@ pub fn granted(grants: &[Grant]) -> String {
     grants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn table(tokens: &[Token]) -> Table {
-    Rows(tokens).columns(&[
-        ("TOKEN", &|token| token.name.clone()),
-        ("ROLES", &|token| granted(&token.grants)),
-        ("CREATED", &|token| time::from_now(token.created_at)),
-        ("BY", &|token| or_dash(token.created_by.as_deref())),
-        ("EXPIRES", &|token| match token.expires_at.map(time::from_now) {
+fn announced(made: &NewToken) -> Result<()> {
+    let token = &made.token;
+    let ends = token.expires_at.map(|at| format!(", expires {}", time::from_now(at)));
+    let (may, ends) = (granted(&token.grants), ends.unwrap_or_default());
+    output::line(&format!("token {}: {may}{ends}", token.name))?;
+    output::line(&made.secret)?;
+    output::line(
+        "the secret is shown only once: store it, and pass it in NOTBEFORE_TOKEN or in a file named by NOTBEFORE_TOKEN_FILE",
+    )
+}
+
+fn columns() -> [Column<'static, Token>; 6] {
+    type Of = Column<'static, Token>;
+    [
+        Of::new("TOKEN", &|token| token.name.clone()),
+        Of::text("ROLES", &|token| granted(&token.grants)),
+        Of::optional("CREATED", &|token| time::from_now(token.created_at)),
+        Of::optional("BY", &|token| or_dash(token.created_by.as_deref())),
+        Of::new("EXPIRES", &|token| match token.expires_at.map(time::from_now) {
             Some(when) if token.expired => format!("expired {when}"),
             Some(when) => when,
             None => "never".to_owned(),
-        }),
-        ("LAST USED", &|token| or_dash(token.last_used_at.map(time::from_now).as_deref())),
-    ])
+        })
+        .coloured(&|token| token.expired.then_some(Colour::Yellow)),
+        Of::new("LAST USED", &|token| or_dash(token.last_used_at.map(time::from_now).as_deref())),
+    ]
 }

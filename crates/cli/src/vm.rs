@@ -4,7 +4,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::{
-    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmSpec, VmVerb,
+    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmSpec, VmState, VmVerb,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -12,18 +12,20 @@ use uuid::Uuid;
 use crate::args::{self, Output, ScheduleVmArgs, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::output::{self, Rows, Table, or_dash, yes_no};
-use crate::{fleet_apply, fleet_plan, operation, time};
+use crate::output::{self, or_dash, yes_no};
+use crate::table::{Colour, Column};
+use crate::{fleet_apply, fleet_plan, operation, time, watch};
 
 pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
     match verb {
-        args::Vm::List { scope, host } => {
-            let vms: Vec<Vm> = client.list("/v1/vms", &[("scope", scope.clone()), ("host", host)])?;
-            if vms.is_empty() {
-                fleet_plan::check_scope(client, scope.as_deref())?;
-            }
+        args::Vm::List { scope, host, list } => {
+            let query = [("scope", scope.clone()), ("host", host)];
             let none = "no VMs; add one with 'notbefore vm add' or a fleet with 'notbefore fleet apply'";
-            output.answer(&vms, |vms| table(vms).print(none))
+            watch::show(&list.watch, || {
+                let vms = client.list_first("/v1/vms", &query, list.limit());
+                let vms: Vec<Vm> = fleet_plan::or_unknown_scope(client, scope.as_deref(), vms)?;
+                output.list(&vms, &columns(), none)
+            })
         }
         args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),
         args::Vm::Add { name, scope, kind, address, update_domain, fault_domain, zone, host, spot } => {
@@ -197,20 +199,27 @@ fn schedule(client: &Client, act: ScheduleVmArgs, cause: Cause, force: bool, out
     operation::schedule(client, &request, output)
 }
 
-pub fn table(vms: &[Vm]) -> Table {
-    Rows(vms).columns(&[
-        ("VM", &|vm| vm.path.clone()),
-        ("KIND", &|vm| vm.kind.to_string()),
-        ("STATE", &|vm| vm.state.to_string()),
-        ("UD", &|vm| vm.update_domain.to_string()),
-        ("HOST", &|vm| or_dash(vm.host.as_deref())),
-        ("ADDRESSES", &|vm| match vm.first_run {
+pub fn columns() -> [Column<'static, Vm>; 12] {
+    type Of = Column<'static, Vm>;
+    [
+        Of::path("VM", &|vm| vm.path.clone()),
+        Of::optional("KIND", &|vm| vm.kind.to_string()),
+        Of::new("STATE", &|vm| vm.state.to_string())
+            .coloured(&|vm| (vm.state == VmState::Deallocated).then_some(Colour::Yellow)),
+        Of::optional("UD", &|vm| vm.update_domain.to_string()),
+        Of::new("HOST", &|vm| or_dash(vm.host.as_deref())),
+        Of::text("ADDRESSES", &|vm| match vm.first_run {
             true => "this machine".to_owned(),
             false => or_dash(Some(&vm.addresses.join(","))),
         }),
-        ("EVENTS", &|vm| vm.events.len().to_string()),
-        ("LISTENING", &polling_status),
-    ])
+        Of::new("EVENTS", &|vm| vm.events.len().to_string()),
+        Of::new("LISTENING", &polling_status)
+            .coloured(&|vm| (vm.listening == Listening::No).then_some(Colour::Yellow)),
+        Of::wide("FD", &|vm| vm.fault_domain.to_string()),
+        Of::wide("ZONE", &|vm| or_dash(vm.zone.as_deref())),
+        Of::wide("SPOT", &|vm| yes_no(vm.spot)),
+        Of::wide("ID", &|vm| vm.id.to_string()),
+    ]
 }
 
 fn show(vm: &Vm) -> Result<()> {

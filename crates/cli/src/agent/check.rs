@@ -74,18 +74,16 @@ async fn check_agent(
             Err(error) => report.problems.push(format!("{error:#}")),
         }
     }
-    match output {
-        Output::Json => output::json(&report)?,
-        Output::Table => {
-            output::line(&format!("{}: no errors", report.file))?;
-            for line in report.rules.iter().flatten() {
-                output::line(line)?;
-            }
-            if let (Some(endpoint), Some(vm)) = (&report.endpoint, &report.vm) {
-                output::line(&format!("platform: {endpoint}, VM: {vm}"))?;
-            }
+    output.answer(&report, |report| {
+        output::line(&format!("{}: no errors", report.file))?;
+        for line in report.rules.iter().flatten() {
+            output::line(line)?;
         }
-    }
+        if let (Some(endpoint), Some(vm)) = (&report.endpoint, &report.vm) {
+            output::line(&format!("platform: {endpoint}, VM: {vm}"))?;
+        }
+        Ok(())
+    })?;
     match report.problems.as_slice() {
         [] => Ok(()),
         [one] => bail!("{one}"),

@@ -68,7 +68,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     let (orders, received) = mpsc::channel(ORDERS_MAX);
     orders::listen(orders)?;
     let show = |tried: &StepResult| {
-        if output == Output::Table {
+        if output.is_text() {
             // Ignore errors: started steps are finished even if standard output is closed.
             let _ = output::line(&line(tried));
         }

@@ -5,18 +5,19 @@ use clap::{Command, CommandFactory};
 
 use super::Args;
 
-/// Ids of the connection flags.
-const REACH: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls"];
-const ALL: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "output"];
+/// Ids of the connection flags, and of the flag for times of operators.
+const REACH: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "local_time"];
+const ALL: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "output", "local_time"];
 /// Connection flags for remote services; `--data` still applies.
-const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls"];
+const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls", "local_time"];
 
 /// Commands and the global flags that they accept but ignore.
 const IDLE: &[(&[&str], &[&str])] = &[
     (&["get", "approve", "agent"], REACH),
     (&["completions", "openapi"], ALL),
     // `serve` has its own `--operator-without-tls` setting.
-    (&["serve"], &["operator_url", "operator_ca"]),
+    (&["serve"], &["operator_url", "operator_ca", "local_time"]),
+    (&["export"], &["local_time"]),
     (&["import", "check"], ELSEWHERE),
 ];
 

@@ -100,8 +100,9 @@ impl ChangePrinter {
             Change::Changed { event, .. } => ("changed", event),
             Change::Gone(event) => ("gone", event),
         };
-        if self.output == Output::Json {
-            return output::json_line(&json!({"at": now, "change": what, "event": in_json(event, &self.me)}));
+        if !self.output.is_text() {
+            let change = json!({"at": now, "change": what, "event": in_json(event, &self.me)});
+            return self.output.item(&change, |_| Ok(()));
         }
         let mine = if is_mine(event, &self.me) { "mine" } else { "others'" };
         let when = match (change, event.not_before) {

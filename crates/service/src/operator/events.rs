@@ -9,9 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{
-    Cause, Event, EventId, EventType, OperationId, Refusal, Role, ScopeId, ScopePath, VmId,
-};
+use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, ScopeId, VmId};
 use notbefore_engine::{EventCommand, Expected, NewOperation, OperationCommand, TargetSelector};
 use notbefore_store::Revision;
 use notbefore_wire::operator as wire;
@@ -90,8 +88,7 @@ fn page(
     };
     let vm = vm.map(|text| visible.vm(&text)).transpose()?;
     let home = vm.and_then(|vm| visible.scope_of(vm).ok()).map(|scope| scope.scope.id());
-    let path = scope.map(|scope| scope.parse::<ScopePath>()).transpose().map_err(Refusal::Name)?;
-    let only = path.map(|path| visible.scope(&path).map(|scope| scope.scope.id())).transpose()?;
+    let only = visible.only_scope(scope.as_deref())?;
     if only.is_some() && home.is_some() && only != home {
         return Ok(wire::Page { items: Vec::new(), next: None, revision });
     }

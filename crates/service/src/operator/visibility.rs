@@ -347,6 +347,12 @@ impl VisibleView {
         self.view.scope(&id).filter(|_| self.can_see(&id)).ok_or_else(|| self.unknown_scope(path))
     }
 
+    /// The scope that a list is limited to.
+    pub fn only_scope(&self, text: Option<&str>) -> Result<Option<ScopeId>, Problem> {
+        let path = text.map(str::parse::<ScopePath>).transpose().map_err(Refusal::Name)?;
+        path.map(|path| Ok(self.scope(&path)?.scope.id())).transpose()
+    }
+
     fn unknown_scope(&self, path: &ScopePath) -> Problem {
         let is_hidden = self.view.scope(&path.id()).is_some();
         Problem::from(Refusal::UnknownScope(path.clone())).hide_existence(is_hidden)

@@ -50,7 +50,7 @@ pub async fn list(
     let ListQuery { scope, host, limit, cursor } = query;
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit(), page.after()?);
-    let only = pages::scope(scope.as_deref())?;
+    let only = caller_view.only_scope(scope.as_deref())?;
     // A cursor is `scope|name`, both in lower case: the last VM shown.
     let after = pages::in_scope(after.as_deref())?;
     let from = only.clone().or(pages::scope(after.map(|(scope, _)| scope))?);

@@ -45,6 +45,16 @@ fn hosts_and_operations() {
 }
 
 #[test]
+fn status_of_service() {
+    Session::with_service(&service()).check("status");
+}
+
+#[test]
+fn lists() {
+    Session::with_service(&service()).check("lists");
+}
+
+#[test]
 fn plans_of_removal_and_cancellation() {
     Session::with_service(&service()).check("plans");
 }

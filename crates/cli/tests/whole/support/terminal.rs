@@ -4,12 +4,13 @@ use std::process::{Command, Stdio};
 
 use super::{Service, binary};
 
-/// Runs a command at a terminal. At the question, an optional other command runs first, then the answer is typed.
+/// Runs a command at a terminal of 100 columns. At the question, an optional other command runs first, then the answer is typed.
 const SCRIPT: &str = r#"
-import os, pty, subprocess, sys
+import fcntl, os, pty, struct, subprocess, sys, termios
 answer, meanwhile = sys.argv[1].encode(), sys.argv[2]
 pid, terminal = pty.fork()
 if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
     os.execv(sys.argv[3], sys.argv[3:])
 seen, answered = b"", False
 while True:

@@ -16,6 +16,7 @@ static ID: LazyLock<Regex> =
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00", "<time>"),
         (r"\bin \d+ (s|min|h|d)( \d+ (s|min|h))?\b", "in <span>"),
         (r"(\b\d+ (ms|s|min|h|d) )+ago\b", "<age>"),
         (r"\b\d+(\.\d+)? s\b", "<span>"),
@@ -24,9 +25,15 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // Ephemeral ports and ports of tests; ports in examples have fewer digits.
         (r"\b(127\.\d+\.\d+\.\d+|localhost):\d{5}\b", "<address>"),
         (r"\brevision \d+\b", "revision <revision>"),
+        (r"\brevision: \d+\b", "revision: <revision>"),
         (r#""revision": \d+"#, r#""revision": <revision>"#),
         (r#""id": "\d+\.(\d+)""#, r#""id": "<revision>.$1""#),
         (r"\bnb_[A-Za-z0-9_-]+", "<secret>"),
+        (r"\b\d+\.\d [KMGT]iB\b", "<size>"),
+        (r"\bstarted now\b", "started <age>"),
+        (r"\bversion \d+\.\d+\.\d+\b", "version <version>"),
+        (r#""version": "\d+\.\d+\.\d+""#, r#""version": "<version>""#),
+        (r#""(bytes|bytes_free)": \d+"#, r#""$1": <size>"#),
     ]
     .map(|(pattern, name)| (Regex::new(pattern).unwrap(), name))
     .into()

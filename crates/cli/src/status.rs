@@ -1,0 +1,277 @@
+//! `notbefore status`: what happens next, and what needs an operator.
+
+use anyhow::Result;
+use jiff::Timestamp;
+use notbefore_wire::operator::status::{DiskStatus, EventGroup, FailedEvent, ServiceStatus, Status};
+
+use crate::args::{Output, WatchArgs};
+use crate::client::Client;
+use crate::output::Rows;
+use crate::{time, watch};
+
+/// Width of the names in the first column.
+const NAME: usize = 12;
+
+pub fn run(client: &Client, watch: &WatchArgs, output: Output) -> Result<()> {
+    watch::show(watch, || output.text(&client.get("/v1/status")?, lines))
+}
+
+/// The status as text. Times are relative to the service's clock, because events start by it.
+fn lines(status: &Status) -> Vec<String> {
+    let Status { now, vms, listening, events, next, failed, service, .. } = status;
+    let mut lines = Vec::new();
+    let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
+    let total = |count: fn(&EventGroup) -> usize| next.groups.iter().map(count).sum::<usize>();
+    let in_groups = total(|group| group.events);
+    field(
+        "next hour",
+        match in_groups {
+            0 => "no events".to_owned(),
+            some => {
+                let more = if next.partial { "more than " } else { "" };
+                let (vms, approved, unread) =
+                    (total(|group| group.vms), total(|group| group.approved), total(|group| group.unread));
+                format!(
+                    "{more}{} for {}; {approved} approved, {unread} unread",
+                    many(some, "event"),
+                    many(vms, "VM")
+                )
+            }
+        },
+    );
+    lines.extend(group_lines(&next.groups, *now));
+    let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
+    if let Some(from) = next.later_from {
+        let later = many(events.scheduled.saturating_sub(in_groups), "event");
+        field("later", format!("{later}, the first {}", time::relative(from, *now)));
+    }
+    field("started", many(events.started, "event"));
+    if events.waiting_for_operator > 0 {
+        let waiting = many(events.waiting_for_operator, "event");
+        field("waiting", format!("{waiting} for an operator to start or complete: 'notbefore event list'"));
+    }
+    field(
+        "failed",
+        match events.failed {
+            0 => "none".to_owned(),
+            some => format!(
+                "{}: 'notbefore event retry EVENT' or 'notbefore event complete EVENT'",
+                many(some, "event")
+            ),
+        },
+    );
+    lines.extend(failed.iter().map(failed_line));
+    let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
+    let unknown = match listening.unknown {
+        0 => String::new(),
+        some => format!(", {some} unknown: the service has just started"),
+    };
+    field(
+        "listening",
+        format!("{} of {}; {} silent{unknown}", listening.yes, many(*vms, "VM"), listening.no),
+    );
+    service.iter().for_each(|service| service_fields(service, *now, &mut field));
+    lines
+}
+
+fn group_lines(groups: &[EventGroup], now: Timestamp) -> Vec<String> {
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let table = Rows(groups).columns(&[
+        ("  WHEN", &|group| format!("  {}", when(group, now))),
+        ("TYPE", &|group| group.event_type.to_string()),
+        ("EVENTS", &|group| group.events.to_string()),
+        ("APPROVED", &|group| group.approved.to_string()),
+        ("UNREAD", &|group| group.unread.to_string()),
+        ("VMS", &|group| group.vms.to_string()),
+        ("WHERE", &place),
+    ]);
+    table.lines()
+}
+
+fn when(group: &EventGroup, now: Timestamp) -> String {
+    let [first, last] = [group.not_before, group.not_before_max].map(|at| time::relative(at, now));
+    match group.due {
+        true => format!("due since {}", first.trim_end_matches(" ago")),
+        false if first == last => first,
+        false => format!("{first} to {}", last.trim_start_matches("in ")),
+    }
+}
+
+/// The hosts of a group; if its VMs have none, the scopes.
+fn place(group: &EventGroup) -> String {
+    let (count, names, what) = match group.hosts {
+        0 => (group.scopes, &group.scope_names, "scope"),
+        hosts => (hosts, &group.host_names, "host"),
+    };
+    let more = if count > names.len() { " …" } else { "" };
+    format!("{}: {}{more}", many(count, what), names.join(", "))
+}
+
+fn failed_line(failed: &FailedEvent) -> String {
+    let FailedEvent { event, event_type, scope, vm, why } = failed;
+    format!("  {event}  {event_type} of {vm} in {scope}: {why}")
+}
+
+fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMut(&str, String)) {
+    let waiting = match service.host_operations_waiting {
+        0 => String::new(),
+        some => format!(", {some} due and waiting for another update domain"),
+    };
+    field("operations", format!("{} open{waiting}", service.operations));
+    let started = service.started_at.map(|at| format!(", started {}", time::relative(at, now)));
+    field("service", format!("version {}{}", service.version, started.unwrap_or_default()));
+    let damaged = match service.store.damaged_records {
+        0 => String::new(),
+        some => format!(", {some} damaged records: 'notbefore check'"),
+    };
+    field(
+        "store",
+        match &service.store.error {
+            None => format!("writable, revision {}{damaged}", service.store.revision),
+            Some(why) => format!("read-only: {why}; changes are refused{damaged}"),
+        },
+    );
+    if let Some(DiskStatus { bytes, bytes_free }) = service.disk {
+        field("disk", format!("{} free of {}", size(bytes_free), size(bytes)));
+    }
+    field(
+        "clock",
+        match &service.clock.hold {
+            None => "trusted".to_owned(),
+            Some(hold) => {
+                format!("not trusted since {:.0}: {}; 'notbefore clock show'", hold.since, hold.reason)
+            }
+        },
+    );
+}
+
+fn many(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// A size in the largest unit of which there is at least one.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        (size, unit) = (size / 1024.0, unit + 1);
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_wire::operator::EventType;
+    use notbefore_wire::operator::clock::{Clock, ClockHold};
+    use notbefore_wire::operator::status::{EventCounts, ListeningCounts, NextHour, StoreStatus};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap()
+    }
+
+    fn group(event_type: EventType, times: (i64, i64)) -> EventGroup {
+        EventGroup {
+            event_type,
+            not_before: at(times.0),
+            not_before_max: at(times.1),
+            due: times.0 <= 0,
+            events: 400,
+            approved: 12,
+            unread: 3,
+            vms: 400,
+            hosts: 40,
+            host_names: ["h1", "h2", "h3"].map(Into::into).to_vec(),
+            scopes: 2,
+            scope_names: ["a/b/c", "a/b/d"].map(Into::into).to_vec(),
+        }
+    }
+
+    fn quiet() -> Status {
+        Status {
+            now: at(0),
+            scopes: 2,
+            vms: 100,
+            listening: ListeningCounts { yes: 95, no: 5, unknown: 0, counted_at: at(0) },
+            events: EventCounts::default(),
+            next: NextHour { until: at(3_600), groups: Vec::new(), partial: false, later_from: None },
+            failed: Vec::new(),
+            service: None,
+        }
+    }
+
+    #[test]
+    fn status_of_a_quiet_tenant_has_four_lines() {
+        assert_eq!(
+            lines(&quiet()),
+            [
+                "next hour   no events",
+                "started     0 events",
+                "failed      none",
+                "listening   95 of 100 VMs; 5 silent"
+            ]
+        );
+    }
+
+    #[test]
+    fn status_shows_groups_failures_and_the_service() {
+        let hosts = group(EventType::Reboot, (900, 1_190));
+        let scopes = EventGroup { hosts: 0, host_names: Vec::new(), ..group(EventType::Freeze, (-180, -60)) };
+        let failed = FailedEvent {
+            event: Uuid::from_u128(7),
+            event_type: EventType::Reboot,
+            scope: "a/b/c".into(),
+            vm: "web-0".into(),
+            why: "exit status 1".into(),
+        };
+        let service = ServiceStatus {
+            version: "1.2.3".into(),
+            started_at: Some(at(-7_200)),
+            operations: 41,
+            host_operations_waiting: 1,
+            clock: Clock {
+                now: at(0),
+                hold: Some(ClockHold { since: at(-60), reason: "it has jumped".into(), events: 7 }),
+            },
+            store: StoreStatus { revision: 9, error: Some("disk full".into()), damaged_records: 2 },
+            disk: Some(DiskStatus { bytes: 100 << 30, bytes_free: 1_500 << 20 }),
+        };
+        let status = Status {
+            listening: ListeningCounts { yes: 90, no: 5, unknown: 5, counted_at: at(0) },
+            events: EventCounts { scheduled: 1_800, started: 1, failed: 1, waiting_for_operator: 2 },
+            next: NextHour {
+                groups: vec![scopes, hosts],
+                partial: true,
+                later_from: Some(at(7_200)),
+                ..quiet().next
+            },
+            failed: vec![failed],
+            service: Some(service),
+            ..quiet()
+        };
+        let expected = "\
+next hour   more than 800 events for 800 VMs; 24 approved, 6 unread
+  WHEN                 TYPE    EVENTS  APPROVED  UNREAD  VMS  WHERE
+  due since 3 min      Freeze  400     12        3       400  2 scopes: a/b/c, a/b/d
+  in 15 min to 19 min  Reboot  400     12        3       400  40 hosts: h1, h2, h3 …
+later       1000 events, the first in 2 h
+started     1 event
+waiting     2 events for an operator to start or complete: 'notbefore event list'
+failed      1 event: 'notbefore event retry EVENT' or 'notbefore event complete EVENT'
+  00000000-0000-0000-0000-000000000007  Reboot of web-0 in a/b/c: exit status 1
+listening   90 of 100 VMs; 5 silent, 5 unknown: the service has just started
+operations  41 open, 1 due and waiting for another update domain
+service     version 1.2.3, started 2 h ago
+store       read-only: disk full; changes are refused, 2 damaged records: 'notbefore check'
+disk        1.5 GiB free of 100.0 GiB
+clock       not trusted since 1970-01-12T13:45:40Z: it has jumped; 'notbefore clock show'";
+        assert_eq!(lines(&status).join("\n"), expected);
+    }
+}
