@@ -167,6 +167,12 @@ pub enum TopCommand {
         /// The shell
         shell: Shell,
     },
+    /// Print names of the service, for shell completion
+    #[command(name = "complete-names", hide = true)]
+    CompleteNames {
+        /// The kind of names
+        kind: NameKind,
+    },
     /// Write the manual pages, for packaging
     #[command(name = "manual-pages", hide = true)]
     ManualPages {
@@ -192,6 +198,16 @@ pub enum TopCommand {
     },
 }
 
+/// Names that a shell completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NameKind {
+    Vms,
+    Hosts,
+    Events,
+    Operations,
+    Scopes,
+}
+
 impl TopCommand {
     /// Whether `--output name` has something to print.
     pub fn has_names(&self) -> bool {
@@ -210,6 +226,7 @@ impl TopCommand {
             | Self::Get(_)
             | Self::Approve(_)
             | Self::Completions { .. }
+            | Self::CompleteNames { .. }
             | Self::ManualPages { .. } => false,
             #[cfg(unix)]
             Self::Serve(_)

@@ -133,6 +133,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Approve(approve) => guest::approve(approve, args.output),
         TopCommand::Agent(verb) => agent::run(verb, args.output),
         TopCommand::Completions { shell } => manual::completions(shell),
+        TopCommand::CompleteNames { kind } => manual::names::print(args.reach, kind),
         TopCommand::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
         TopCommand::LinuxOnly { words: _ } => Err(exit::UsageError(

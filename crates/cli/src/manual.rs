@@ -1,7 +1,8 @@
 //! Shell completions and manual pages, generated from the clap command so that they match it. `agent_toml` is the page
-//! of the agent's configuration file.
+//! of the agent's configuration file, `names` completes names of the service.
 
 mod agent_toml;
+pub mod names;
 
 use std::fs;
 use std::path::Path;
@@ -14,9 +15,9 @@ use crate::output;
 
 /// Prints the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut shown::for_shells(), "notbefore", &mut script);
-    output::data(&script)
+    let (mut script, mut command) = (Vec::new(), shown::for_shells());
+    clap_complete::generate(shell, &mut command, "notbefore", &mut script);
+    output::data(names::with_names(shell, &command, &String::from_utf8(script)?).as_bytes())
 }
 
 /// Writes a page for every command into a directory: `notbefore.1`, `notbefore-vm-list.1`, and so on; and

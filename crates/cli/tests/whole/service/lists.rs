@@ -1,9 +1,11 @@
-//! Lists of the command line: order, filters, short ids, formats and `--watch`.
+//! Lists of the command line: order, filters, short ids, formats, `--watch`, and completion of names.
+
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::support::terminal::at_a_terminal;
-use crate::support::Service;
+use crate::support::{Service, binary};
 
 /// VMs and hosts whose names differ in a number.
 const FLEET: &str = "scopes:
@@ -198,4 +200,35 @@ fn watch_shows_the_list_again() {
     assert_eq!(shown, service.cli(&["host", "list"]));
     let shown = service.cli(&["status", "--watch", "--count", "2", "-o", "json"]);
     assert_eq!(shown.matches("\"next\"").count(), 2, "{shown}");
+}
+
+/// What bash offers for the last word.
+fn completions(service: &Service, words: &[&str]) -> String {
+    let script = service.data().join("completions");
+    std::fs::write(&script, service.cli(&["completions", "bash"])).unwrap();
+    let typed = format!(
+        "source {}; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _notbefore_names \"$1\" \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; printf '%s ' \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &typed, "bash", binary()]).args(words).env("NOTBEFORE_DATA", service.data());
+    let output = bash.output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn shell_completes_names_of_the_service() {
+    let mut service = service();
+    let made = announce(&service, "db", "reboot", "1h");
+    let (operation, event) = (made["id"].as_str().unwrap(), made["targets"][0]["event"].as_str().unwrap());
+    assert_eq!(completions(&service, &["vm", "show", "web"]), "web-1 web-10 web-2 ");
+    assert_eq!(completions(&service, &["vm", "list", "--host", "h1"]), "h1 h10 ");
+    assert_eq!(completions(&service, &["event", "show", &event[..4]]).trim(), event);
+    assert_eq!(completions(&service, &["operation", "wait", ""]).trim(), operation);
+    assert!(completions(&service, &["vm", "sh"]).contains("show"));
+    assert!(completions(&service, &["vm", "show", "--ou"]).contains("--output"));
+    // Without a service there are no names, and no message.
+    service.kill();
+    assert_eq!(completions(&service, &["vm", "show", "web"]).trim(), "");
 }

@@ -1,0 +1,212 @@
+//! Shell completion of names: VMs, hosts, events, operations and scopes of the service.
+//!
+//! `clap_complete` generates a script of commands and flags. [`with_names`] adds the positions of names, found in the
+//! clap command, and a function that asks `notbefore complete-names`. The service is the one of the environment or of
+//! `./notbefore-data`. If it does not answer at once, nothing is offered.
+
+use std::fmt::Write as _;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Arg, Command, ValueEnum};
+use clap_complete::Shell;
+use notbefore_wire::operator::{PAGE_MAX, Page};
+use serde_json::Value;
+
+use crate::args::{ConnectionArgs, NameKind};
+use crate::client::Client;
+use crate::output;
+
+/// A shell that waits longer feels slow.
+const WITHIN: Duration = Duration::from_millis(200);
+
+/// Prints the first names of a kind, a line each; nothing if the service does not answer in time.
+pub fn print(reach: ConnectionArgs, kind: NameKind) -> Result<()> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(load(&reach, kind)));
+    match receiver.recv_timeout(WITHIN) {
+        Ok(Ok(names)) => output::lines(&names),
+        Ok(Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+fn load(reach: &ConnectionArgs, kind: NameKind) -> Result<Vec<String>> {
+    let (list, field) = match kind {
+        NameKind::Vms => ("vms", "name"),
+        NameKind::Hosts => ("hosts", "host"),
+        NameKind::Events => ("events", "id"),
+        NameKind::Operations => ("operations", "id"),
+        NameKind::Scopes => ("scopes", "path"),
+    };
+    let page: Page<Value> = Client::find(reach)?.get(&format!("/v1/{list}?limit={PAGE_MAX}"))?;
+    let mut names: Vec<String> =
+        page.items.iter().filter_map(|item| item[field].as_str()).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// The kind of names that an argument takes: its id is the kind, or one of it.
+fn kind_of(arg: &Arg) -> Option<NameKind> {
+    let id = arg.get_id().as_str();
+    let kinds = NameKind::value_variants().iter();
+    kinds.copied().find(|kind| word(*kind).strip_suffix('s') == Some(id.trim_end_matches('s')))
+}
+
+fn word(kind: NameKind) -> String {
+    kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// An argument of a command that takes names.
+struct Position {
+    /// `vm`
+    noun: String,
+    /// `show`
+    verb: String,
+    /// `--host`; none for a positional argument.
+    flag: Option<String>,
+    kind: String,
+}
+
+fn positions(command: &Command) -> Vec<Position> {
+    let mut found = Vec::new();
+    for noun in command.get_subcommands() {
+        for verb in noun.get_subcommands() {
+            for arg in verb.get_arguments() {
+                // The value of `event complete --host` is a pair.
+                let is_pair =
+                    arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains('=')));
+                if let Some(kind) = kind_of(arg).filter(|_| !is_pair) {
+                    found.push(Position {
+                        noun: noun.get_name().to_owned(),
+                        verb: verb.get_name().to_owned(),
+                        flag: arg.get_long().map(str::to_owned),
+                        kind: word(kind),
+                    });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A generated script, with completion of names.
+pub fn with_names(shell: Shell, command: &Command, script: &str) -> String {
+    let positions = positions(command);
+    match shell {
+        Shell::Bash => format!("{script}\n{}", bash(&positions)),
+        Shell::Fish => format!("{script}{}", fish(&positions)),
+        Shell::Zsh => zsh(script),
+        // Other shells complete commands and flags.
+        Shell::Elvish | Shell::PowerShell | _ => script.to_owned(),
+    }
+}
+
+fn bash(positions: &[Position]) -> String {
+    let mut cases = String::new();
+    for Position { noun, verb, flag, kind } in positions {
+        // Writing to a string cannot fail.
+        let _ = match flag {
+            Some(flag) => writeln!(cases, "        '{noun} {verb} --{flag}') kind={kind} ;;"),
+            None => writeln!(cases, "        '{noun} {verb} ') kind={kind} ;;"),
+        };
+    }
+    format!(
+        r#"_notbefore_names() {{
+    local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" kind=''
+    [ "$COMP_CWORD" -gt 2 ] || {{ _notbefore "$@"; return; }}
+    # A word after a flag without a value is taken for its value.
+    [ "${{before#-}}" != "$before" ] || before=''
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}} $before" in
+{cases}    esac
+    if [ -n "$kind" ] && [ "${{word#-}}" = "$word" ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$("${{COMP_WORDS[0]}}" complete-names "$kind" 2>/dev/null)" -- "$word")
+        [ "${{#COMPREPLY[@]}}" -eq 0 ] || return 0
+    fi
+    _notbefore "$@"
+}}
+complete -F _notbefore_names -o bashdefault -o default notbefore
+"#
+    )
+}
+
+fn fish(positions: &[Position]) -> String {
+    let mut lines = String::new();
+    for Position { noun, verb, flag, kind } in positions {
+        let flag = flag.as_ref().map(|flag| format!(" -l {flag} -r")).unwrap_or_default();
+        let _ = writeln!(
+            lines,
+            "complete -c notbefore -n \"__fish_notbefore_using_subcommand {noun}; and __fish_seen_subcommand_from {verb}\"{flag} -f -a '(notbefore complete-names {kind} 2>/dev/null)'"
+        );
+    }
+    lines
+}
+
+/// Replaces the default completion of arguments that take names.
+fn zsh(script: &str) -> String {
+    let kinds = NameKind::value_variants();
+    let line = |line: &str| {
+        let starts = |id: &str| {
+            line.starts_with(&format!("':{id} -- "))
+                || line.starts_with(&format!("':{id}:"))
+                || line.starts_with(&format!("'*::{id} -- "))
+        };
+        let is_of = |kind: &&NameKind| {
+            let plural = word(**kind);
+            let singular = plural.trim_end_matches('s');
+            let value = format!(":{}:_default' ", singular.to_ascii_uppercase());
+            starts(singular) || starts(&plural) || line.contains(&value)
+        };
+        match kinds.iter().find(is_of) {
+            Some(kind) => line.replace(":_default'", &format!(":_notbefore_names {}'", word(*kind))),
+            None => line.to_owned(),
+        }
+    };
+    let script: String = script.lines().map(|text| line(text) + "\n").collect();
+    let function = "_notbefore_names() {\n    local -a names\n    names=(${(f)\"$(notbefore complete-names $1 2>/dev/null)\"})\n    compadd -a names\n}\n\n";
+    // The first line, `#compdef`, has to stay the first.
+    let (first, rest) = script.split_once('\n').unwrap_or((&script, ""));
+    format!("{first}\n\n{function}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::shown;
+
+    fn script(shell: Shell) -> String {
+        let mut script = Vec::new();
+        let mut command = shown::for_shells();
+        clap_complete::generate(shell, &mut command, "notbefore", &mut script);
+        with_names(shell, &command, &String::from_utf8(script).unwrap())
+    }
+
+    #[test]
+    fn scripts_complete_names() {
+        let bash = script(Shell::Bash);
+        for line in
+            ["'vm show ') kind=vms", "'event list --host') kind=hosts", "'operation wait ') kind=operations"]
+        {
+            assert!(bash.contains(line), "{line}");
+        }
+        assert!(!bash.contains("'event complete --host')"), "VM=HOST is not a host");
+        let fish = script(Shell::Fish);
+        assert!(fish.contains(
+            "__fish_seen_subcommand_from show\" -f -a '(notbefore complete-names vms 2>/dev/null)'"
+        ));
+        let zsh = script(Shell::Zsh);
+        assert!(zsh.starts_with("#compdef notbefore\n"), "{}", &zsh[..200]);
+        for (argument, kind) in [
+            (":vm -- ", "vms"),
+            (":event -- ", "events"),
+            ("*::hosts -- ", "hosts"),
+            ("*::operations -- ", "operations"),
+            ("--scope=[Only VMs of this scope]", "scopes"),
+        ] {
+            let line =
+                zsh.lines().find(|line| line.contains(argument)).unwrap_or_else(|| panic!("{argument}"));
+            assert!(line.contains(&format!(":_notbefore_names {kind}'")), "{line}");
+        }
+    }
+}
