@@ -1,6 +1,7 @@
 //! The scenarios, one per file. Each measures one thing and adds its numbers to the report.
 
 mod agent;
+mod cli;
 mod fairness;
 mod growth;
 mod idle;
@@ -83,6 +84,11 @@ pub const ALL: &[Scenario] = &[
         name: "agent",
         about: "idle agent, latency from event to hook, time for hooks of Preempt",
         run: agent::run,
+    },
+    Scenario {
+        name: "cli",
+        about: "status and the first page of each list with 100,000 VMs and 1,000 events",
+        run: cli::run,
     },
     Scenario { name: "micro", about: "apply and render alone", run: micro::run },
 ];
