@@ -125,6 +125,31 @@ impl GuestError {
     /// All statuses that [`GuestError::status`] returns, sorted.
     pub const STATUSES: [u16; 10] = [400, 403, 404, 405, 408, 413, 414, 429, 431, 503];
 
+    /// All words that [`GuestError::reason`] returns, each with its status.
+    pub const REASONS: [(&str, u16); 21] = [
+        ("unknown_caller", 403),
+        ("too_many_requests", 429),
+        ("malformed", 400),
+        ("forwarded", 400),
+        ("metadata_missing", 400),
+        ("metadata_not_true", 400),
+        ("not_found", 404),
+        ("method_not_allowed", 405),
+        ("duplicate_parameter", 400),
+        ("bad_api_version", 400),
+        ("version_not_served", 404),
+        ("bad_format", 400),
+        ("leaf_needs_text", 400),
+        ("bad_body", 400),
+        ("body_too_large", 413),
+        ("target_too_long", 414),
+        ("head_too_large", 431),
+        ("timeout", 408),
+        ("unknown_event", 400),
+        ("outcome_unknown", 503),
+        ("unavailable", 503),
+    ];
+
     /// `Retry-After` of a 429, in seconds; the rate limit of a VM has recovered fully by then.
     pub const RETRY_AFTER_S: u32 = 1;
 
@@ -151,6 +176,40 @@ impl GuestError {
             GuestError::HeadTooLarge { .. } => 431,
             GuestError::OutcomeUnknown | GuestError::Unavailable => 503,
         }
+    }
+
+    /// A stable word for the error, in logs, metrics and the operator API.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            GuestError::UnknownCaller => "unknown_caller",
+            GuestError::TooManyRequests => "too_many_requests",
+            GuestError::Malformed(_) => "malformed",
+            GuestError::Forwarded => "forwarded",
+            GuestError::MetadataMissing => "metadata_missing",
+            GuestError::MetadataNotTrue => "metadata_not_true",
+            GuestError::NotFound => "not_found",
+            GuestError::MethodNotAllowed(_) => "method_not_allowed",
+            GuestError::DuplicateParameter => "duplicate_parameter",
+            GuestError::ApiVersion(_) => "bad_api_version",
+            GuestError::VersionNotServed => "version_not_served",
+            GuestError::Format(_) => "bad_format",
+            GuestError::LeafNeedsText => "leaf_needs_text",
+            GuestError::Body(_) => "bad_body",
+            GuestError::BodyTooLarge { .. } => "body_too_large",
+            GuestError::TargetTooLong { .. } => "target_too_long",
+            GuestError::HeadTooLarge { .. } => "head_too_large",
+            GuestError::Timeout => "timeout",
+            GuestError::UnknownEvent => "unknown_event",
+            GuestError::OutcomeUnknown => "outcome_unknown",
+            GuestError::Unavailable => "unavailable",
+        }
+    }
+
+    /// The sentence in the body.
+    pub fn message(&self) -> String {
+        let body = serde_json::from_str::<serde_json::Value>(&self.body());
+        let error = body.ok().and_then(|body| body.get("error")?.as_str().map(str::to_owned));
+        error.unwrap_or_default()
     }
 
     /// The JSON body; always the same bytes for the same error.
@@ -269,9 +328,12 @@ mod tests {
     fn error_bodies_are_json_and_statuses_listed() {
         for error in all() {
             let body: serde_json::Value = serde_json::from_str(&error.body()).unwrap();
-            assert!(body["error"].is_string(), "{error:?}");
+            assert_eq!(body["error"], error.message(), "{error:?}");
             assert!(GuestError::STATUSES.contains(&error.status()), "{error:?}");
+            assert!(GuestError::REASONS.contains(&(error.reason(), error.status())), "{error:?}");
         }
+        let reasons: std::collections::HashSet<&str> = all().iter().map(GuestError::reason).collect();
+        assert_eq!(reasons.len(), GuestError::REASONS.len(), "every reason is in use");
         assert!(GuestError::STATUSES.is_sorted());
     }
 
