@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
-use notbefore_settings::kind::{FileName, LogFilter, Switch};
+use notbefore_settings::kind::{FileName, LOG_FORMAT, LogFilter, LogFormat, Switch};
 pub use notbefore_settings::{ConfigErrors, FlagValue, Sources};
 use notbefore_settings::{Reader, read_text};
 use toml::de::DeTable;
@@ -60,6 +60,8 @@ pub struct Config {
     pub dry_run: bool,
     /// Log filter.
     pub log: String,
+    /// Log format.
+    pub log_format: LogFormat,
     /// The administrator's webhook.
     pub notify: Option<Notify>,
     /// In order of precedence.
@@ -162,6 +164,7 @@ pub fn read(path: &Path, text: &str, sources: &Sources) -> Result<Config, Config
         listen: reader.setting("listen", &LISTEN).unwrap_or(Some(USUAL_LISTEN)),
         dry_run: reader.setting("dry_run", &Switch).unwrap_or(false),
         log: reader.setting("log", &LogFilter).unwrap_or_else(|| "info".to_owned()),
+        log_format: reader.setting("log_format", &LOG_FORMAT).unwrap_or(LogFormat::Text),
         notify: told,
         rules,
     };

@@ -11,11 +11,11 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use clap::Parser;
-use notbefore_agent::config::{self, FlagValue, Sources};
+use notbefore_agent::config::{self, Config, FlagValue, Sources};
 use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 
-use crate::args::{Agent, LogFormat, Output, Run, Settings};
+use crate::args::{Agent, Output, Run, Settings};
 use crate::guest::in_runtime;
 use crate::{logs, output};
 
@@ -39,7 +39,7 @@ pub fn parse_run_only() -> Option<Agent> {
 
 pub fn run(verb: Agent, output: Output) -> Result<()> {
     match verb {
-        Agent::Run(run) => run_in_foreground(&run.settings, run.log_format),
+        Agent::Run(run) => run_in_foreground(&run.settings),
         Agent::Check(check) => check::run(&check, output),
         Agent::Status(status) => status::run(&status, output),
         Agent::Sample => output::data(config::SAMPLE.as_bytes()),
@@ -60,22 +60,22 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
 }
 
 /// Runs until a signal or Ctrl-C.
-fn run_in_foreground(settings: &Settings, log_format: LogFormat) -> Result<()> {
+fn run_in_foreground(settings: &Settings) -> Result<()> {
     let (orders, received) = mpsc::channel(ORDERS_MAX);
-    let log = |filter: &str| logs::start(filter, log_format);
+    let log = |config: &Config| logs::start(&config.log, config.log_format);
     run_until_stopped(settings, log, received, || orders::listen(orders))
 }
 
 /// Runs until an order to stop. `listen` is called inside the runtime, so that it can register signal handlers.
 fn run_until_stopped(
     settings: &Settings,
-    start_log: impl FnOnce(&str) -> Result<()>,
+    start_log: impl FnOnce(&Config) -> Result<()>,
     orders: mpsc::Receiver<Order>,
     listen: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let sources = sources(settings);
     let config = config::load(&sources)?;
-    start_log(&config.log)?;
+    start_log(&config)?;
     in_runtime(async {
         listen()?;
         Ok(notbefore_agent::run::run(config, sources, orders, announce).await?)
@@ -95,6 +95,7 @@ fn flag_values(settings: &Settings) -> Vec<FlagValue> {
         ("state", &settings.state),
         ("listen", &settings.listen),
         ("log", &settings.log),
+        ("log_format", &settings.log_format),
     ];
     let values = values.into_iter().filter_map(|(key, value)| Some(FlagValue::of_key(key, value.clone()?)));
     let dry_run = settings.dry_run.then(|| FlagValue::of_key("dry_run", true.to_string()));

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 #[cfg(windows)]
 pub use agent::Install;
-pub use agent::{Agent, Check, LogFormat, Run, RunStage, Settings, Status};
+pub use agent::{Agent, Check, Run, RunStage, Settings, Status};
 pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};

@@ -193,7 +193,7 @@ mod tests {
         );
         assert_eq!(
             mistakes("quux = 1", &[]),
-            ["1: unknown key quux; there are data, log, guest, proxy, operator, events, driver"]
+            ["1: unknown key quux; there are data, log, log_format, guest, proxy, operator, events, driver"]
         );
         assert_eq!(mistakes("\n\nx = = 1", &[]).len(), 1);
         assert!(mistakes("\n\nx = = 1", &[])[0].starts_with("3: "));

@@ -2,12 +2,12 @@
 //! fields would dominate the memory of an idle agent.
 
 use anyhow::Result;
+use notbefore_settings::kind::LogFormat;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::LogFormat;
 use crate::output::Log;
 
 /// Starts logging to standard error.

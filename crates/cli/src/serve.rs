@@ -18,7 +18,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::args::{LogFormat, Output, Serve};
+use crate::args::{Output, Serve};
 use crate::config::print::{self, Effective};
 use crate::{config, logs, output, systemd};
 
@@ -38,7 +38,7 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         let file = loaded.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         return output::line(&format!("{file}no errors"));
     }
-    logs::start(&loaded.settings.general.log, LogFormat::Text)?;
+    logs::start(&loaded.settings.general.log, loaded.settings.general.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run_until_stopped(limit_to_open_files(config)))
 }

@@ -301,6 +301,18 @@ impl<T: Copy + PartialEq> ToToml for OneOf<T> {
     }
 }
 
+/// The format of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Lines of text.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The format of a log, for the service and the agent.
+pub const LOG_FORMAT: OneOf<LogFormat> = OneOf(&[("text", LogFormat::Text), ("json", LogFormat::Json)]);
+
 /// A list: an array in the file, separated by commas elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct List<K>(pub K);

@@ -35,6 +35,7 @@ pub const GENERAL: Group = Group {
             "log steps and approvals instead of executing them; do not use the journal",
         ),
         key("log", "`info`", "log level, or levels by module, e.g. `info,notbefore_agent=debug`"),
+        key("log_format", "`text`", "`text`, or `json` for one object per line; not for a Windows service"),
         key("notify", "none", "table of the administrator's webhook"),
         key("rule", "", "rules; the first that matches applies"),
     ],

@@ -239,7 +239,7 @@ fn misplaced_key_error_names_its_section() {
     assert_eq!(
         mistakes(&format!("quux = 1\n{RULE}")),
         [
-            "a.toml:1: unknown key quux; there are endpoint, name, api_version, state, listen, dry_run, log, notify, rule"
+            "a.toml:1: unknown key quux; there are endpoint, name, api_version, state, listen, dry_run, log, log_format, notify, rule"
         ]
     );
     assert!(mistakes("\n\nx = = 1")[0].starts_with("a.toml:3: "));

@@ -10,10 +10,11 @@ use notbefore_agent::{check, describe, signals};
 use notbefore_client::client::Options;
 use notbefore_client::discovery::Discovery;
 use notbefore_client::identity::Identity;
+use notbefore_settings::kind::LogFormat;
 use serde::Serialize;
 
 use super::{rehearse, sources, status};
-use crate::args::{Check, LogFormat, Output};
+use crate::args::{Check, Output};
 use crate::guest::in_runtime;
 use crate::{logs, output};
 

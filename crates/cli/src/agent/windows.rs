@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use notbefore_agent::config::Config;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
@@ -26,7 +27,8 @@ pub fn install(install: &Install) -> Result<()> {
 }
 
 pub fn serve(settings: Settings) -> Result<()> {
-    service::run(move |orders| run_until_stopped(&settings, start_event_log, orders, || Ok(())))
+    let log = |config: &Config| start_event_log(&config.log);
+    service::run(move |orders| run_until_stopped(&settings, log, orders, || Ok(())))
 }
 
 /// Starts logging to the event log, which adds time and level itself.

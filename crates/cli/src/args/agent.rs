@@ -95,17 +95,6 @@ pub enum RunStage {
 pub struct Run {
     #[command(flatten)]
     pub settings: Settings,
-    /// Log format, on standard error
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Plain text lines
-    Text,
-    /// One JSON object per line
-    Json,
 }
 
 /// Agent settings with a flag. A flag overrides the environment variable, which overrides the file.
@@ -136,4 +125,8 @@ pub struct Settings {
     /// Log filter: a level, or levels per module [env: NOTBEFORE_AGENT_LOG] [default: info]
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
+    /// Log format, on standard error: `text`, or `json` for one object per line [env: NOTBEFORE_AGENT_LOG_FORMAT]
+    /// [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
 }

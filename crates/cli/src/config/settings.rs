@@ -26,7 +26,7 @@ use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::{HostName, OperatorServerLimits};
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::Reader;
-use notbefore_settings::kind::{FileName, Integer, List, LogFilter, OrNone, Span, Switch};
+use notbefore_settings::kind::{FileName, Integer, LOG_FORMAT, List, LogFilter, LogFormat, OrNone, Span, Switch};
 use notbefore_settings::schema::{Flag, Group, Key};
 
 use super::kinds::*;
@@ -39,6 +39,8 @@ settings! {
         data: PathBuf = "notbefore-data".into(), FileName, Flag::Everywhere("data");
         /// Log filter, for standard error: a level, or levels per module
         log: String = "info".to_owned(), LogFilter, Flag::None;
+        /// Log format: `text`, or `json` for one object per line
+        log_format: LogFormat = LogFormat::Text, LOG_FORMAT, Flag::Value("log-format", "FORMAT");
     }
 
     /// Guests
