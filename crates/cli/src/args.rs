@@ -300,6 +300,12 @@ pub enum Vm {
         /// VM name, or the end of its path if the name is not unique
         vm: String,
     },
+    /// Show what a VM asked for lately: refused requests, approvals, first reads, and which clients poll
+    #[command(after_help = include_str!("args/help/vm_log.txt").trim_end())]
+    Log {
+        /// VM name, or the end of its path if the name is not unique
+        vm: String,
+    },
     /// Add a VM
     #[command(after_help = include_str!("args/help/vm_add.txt").trim_end())]
     Add {

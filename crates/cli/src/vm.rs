@@ -3,8 +3,10 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use notbefore_wire::operator::Listening;
+use notbefore_wire::operator::vm_log::{VmLog, VmLogEntry};
 use notbefore_wire::operator::{
-    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmSpec, VmState, VmVerb,
+    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmLogKind, VmSpec, VmState,
+    VmVerb,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -28,6 +30,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             })
         }
         args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),
+        args::Vm::Log { vm } => output.answer(&client.get(&at(&vm, "/log"))?, show_log),
         args::Vm::Add { name, scope, kind, address, update_domain, fault_domain, zone, host, spot } => {
             let vm = VmSpec {
                 name,
@@ -238,6 +241,52 @@ fn show(vm: &Vm) -> Result<()> {
         ("listening", polling_detail(vm)),
     ])?;
     vm.events.iter().try_for_each(|event| output::fields::<14>(&[("event", event.to_string())]))
+}
+
+fn show_log(log: &VmLog) -> Result<()> {
+    output::line(&format!("{}, since the service started at {:.0}", log.path, log.since))?;
+    if log.dropped > 0 {
+        output::line(&format!("{} older entries were dropped", log.dropped))?;
+    }
+    let table = Rows(&log.entries).columns(&[
+        ("LAST", &|entry| format!("{:.3}", entry.last_at)),
+        ("COUNT", &|entry| match entry.count {
+            1 => "1".to_owned(),
+            count => format!("{count} since {:.3}", entry.first_at),
+        }),
+        ("WHAT", &|entry| entry.kind.to_string()),
+        ("DETAIL", &log_detail),
+    ]);
+    table.print("nothing: no refused request, no approval, no read of an event, no poll")
+}
+
+fn log_detail(entry: &VmLogEntry) -> String {
+    let version = || entry.api_version.as_deref().unwrap_or_default();
+    let events = || {
+        let listed = entry.events.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ");
+        if entry.more_events > 0 { format!("{listed} and {} more", entry.more_events) } else { listed }
+    };
+    match &entry.kind {
+        VmLogKind::Refused => {
+            let text = |text: &Option<String>| or_dash(text.as_deref());
+            format!("{}: {} {}", text(&entry.request), entry.status.unwrap_or_default(), text(&entry.message))
+        }
+        VmLogKind::Approved => events(),
+        VmLogKind::FirstRead => {
+            let shown =
+                if entry.events.is_empty() { "shows none of its events".to_owned() } else { events() };
+            format!(
+                "incarnation {} at api-version {}: {shown}",
+                entry.incarnation.unwrap_or_default(),
+                version()
+            )
+        }
+        VmLogKind::Polled => {
+            let client = entry.client.as_deref().filter(|client| !client.is_empty());
+            format!("by {} at api-version {}", client.unwrap_or("a client without User-Agent"), version())
+        }
+        VmLogKind::Unknown(_) => String::new(),
+    }
 }
 
 /// Whether a VM polls; if not, with the time of its last poll.

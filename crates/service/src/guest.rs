@@ -12,6 +12,7 @@
 //! | `exchange` | one request: caller, rate, rules, answer |
 //! | `rules` | the order of checks |
 //! | `head`, `body`, `target`, `conditional`, `prefer` | the parts of a request |
+//! | `client` | who polls: `User-Agent` and api-version |
 //! | `long_poll` | polls that wait for a change |
 //! | `response` | the bytes of a response |
 //! | `admission`, `eviction_pool`, `rate` | connection limits, eviction order, rate limit |
@@ -33,6 +34,7 @@
 mod admission;
 mod body;
 pub mod caller;
+pub mod client;
 mod conditional;
 mod connection;
 mod eviction_pool;

@@ -15,6 +15,7 @@ pub mod config;
 pub mod data_dir;
 pub mod delivery;
 pub mod driver;
+pub mod event_log;
 pub mod exec;
 pub mod guest;
 pub mod hosts;
@@ -35,6 +36,7 @@ pub mod serve;
 pub mod tokens;
 pub mod transfer;
 pub mod view;
+pub mod vm_log;
 pub mod wait_queues;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -100,10 +100,12 @@ impl Collector for ScrapeCollector {
             ("metadata", guests.metadata.get()),
         ];
         let answers = answers.into_iter().map(|(answer, count)| (answer.to_owned(), count));
-        let refused = guests.refused().map(|(status, count)| (status.to_string(), count));
+        let refused = guests.refused_by_status().map(|(status, count)| (status.to_string(), count));
         let help = "Requests of guests, by answer";
         let answers = answers.chain(refused).map(|(answer, count)| (answer, Count::new(count)));
         page.family("guest_requests", help, "answer", answers)?;
+        let reasons = guests.refused().map(|(reason, count)| (reason, Count::new(count)));
+        page.family("guest_refusals", "Refused requests of guests, by reason", "reason", reasons)?;
         let connections = [
             ("accepted", Count::new(guests.connections_accepted.get())),
             ("turned_away", Count::new(guests.connections_turned_away.get())),

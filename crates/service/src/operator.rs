@@ -11,7 +11,7 @@
 //! | `problem` | errors, as problem+json |
 //! | `reader`, `path` | bodies, queries and path parameters of requests |
 //! | `pages`, `cursor` | lists: limits and cursors |
-//! | `present`, `seen`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
+//! | `present`, `seen`, `vm_log`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream` | one resource each |
 //! | `export`, `tokens`, `clock`, `status` | one resource each |
 //! | `openapi` | the OpenAPI description |
@@ -27,7 +27,7 @@ mod commands;
 mod cursor;
 mod events;
 mod export;
-mod facts;
+pub(crate) mod facts;
 mod health;
 mod history;
 mod hosts;
@@ -46,6 +46,7 @@ mod stream;
 pub mod tls;
 mod tokens;
 mod visibility;
+mod vm_log;
 mod vms;
 mod wire_names;
 
@@ -75,6 +76,7 @@ use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::runtime::EngineHandle;
 use crate::view::Views;
+use crate::vm_log::VmLog;
 use change_rate::ChangeRateLimit;
 pub use export::EXPORTS_MAX;
 use problem::Problem;
@@ -100,6 +102,7 @@ pub struct Parts {
     pub token_file: PathBuf,
     pub clock: Arc<dyn Clock>,
     pub delivery: Arc<Delivery>,
+    pub vm_log: Arc<VmLog>,
     pub guest_stats: Arc<GuestStats>,
     /// Listening VMs of large fleets.
     pub listening: status::ListeningCache,
@@ -150,6 +153,7 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(vms::list, vms::add))
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::act))
+        .routes(routes!(vms::log))
         .routes(routes!(events::list, events::schedule))
         .routes(routes!(events::show))
         .routes(routes!(events::act))

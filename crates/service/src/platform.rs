@@ -17,11 +17,14 @@ use uuid::Uuid;
 
 use crate::delivery::{Delivery, VmPolls};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
-use crate::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
+use crate::guest::client::Client;
+use crate::guest::platform::{ApproveError, GuestHandle, Platform, RefusedRequest, Rendered};
 use crate::guest::rate::RateState;
 use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
 use crate::view::{Guest, ScopeView, View, Views};
+use crate::vm_log::entries::Happened;
+use crate::vm_log::{self, VmLog};
 use crate::wait_queues::WaitQueues;
 
 /// Concurrent reads of instance metadata from the store.
@@ -36,6 +39,7 @@ pub struct ScheduledEvents {
     engine: EngineHandle,
     proxies: Arc<TrustedProxies>,
     delivery: Arc<Delivery>,
+    vm_log: Arc<VmLog>,
     store: Arc<dyn Store>,
     /// Limits concurrent reads from the store.
     reads: Semaphore,
@@ -71,16 +75,25 @@ impl GuestHandle for ResolvedGuest {
 }
 
 impl ScheduledEvents {
-    /// Reads `views`, sends approvals to the engine, trusts `proxies`, records reads in `delivery`, and reads instance
-    /// metadata from the store.
+    /// Reads `views`, sends approvals to the engine, trusts `proxies`, records reads in `delivery` and all else in
+    /// `vm_log`, and reads instance metadata from the store.
     pub fn new(
         views: Arc<Views>,
         engine: EngineHandle,
         proxies: Arc<TrustedProxies>,
         delivery: Arc<Delivery>,
+        vm_log: Arc<VmLog>,
         store: Arc<dyn Store>,
     ) -> Self {
-        Self { views, engine, proxies, delivery, store, reads: Semaphore::new(READS_MAX) }
+        Self { views, engine, proxies, delivery, vm_log, store, reads: Semaphore::new(READS_MAX) }
+    }
+
+    /// Records that polls of a client begin.
+    #[cold]
+    fn record_begin(&self, vm: VmId, vm_polls: &VmPolls, client: &Client<'_>, now: Timestamp) {
+        vm_polls.record_client(client.number);
+        let polled = Happened::Polled { client: vm_log::text(client.agent), version: client.version };
+        self.vm_log.record(vm, polled, now);
     }
 
     /// The stored instance metadata of a VM. It is not held in memory: it is rarely read, and larger than all other
@@ -134,6 +147,18 @@ impl Platform for ScheduledEvents {
             return None;
         };
         Some(ResolvedGuest { vm, scope: Arc::clone(scope), position, is_proxied: caller.is_proxy })
+    }
+
+    fn record_client(&self, guest: &ResolvedGuest, client: &Client<'_>, now: Timestamp) {
+        if let Some(vm_polls) = guest.vm_polls()
+            && !vm_polls.is_continued_by(client.number, now)
+        {
+            self.record_begin(guest.vm, vm_polls, client, now);
+        }
+    }
+
+    fn record_refusal(&self, guest: Option<&ResolvedGuest>, caller: &Caller, refused: &RefusedRequest<'_>) {
+        self.vm_log.record_refusal(guest.map(|guest| (guest.vm, &*guest.scope)), caller, refused);
     }
 
     fn record_poll(&self, guest: &ResolvedGuest, version: EventsVersion, now: Timestamp) {
@@ -195,6 +220,7 @@ impl Platform for ScheduledEvents {
             return Err(ApproveError::UnknownCaller);
         };
         let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
+        let approved = Happened::Approved(events.iter().copied().collect());
         let events = events.into_iter().map(EventId).collect();
         // The first-run VM has no address of its own.
         let network = match &*caller.listener {
@@ -207,8 +233,11 @@ impl Platform for ScheduledEvents {
         };
         let approval = GuestApproval { scope, events, network };
         match self.engine.ask(Request::new(by, approval)).await {
-            Ok(()) => Ok(()),
-            Err(Failure::Refused(Refusal::UnknownEvent(_))) => Err(ApproveError::UnknownEvent),
+            Ok(()) => {
+                self.vm_log.record(guest.vm, approved, now);
+                Ok(())
+            }
+            Err(Failure::Refused(Refusal::UnknownEvent(event))) => Err(ApproveError::UnknownEvent(event.0)),
             Err(Failure::Refused(Refusal::UnknownCaller(_))) => Err(ApproveError::UnknownCaller),
             Err(Failure::OutcomeUnknown(_)) => Err(ApproveError::OutcomeUnknown),
             Err(failure @ (Failure::Refused(_) | Failure::KeyReused | Failure::Unavailable(_))) => {

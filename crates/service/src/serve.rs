@@ -39,7 +39,8 @@ use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
-use crate::{integrity, janitor, names, operator, tokens};
+use crate::vm_log::VmLog;
+use crate::{event_log, integrity, janitor, names, operator, tokens};
 
 /// Records read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
@@ -135,17 +136,20 @@ pub async fn serve(
         None => Arc::new(NoCommand),
     };
     let node = Node::from(&Uuid::new_v4().simple().to_string()[..8]);
+    let revision = store.snapshot().await?.revision();
     let engine = start_engine(&config, node.clone(), &store, &views, &clock, driver).await?;
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
     }
 
-    let (delivery, recorder) = recorder::start(node.clone(), &views, &store, &clock).await?;
+    let vm_log = Arc::new(VmLog::default());
+    let (delivery, recorder) = recorder::start(node.clone(), &views, &store, &clock, &vm_log).await?;
     let platform = Arc::new(ScheduledEvents::new(
         Arc::clone(&views),
         engine.clone(),
         Arc::clone(&proxies),
         Arc::clone(&delivery),
+        Arc::clone(&vm_log),
         Arc::clone(&store),
     ));
     let server = Arc::new(GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
@@ -161,6 +165,7 @@ pub async fn serve(
         token_file: dir.file(data_dir::TOKEN),
         clock: Arc::clone(&clock),
         delivery,
+        vm_log: Arc::clone(&vm_log),
         listening: operator::status::ListeningCache::default(),
         guest_stats: server.stats(),
         change_rate_limit: config.change_rate_limit,
@@ -206,6 +211,8 @@ pub async fn serve(
     let background = [
         tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
         tokio::spawn(janitor),
+        tokio::spawn(Arc::clone(&vm_log).write(Arc::clone(&clock))),
+        tokio::spawn(event_log::write(Arc::clone(&store), revision, Arc::clone(&vm_log), Arc::clone(&clock))),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
     ];
     // Each part that can be reloaded registers here: `reloads.add("…", …)`.
@@ -237,6 +244,7 @@ pub async fn serve(
         task.abort();
     }
     let _ = std::fs::remove_file(dir.file(data_dir::AUTHORITY));
+    vm_log.write_rest();
     // Write the refusals of the last second.
     refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
     let _ = std::fs::remove_file(dir.file(data_dir::OPERATOR_URL));

@@ -16,6 +16,7 @@ pub mod fleet;
 pub mod hosts;
 pub mod status;
 pub mod tokens;
+pub mod vm_log;
 pub mod words;
 
 use std::collections::BTreeMap;

@@ -30,4 +30,5 @@ mod status;
 mod token_destination;
 mod transcripts;
 mod transfer;
+mod vm_log;
 mod whole_event;

@@ -22,7 +22,9 @@ use super::warning::Warning;
 use super::{Delivery, SentDocument};
 use crate::clock::Clock;
 use crate::scan::Scan;
-use crate::view::{View, Views};
+use crate::view::{View, Views, shown_type};
+use crate::vm_log::VmLog;
+use crate::vm_log::entries::Happened;
 
 /// Interval between writes; a crash loses at most this much.
 const TICK: Duration = Duration::from_secs(1);
@@ -49,6 +51,7 @@ type Written = Vec<(Vec<(EventId, u64)>, Outcome)>;
 /// State of the task; [`start`] creates it.
 struct Recorder {
     delivery: Arc<Delivery>,
+    vm_log: Arc<VmLog>,
     views: Arc<Views>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -103,12 +106,14 @@ pub async fn start(
     views: &Arc<Views>,
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
+    vm_log: &Arc<VmLog>,
 ) -> Result<(Arc<Delivery>, RecorderHandle), ReadError> {
     let ledger = load(&**store, &views.newest()).await?;
     let (delivery, notes) = Delivery::new(ledger);
     let (stop, stopped) = oneshot::channel();
     let recorder = Recorder {
         delivery: Arc::clone(&delivery),
+        vm_log: Arc::clone(vm_log),
         views: Arc::clone(views),
         store: Arc::clone(store),
         clock: Arc::clone(clock),
@@ -181,6 +186,9 @@ impl Recorder {
     }
 
     fn record(&self, notes: &mut Vec<SentDocument>) {
+        for sent in notes.iter() {
+            self.vm_log.record(sent.vm, read_of(sent), sent.at);
+        }
         let (view, now) = (self.views.newest(), self.clock.now());
         let mut ledger = self.delivery.ledger();
         for waited in notes.drain(..).flat_map(|sent| ledger.record(&sent, &view, now)) {
@@ -283,6 +291,18 @@ impl Recorder {
             (Some(_), true) | (None, false) => {}
         }
         failed.is_none()
+    }
+}
+
+/// The entry of a VM's log for a document that it was sent.
+fn read_of(sent: &SentDocument) -> Happened {
+    let scope = &sent.scope.scope;
+    let shown = scope.events.iter().filter(|event| event.includes_vm(sent.vm));
+    let shown = shown.filter(|event| sent.version.knows(shown_type(event)));
+    Happened::Read {
+        incarnation: scope.incarnation,
+        version: sent.version,
+        events: shown.map(|event| event.id.0).collect(),
     }
 }
 
@@ -393,6 +413,7 @@ mod tests {
         let store: Arc<dyn Store> = flaky.clone();
         let (delivery, mut notes) = Delivery::new(Ledger::default());
         let mut recorder = Recorder {
+            vm_log: Arc::default(),
             delivery: Arc::clone(&delivery),
             views: Arc::clone(&views),
             store: Arc::clone(&store),
@@ -410,6 +431,10 @@ mod tests {
         delivery.record_sent(vm(1), &vm_polls, shown, EventsVersion::NEWEST, at(4));
         assert_eq!(notes.len(), 1, "the second poll leaves no note");
         recorder.record(&mut vec![notes.recv().await.unwrap()]);
+        let [entry] = &recorder.vm_log.of(vm(1)).entries[..] else { panic!("no entry") };
+        let events = [reboot.id.0].into_iter().collect();
+        let (incarnation, version) = (scope.incarnation, EventsVersion::NEWEST);
+        assert_eq!((entry.first_at, &entry.what), (at(3), &Happened::Read { incarnation, version, events }));
         let mut writes = JoinSet::new();
         recorder.write(&mut writes);
         assert!(!recorder.handle_written(writes.join_next().await.unwrap().unwrap()) && recorder.is_failing);

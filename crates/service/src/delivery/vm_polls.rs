@@ -1,6 +1,6 @@
 //! Poll slot of one VM: its last poll and the last document it was sent. A poll costs one atomic store and one load.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_wire::guest::version::EventsVersion;
@@ -11,6 +11,8 @@ use crate::guest::rate::RateState;
 /// How long after a poll a VM counts as listening. The slowest published client polls once a minute; five minutes allow
 /// for its restart.
 pub const LISTENING_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
+
+const LISTENING_TIMEOUT_MS: u64 = LISTENING_TIMEOUT.as_secs() as u64 * 1_000;
 
 /// Bits of a version's number.
 const VERSION_BITS: u32 = 3;
@@ -29,6 +31,8 @@ pub struct VmPolls {
     sent: AtomicU64,
     /// State of the VM's rate limit.
     rate_state: RateState,
+    /// [`Client::number`](crate::guest::client::Client::number) of the last client that was noticed. 0: none.
+    client: AtomicU32,
 }
 
 /// Value of `polled` without a poll for a VM from before this process, which may have polled then. No poll has this
@@ -56,12 +60,27 @@ impl VmPolls {
             polled: AtomicU64::new(self.polled.load(Relaxed)),
             sent: AtomicU64::new(self.sent.load(Relaxed)),
             rate_state: self.rate_state.copy(),
+            client: AtomicU32::new(self.client.load(Relaxed)),
         }
     }
 
     /// State of the VM's rate limit.
     pub fn rate_state(&self) -> &RateState {
         &self.rate_state
+    }
+
+    /// Whether polls of this client continue: it was the last to be noticed, and the VM listens at `now`. Call it before
+    /// the poll is recorded.
+    pub fn is_continued_by(&self, client: u32, now: Timestamp) -> bool {
+        let millis = u64::try_from(now.as_millisecond()).unwrap_or_default();
+        // Threads take `now` at different times, so the last poll may be a little later.
+        let gap = millis.abs_diff(self.polled.load(Relaxed) >> VERSION_BITS);
+        self.client.load(Relaxed) == client && gap < LISTENING_TIMEOUT_MS
+    }
+
+    /// Records that polls of a client begin.
+    pub fn record_client(&self, client: u32) {
+        self.client.store(client, Relaxed);
     }
 
     /// Records a poll.
@@ -152,6 +171,19 @@ mod tests {
         assert!(vm_polls.has_sent(7, old) && vm_polls.has_sent(7, new), "two clients of one VM alternate");
         vm_polls.record_sent(5, new);
         assert!(vm_polls.has_sent(5, new) && !vm_polls.has_sent(5, old) && !vm_polls.has_sent(7, new));
+    }
+
+    #[test]
+    fn polls_of_a_client_begin_once_until_it_changes_or_pauses() {
+        let vm_polls = VmPolls::polled_before_start();
+        assert!(!vm_polls.is_continued_by(7, at(0)), "the first");
+        vm_polls.record_client(7);
+        vm_polls.record_poll(at(0), EventsVersion::NEWEST);
+        assert!(vm_polls.is_continued_by(7, at(299)) && vm_polls.copy().is_continued_by(7, at(299)));
+        assert!(!vm_polls.is_continued_by(8, at(1)), "another client");
+        assert!(!vm_polls.is_continued_by(7, at(300)), "after five minutes");
+        assert!(!vm_polls.is_continued_by(7, at(-300)), "the clock was set back far");
+        assert!(vm_polls.is_continued_by(7, at(-1)), "another thread's clock");
     }
 
     #[test]

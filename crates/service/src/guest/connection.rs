@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
 use notbefore_wire::guest::error::GuestError;
-use notbefore_wire::guest::start_requests;
+use notbefore_wire::guest::start_requests::{self, StartRequestsError};
 use notbefore_wire::guest::version::EventsVersion;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -35,7 +35,7 @@ use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
 use super::long_poll::{Pending, PollUpdate};
 use super::mailbox::Mailbox;
-use super::platform::{ApproveError, Platform, Rendered};
+use super::platform::{ApproveError, Platform, RefusedRequest, Rendered};
 use super::response::{CONTINUE, Persistence, Response, ResponseMeta};
 use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 use super::worker::Parked;
@@ -125,10 +125,10 @@ impl Tasks {
 pub(super) enum Start<G> {
     /// The beginning of one or more requests.
     Head(Vec<u8>),
-    /// A request whose head was examined, and the bytes after its head.
+    /// A request whose head was examined, and the bytes from its head on.
     Exchange(Box<Exchange<G>>, Vec<u8>),
     /// The input is no request: send this error.
-    Refusal(GuestError),
+    Refusal(GuestError, Vec<u8>),
     /// The unsent rest of a response, and the input after its request.
     Unsent(Box<Unsent<G>>, Vec<u8>),
     /// The last response is sent, and input is left that will not be served.
@@ -153,6 +153,8 @@ struct Task<P: Platform> {
     mailbox: Arc<Mailbox>,
     shutdown: watch::Receiver<bool>,
     buffer: Vec<u8>,
+    /// The head of the last request, for the log.
+    head: Vec<u8>,
     /// Its membership among unknown callers, once it has been identified as one.
     unknown_wait: Option<WaitGuard>,
     /// Whether it has sent bytes that are no request.
@@ -169,7 +171,7 @@ pub(super) async fn run<P: Platform>(
 ) {
     // Fails if epoll is out of memory; the connection closes without a response.
     let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
-    let (buffer, unknown_wait, has_sent_bad_request) = (Vec::new(), None, false);
+    let (buffer, head, unknown_wait, has_sent_bad_request) = (Vec::new(), Vec::new(), None, false);
     let task = Task {
         server,
         stream,
@@ -178,6 +180,7 @@ pub(super) async fn run<P: Platform>(
         mailbox,
         shutdown,
         buffer,
+        head,
         unknown_wait,
         has_sent_bad_request,
     };
@@ -218,7 +221,10 @@ impl<P: Platform> Task<P> {
                 self.buffer = bytes;
                 self.finish(*exchange).await
             }
-            Start::Refusal(error) => self.refuse(error).await,
+            Start::Refusal(error, bytes) => {
+                self.buffer = bytes;
+                self.refuse(error).await
+            }
             Start::Unsent(unsent, bytes) => {
                 self.buffer = bytes;
                 let Unsent { head, body, meta, delivers } = *unsent;
@@ -243,10 +249,7 @@ impl<P: Platform> Task<P> {
     /// Reads, examines and answers one request.
     async fn serve_one(&mut self) -> Result<Next, Disconnected> {
         match self.read_head().await? {
-            Ok(exchange) => {
-                self.buffer.drain(..exchange.head_length);
-                self.finish(exchange).await
-            }
+            Ok(exchange) => self.finish(exchange).await,
             Err(error) => self.refuse(error).await,
         }
     }
@@ -262,14 +265,18 @@ impl<P: Platform> Task<P> {
         let meta = ResponseMeta { now, persistence: Persistence::Closing, head_only: false, wait: None };
         // Unknown callers have a limit of their own, and must not hold slots that VMs need.
         self.has_sent_bad_request = error != GuestError::UnknownCaller;
+        let refused = RefusedRequest { head: &self.buffer, error, detail: "", at: now };
+        self.server.record_refusal(&self.caller, &refused);
         self.send(Response::Refused(error), meta).await?;
         Ok(Next::Responded(Persistence::Closing))
     }
 
-    /// Reads a request's body and answers it.
+    /// Reads a request's body and answers it. The buffer starts with its head.
     async fn finish(&mut self, exchange: Exchange<P::Guest>) -> Result<Next, Disconnected> {
+        let after_head = self.buffer.split_off(exchange.head_length.min(self.buffer.len()));
+        self.head = std::mem::replace(&mut self.buffer, after_head);
         let mut meta = exchange.meta;
-        let mut delivers = None;
+        let (mut delivers, mut detail) = (None, String::new());
         let response = match (self.read_body(&exchange).await, exchange.verdict) {
             (Err(BodyError::Disconnected), _) => return Err(Disconnected),
             // The body could not be read. A refusal of the head comes first and takes precedence.
@@ -286,7 +293,13 @@ impl<P: Platform> Task<P> {
             (Ok(_), Verdict::Instance { guest, version, path, format }) => {
                 self.server.instance(&guest, version, &path, format).await
             }
-            (Ok(body), Verdict::Approve(guest)) => self.approve(&guest, &body, meta).await,
+            (Ok(body), Verdict::Approve(guest)) => match self.approve(&guest, &body, meta).await {
+                Ok(()) => Response::Approved,
+                Err((error, why)) => {
+                    detail = why;
+                    Response::Refused(error)
+                }
+            },
             (Ok(_), Verdict::LongPoll(hold, _)) if *self.shutdown.borrow() => {
                 match self.server.recheck(&hold, &self.caller) {
                     PollUpdate::Unchanged { incarnation, .. } => Response::NotModified { incarnation },
@@ -305,6 +318,10 @@ impl<P: Platform> Task<P> {
         };
         if *self.shutdown.borrow() {
             meta.persistence = Persistence::Closing;
+        }
+        if let Response::Refused(error) = response {
+            let refused = RefusedRequest { head: &self.head, error, detail: &detail, at: meta.now };
+            self.server.record_refusal(&self.caller, &refused);
         }
         let is_rate_limited = matches!(response, Response::Refused(GuestError::TooManyRequests));
         self.send(response, meta).await?;
@@ -427,21 +444,24 @@ impl<P: Platform> Task<P> {
         }
     }
 
-    async fn approve(&self, guest: &P::Guest, body: &[u8], meta: ResponseMeta) -> Response {
-        let events = match start_requests::parse(body) {
-            Ok(events) => events,
-            Err(error) => return Response::Refused(error.into()),
-        };
-        match self.server.platform.approve(guest, &self.caller, events, meta.now).await {
-            Ok(()) => Response::Approved,
-            Err(ApproveError::UnknownEvent) => Response::Refused(GuestError::UnknownEvent),
-            Err(ApproveError::UnknownCaller) => Response::Refused(GuestError::UnknownCaller),
-            Err(ApproveError::OutcomeUnknown) => Response::Refused(GuestError::OutcomeUnknown),
-            Err(ApproveError::Unavailable(reason)) => {
-                tracing::warn!(caller = %self.caller.source, reason, "approval not stored");
-                Response::Refused(GuestError::Unavailable)
-            }
-        }
+    /// Approves the events of a body. An error comes with details for the log.
+    async fn approve(
+        &self,
+        guest: &P::Guest,
+        body: &[u8],
+        meta: ResponseMeta,
+    ) -> Result<(), (GuestError, String)> {
+        let events = start_requests::parse(body).map_err(|error| {
+            let is_not_guid = error == StartRequestsError::NotAGuid;
+            (error.into(), if is_not_guid { error.to_string() } else { String::new() })
+        })?;
+        let approved = self.server.platform.approve(guest, &self.caller, events, meta.now).await;
+        approved.map_err(|error| match error {
+            ApproveError::UnknownEvent(event) => (GuestError::UnknownEvent, format!("EventId {event}")),
+            ApproveError::UnknownCaller => (GuestError::UnknownCaller, String::new()),
+            ApproveError::OutcomeUnknown => (GuestError::OutcomeUnknown, String::new()),
+            ApproveError::Unavailable(why) => (GuestError::Unavailable, why),
+        })
     }
 
     /// Waits for more input and appends it, up to a buffer of `limit` bytes.

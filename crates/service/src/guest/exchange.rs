@@ -14,10 +14,11 @@ use notbefore_wire::guest::instance::{InstanceVersion, versions_body};
 use notbefore_wire::guest::version::EventsVersion;
 
 use super::caller::{Caller, ListenerIdentity, ProxyClaim};
+use super::client::Client;
 use super::head::{self, Framing, Head, Name};
-use super::head_cache::{CachedHead, HeadCache, PlainPoll};
+use super::head_cache::{HeadCache, PlainPoll};
 use super::long_poll::{self, LongPoll};
-use super::platform::{GuestHandle, Platform, Rendered};
+use super::platform::{GuestHandle, Platform, RefusedRequest, Rendered};
 use super::prefer::Wait;
 use super::response::{Persistence, Response, ResponseMeta};
 use super::rules::{self, RequestKind};
@@ -60,9 +61,15 @@ struct Evaluation<G> {
     version: Option<EventsVersion>,
 }
 
+fn proxy_claim<'b>(head: &Head<'_, 'b>) -> ProxyClaim<'b> {
+    let [instance_id, signature] = [Name::XInstanceId, Name::XInstanceIdSignature].map(|name| head.one(name));
+    ProxyClaim { instance_id, signature }
+}
+
 impl<P: Platform> GuestServer<P> {
-    /// [`GuestServer::examine`] with a worker's head cache.
-    pub(super) fn examine_cached(
+    /// [`GuestServer::examine`] with a worker's head cache. `IS_NEW`: the connection is new, so its client is recorded.
+    /// This is a constant because other polls must not pay for it.
+    pub(super) fn examine_cached<const IS_NEW: bool>(
         &self,
         head_cache: &mut HeadCache,
         bytes: &[u8],
@@ -70,12 +77,18 @@ impl<P: Platform> GuestServer<P> {
         now: Timestamp,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
         if !caller.is_proxy
-            && let Some(CachedHead { head_length, tags, poll }) = head_cache.find(bytes)
+            && let Some(cached) = head_cache.find(bytes)
         {
+            let (head_length, poll) = (cached.head_length(), cached.poll);
             let guest =
                 self.platform.guest(caller, &ProxyClaim::default()).ok_or(GuestError::UnknownCaller)?;
             let verdict = match self.check_rate(&guest, now) {
-                Ok(()) => self.poll(guest, poll.version, tags.into_iter(), now),
+                Ok(()) => {
+                    if IS_NEW {
+                        self.platform.record_client(&guest, &cached.client(), now);
+                    }
+                    self.poll(guest, poll.version, cached.tags().into_iter(), now)
+                }
                 Err(error) => Verdict::Response(Response::Refused(error)),
             };
             let meta = ResponseMeta { now, persistence: poll.persistence, head_only: false, wait: None };
@@ -129,10 +142,7 @@ impl<P: Platform> GuestServer<P> {
         now: Timestamp,
     ) -> Result<Exchange<P::Guest>, GuestError> {
         let claim = match caller.is_proxy {
-            true => ProxyClaim {
-                instance_id: head.one(Name::XInstanceId),
-                signature: head.one(Name::XInstanceIdSignature),
-            },
+            true => proxy_claim(head),
             false => ProxyClaim::default(),
         };
         let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
@@ -158,6 +168,22 @@ impl<P: Platform> GuestServer<P> {
             meta: ResponseMeta { now, persistence, head_only: head.method == "HEAD", wait },
             verdict,
         })
+    }
+
+    /// Reports a refused request to the platform. `head` is as much of its head as has arrived.
+    #[cold]
+    pub(super) fn record_refusal(&self, caller: &Caller, refused: &RefusedRequest<'_>) {
+        let is_unknown = refused.error == GuestError::UnknownCaller;
+        let guest = match (is_unknown, caller.is_proxy) {
+            (true, _) => None,
+            (false, false) => self.platform.guest(caller, &ProxyClaim::default()),
+            (false, true) => {
+                let mut headers = head::header_slots();
+                let head = head::parse(refused.head, &mut headers).ok().flatten();
+                head.and_then(|(head, _)| self.platform.guest(caller, &proxy_claim(&head)))
+            }
+        };
+        self.platform.record_refusal(guest.as_ref(), caller, refused);
     }
 
     /// Whether the caller is no known VM now. False for trusted proxies and callers of a bound listener.
@@ -199,6 +225,7 @@ impl<P: Platform> GuestServer<P> {
         let verdict = match rules::decide(head, self.settings.mode, guest.is_proxied())? {
             RequestKind::Approve => Verdict::Approve(guest),
             RequestKind::Document(version) => {
+                self.platform.record_client(&guest, &Client::new(head.user_agent(), version), now);
                 let wait = long_poll::requested_wait(head);
                 let verdict = match (self.poll(guest, version, head.all(Name::IfNoneMatch), now), wait) {
                     (Verdict::Unchanged { edition, .. }, Some(wait)) => {

@@ -23,7 +23,7 @@ use super::exchange::{Exchange, Verdict};
 use super::head::Framing;
 use super::head_cache::HeadCache;
 use super::long_poll::Pending;
-use super::platform::{Platform, Rendered};
+use super::platform::{Platform, RefusedRequest, Rendered};
 use super::response::{Persistence, Response, ResponseMeta};
 use super::settings::{HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 
@@ -65,8 +65,9 @@ pub(super) enum Step<G> {
     HandOver(Start<G>),
 }
 
-/// Answers the requests that a connection has sent, as far as possible in place and in one turn.
-pub(super) fn serve<P: Platform>(
+/// Answers the requests that a connection has sent, as far as possible in place and in one turn. `IS_NEW`: it is the
+/// connection's first turn.
+pub(super) fn serve<const IS_NEW: bool, P: Platform>(
     server: &GuestServer<P>,
     socket: BorrowedFd<'_>,
     caller: &Caller,
@@ -90,25 +91,34 @@ pub(super) fn serve<P: Platform>(
                 return Step::HandOver(Start::Head(bytes.to_vec()));
             }
             left -= 1;
-            let mut exchange = match server.examine_cached(head_cache, bytes, caller, turn.now) {
+            let mut exchange = match server.examine_cached::<IS_NEW>(head_cache, bytes, caller, turn.now) {
                 Ok(Some(exchange)) => exchange,
                 Ok(None) => return Step::HandOver(Start::Head(bytes.to_vec())),
-                Err(error) => return Step::HandOver(Start::Refusal(error)),
+                Err(error) => return Step::HandOver(Start::Refusal(error, bytes.to_vec())),
             };
             at += exchange.head_length;
             if turn.is_last {
                 exchange.meta.persistence = Persistence::Closing;
             }
             let Exchange { meta, framing: Framing::Empty, verdict, .. } = exchange else {
-                return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
+                return hand_over(exchange, &input[..read], at);
             };
             let (response, delivers) = match verdict {
                 // A refused guest is delayed, and this thread must not wait.
                 verdict @ Verdict::Response(Response::Refused(GuestError::TooManyRequests)) => {
                     let exchange = Exchange { meta, framing: Framing::Empty, verdict, ..exchange };
-                    return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
+                    return hand_over(exchange, &input[..read], at);
                 }
-                Verdict::Response(response) => (response, None),
+                Verdict::Response(response) => {
+                    if let Response::Refused(error) = response {
+                        let head = &input[at - exchange.head_length..at];
+                        server.record_refusal(
+                            caller,
+                            &RefusedRequest { head, error, detail: "", at: turn.now },
+                        );
+                    }
+                    (response, None)
+                }
                 Verdict::Unchanged { incarnation, .. } => (Response::NotModified { incarnation }, None),
                 Verdict::Document { guest, version, rendered: Rendered { incarnation, body, .. } } => {
                     (Response::Document { incarnation, body }, Some((guest, version)))
@@ -121,7 +131,7 @@ pub(super) fn serve<P: Platform>(
                 }
                 verdict @ (Verdict::Instance { .. } | Verdict::Approve(_)) => {
                     let exchange = Exchange { meta, framing: Framing::Empty, verdict, ..exchange };
-                    return Step::HandOver(Start::Exchange(Box::new(exchange), input[at..read].to_vec()));
+                    return hand_over(exchange, &input[..read], at);
                 }
             };
             match send_response(server, socket, output, OutgoingResponse { response, meta, delivers }) {
@@ -145,6 +155,13 @@ pub(super) fn serve<P: Platform>(
             return Step::More;
         }
     }
+}
+
+/// Passes a request to a task, with the bytes from its head on; the head ends at `end`.
+#[cold]
+fn hand_over<G>(exchange: Exchange<G>, input: &[u8], end: usize) -> Step<G> {
+    let bytes = input[end - exchange.head_length..].to_vec();
+    Step::HandOver(Start::Exchange(Box::new(exchange), bytes))
 }
 
 /// A response, how to write it, and the guest and version of the document that it delivers.

@@ -38,6 +38,7 @@ pub(super) enum Name {
     XInstanceId,
     XInstanceIdSignature,
     Prefer,
+    UserAgent,
 }
 
 impl Name {
@@ -50,6 +51,7 @@ impl Name {
             (6, b'p') => Name::Prefer,
             (8, b'm') => Name::Metadata,
             (10, b'c') => Name::Connection,
+            (10, b'u') => Name::UserAgent,
             (13, b'i') => Name::IfNoneMatch,
             (13, b'x') => Name::XInstanceId,
             (14, b'c') => Name::ContentLength,
@@ -74,6 +76,7 @@ impl Name {
             Name::XInstanceId => "X-Instance-ID",
             Name::XInstanceIdSignature => "X-Instance-ID-Signature",
             Name::Prefer => "Prefer",
+            Name::UserAgent => "User-Agent",
         }
     }
 
@@ -152,6 +155,11 @@ impl<'b> Head<'_, 'b> {
             return None;
         }
         std::str::from_utf8(value).ok()
+    }
+
+    /// The client's name; empty if it sends none.
+    pub(super) fn user_agent(&self) -> &'b [u8] {
+        self.all(Name::UserAgent).next().unwrap_or_default()
     }
 
     /// Whether a header's comma-separated list contains `word`.
@@ -243,6 +251,7 @@ mod tests {
             Name::XInstanceId,
             Name::XInstanceIdSignature,
             Name::Prefer,
+            Name::UserAgent,
         ] {
             let spelling = name.spelling();
             for text in [spelling.to_owned(), spelling.to_lowercase(), spelling.to_uppercase()] {

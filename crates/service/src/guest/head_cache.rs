@@ -12,6 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use notbefore_wire::guest::version::EventsVersion;
 
+use super::client::Client;
 use super::head::{Head, Name};
 use super::response::Persistence;
 
@@ -31,25 +32,35 @@ pub(super) struct PlainPoll {
 }
 
 #[derive(Debug)]
-struct Entry {
+pub(super) struct CachedHead {
     head: Box<[u8]>,
     /// The values of `If-None-Match`, joined.
     tags: Option<Box<[u8]>>,
-    poll: PlainPoll,
+    pub poll: PlainPoll,
     /// Used since the hand last passed.
     is_referenced: bool,
+    /// The client's [`Client::number`] and `User-Agent`.
+    client: (u32, Box<[u8]>),
 }
 
-#[derive(Debug)]
-pub(super) struct CachedHead<'a> {
-    pub head_length: usize,
-    pub tags: Option<&'a [u8]>,
-    pub poll: PlainPoll,
+impl CachedHead {
+    pub(super) fn head_length(&self) -> usize {
+        self.head.len()
+    }
+
+    pub(super) fn tags(&self) -> Option<&[u8]> {
+        self.tags.as_deref()
+    }
+
+    pub(super) fn client(&self) -> Client<'_> {
+        let (number, agent) = &self.client;
+        Client { agent, version: self.poll.version, number: *number }
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct HeadCache {
-    entries: Vec<Entry>,
+    entries: Vec<CachedHead>,
     /// The entry that is checked next for eviction.
     hand: usize,
     /// Ring of hashes of heads that were seen once and are not cached. A collision only caches a head early.
@@ -60,11 +71,11 @@ pub(super) struct HeadCache {
 
 impl HeadCache {
     /// The cached head at the start of `bytes`.
-    pub(super) fn find(&mut self, bytes: &[u8]) -> Option<CachedHead<'_>> {
+    pub(super) fn find(&mut self, bytes: &[u8]) -> Option<&CachedHead> {
         // A head ends with an empty line, so bytes after it do not matter.
         let entry = self.entries.iter_mut().find(|entry| bytes.starts_with(&entry.head))?;
         entry.is_referenced = true;
-        Some(CachedHead { head_length: entry.head.len(), tags: entry.tags.as_deref(), poll: entry.poll })
+        Some(entry)
     }
 
     /// Reports a plain poll that was not cached; `bytes` is its head. The second report caches it.
@@ -93,7 +104,9 @@ impl HeadCache {
         }
         let tags: Vec<&[u8]> = head.all(Name::IfNoneMatch).collect();
         let tags = head.has(Name::IfNoneMatch).then(|| tags.join(&b',').into());
-        let entry = Entry { head: bytes.into(), tags, poll, is_referenced: true };
+        let client = Client::new(head.user_agent(), poll.version);
+        let client = (client.number, client.agent.into());
+        let entry = CachedHead { head: bytes.into(), tags, poll, is_referenced: true, client };
         match self.entries.get_mut(at) {
             Some(slot) => *slot = entry,
             None => self.entries.push(entry),
@@ -125,7 +138,8 @@ mod tests {
     #[test]
     fn lookup_compares_whole_head() {
         let mut head_cache = HeadCache::default();
-        let (plain, tagged) = (head(""), head("if-none-match: 7\r\nIf-None-Match: \"8\"\r\n"));
+        let plain = head("User-Agent: curl/8\r\n");
+        let tagged = head("if-none-match: 7\r\nIf-None-Match: \"8\"\r\n");
         for entry in [&plain, &tagged] {
             for _ in 0..2 {
                 assert!(!knows(&mut head_cache, entry));
@@ -133,10 +147,11 @@ mod tests {
             }
         }
         let found = head_cache.find(plain.as_bytes()).unwrap();
-        assert_eq!((found.head_length, found.tags, found.poll), (plain.len(), None, POLL));
+        assert_eq!((found.head_length(), found.tags(), found.poll), (plain.len(), None, POLL));
+        assert_eq!(found.client(), Client::new(b"curl/8", POLL.version));
         let more = tagged.clone() + &plain;
         let found = head_cache.find(more.as_bytes()).unwrap();
-        assert_eq!((found.head_length, found.tags), (tagged.len(), Some(b"7,\"8\"".as_slice())));
+        assert_eq!((found.head_length(), found.tags()), (tagged.len(), Some(b"7,\"8\"".as_slice())));
         for other in [&plain[..plain.len() - 1], &plain.to_lowercase(), &head("A: b\r\n")] {
             assert!(head_cache.find(other.as_bytes()).is_none(), "{other}");
         }

@@ -10,11 +10,13 @@ use std::hash::Hash;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::instance::Instance;
 use notbefore_wire::guest::version::EventsVersion;
 use uuid::Uuid;
 
 use super::caller::{Caller, ProxyClaim};
+use super::client::Client;
 use super::rate::RateState;
 use crate::wait_queues::WaitQueues;
 
@@ -46,9 +48,9 @@ pub struct Rendered {
 /// Why an approval failed, or may have failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApproveError {
-    /// An event is unknown or belongs to another scope; none was approved.
-    #[error("an event does not belong to the guest's scope")]
-    UnknownEvent,
+    /// This event is unknown or belongs to another scope; none was approved.
+    #[error("event {0} does not belong to the guest's scope")]
+    UnknownEvent(Uuid),
     /// The VM was removed or lost its address after the request was identified.
     #[error("the caller is no longer the same VM")]
     UnknownCaller,
@@ -58,6 +60,19 @@ pub enum ApproveError {
     /// Nothing was changed; the reason is for the log.
     #[error("unavailable: {0}")]
     Unavailable(String),
+}
+
+/// A refused request, for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedRequest<'a> {
+    /// The bytes of its head, as far as they have arrived.
+    pub head: &'a [u8],
+    /// Why it was refused.
+    pub error: GuestError,
+    /// What the error leaves out, or empty. The guest is not told.
+    pub detail: &'a str,
+    /// When it was answered.
+    pub at: Timestamp,
 }
 
 /// The service behind the guest server. It is asked again at each request.
@@ -72,6 +87,12 @@ pub trait Platform: Send + Sync + 'static {
 
     /// The VM that this request is for now, if it is known. The claim is empty unless the caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
+
+    /// Called before the first poll of each connection, and before each poll whose head was parsed.
+    fn record_client(&self, guest: &Self::Guest, client: &Client<'_>, now: Timestamp);
+
+    /// Called for each request that is refused; `guest` is none if the caller is no VM.
+    fn record_refusal(&self, guest: Option<&Self::Guest>, caller: &Caller, refused: &RefusedRequest<'_>);
 
     /// Called for each poll before it is answered.
     fn record_poll(&self, guest: &Self::Guest, version: EventsVersion, now: Timestamp);

@@ -16,7 +16,7 @@ pub struct GuestStats {
     pub approvals: Tally,
     /// Reads of instance metadata and of the list of versions.
     pub metadata: Tally,
-    refused: [Tally; GuestError::STATUSES.len()],
+    refused: [Tally; GuestError::REASONS.len()],
     /// Connections accepted, including those refused.
     pub connections_accepted: Tally,
     /// Connections closed at once because of a limit.
@@ -32,9 +32,18 @@ pub struct GuestStats {
 }
 
 impl GuestStats {
+    /// Number of refusals by reason.
+    pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        GuestError::REASONS.into_iter().zip(&self.refused).map(|((reason, _), tally)| (reason, tally.get()))
+    }
+
     /// Number of refusals by status.
-    pub fn refused(&self) -> impl Iterator<Item = (u16, u64)> {
-        GuestError::STATUSES.into_iter().zip(self.refused.iter().map(Tally::get))
+    pub fn refused_by_status(&self) -> impl Iterator<Item = (u16, u64)> {
+        GuestError::STATUSES.into_iter().map(|status| {
+            let with_status =
+                GuestError::REASONS.iter().zip(&self.refused).filter(|((_, of), _)| *of == status);
+            (status, with_status.map(|(_, tally)| tally.get()).sum())
+        })
     }
 
     pub(super) fn count_response(&self, response: &Response) {
@@ -44,7 +53,7 @@ impl GuestStats {
             Response::Approved => Some(&self.approvals),
             Response::Metadata { .. } => Some(&self.metadata),
             Response::Refused(error) => {
-                let slot = GuestError::STATUSES.iter().position(|status| *status == error.status());
+                let slot = GuestError::REASONS.iter().position(|(reason, _)| *reason == error.reason());
                 slot.and_then(|slot| self.refused.get(slot))
             }
         };

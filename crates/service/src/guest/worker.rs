@@ -44,7 +44,7 @@ use super::fast_path::{self, Buffers, OutgoingResponse, Sent, Step, Turn};
 use super::listener::Listener;
 use super::long_poll::{Pending, PollUpdate};
 use super::mailbox::{Mailbox, Messages};
-use super::platform::{GuestHandle, Platform, Rendered};
+use super::platform::{GuestHandle, Platform, RefusedRequest, Rendered};
 use super::response::{Persistence, Response};
 use super::slots::{self, Slots, Token};
 use super::{GuestServer, is_connection_error};
@@ -65,13 +65,21 @@ const EVICTED_MAX: usize = 64;
 /// Maximum pipelined input kept while a poll is held. A poll with more is answered at once.
 const HELD_INPUT_BYTES_MAX: usize = 1024;
 
+/// The request of a held poll in the log. Its head is not kept.
+const HELD_POLL: &[u8] = b"GET /metadata/scheduledevents (long poll)";
+
+/// Epoll flags of a connection.
+const CONNECTION_FLAGS: epoll::EventFlags =
+    epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
 /// Epoll flags of a client that has shut down its write side, or is gone.
 const HANG_UP: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 
 const MAILBOX: Token = Token::MAX;
 /// The token of a listener is this plus its index.
-const LISTENERS: Token = slots::RESERVED;
+const LISTENERS: Token = (u32::MAX as Token) << 32;
+/// The token of a connection that has not sent a request yet is its token plus this, which is below the listeners.
+const NEW: Token = slots::RESERVED;
 
 /// A connection between requests.
 pub(super) struct Parked {
@@ -216,17 +224,21 @@ impl<P: Platform> Worker<P> {
             let mut is_closing = false;
             for event in events.drain(..) {
                 let (flags, data) = (event.flags, event.data);
+                let has_hung_up = flags.intersects(HANG_UP);
                 match data.u64() {
+                    token if token < NEW => {
+                        self.catch_panic(token, |worker| worker.serve_ready::<false>(token, has_hung_up));
+                    }
                     MAILBOX => is_closing |= self.read_messages(),
                     token if token >= LISTENERS => self.accept(token - LISTENERS),
                     token => {
-                        let has_hung_up = flags.intersects(HANG_UP);
-                        self.catch_panic(token, |worker| worker.serve_ready(token, has_hung_up));
+                        let token = token - NEW;
+                        self.catch_panic(token, |worker| worker.serve_ready::<true>(token, has_hung_up));
                     }
                 }
             }
             for token in ready {
-                self.catch_panic(token, |worker| worker.serve_ready(token, false));
+                self.catch_panic(token, |worker| worker.serve_ready::<false>(token, false));
             }
             for token in self.woken.split_off(self.woken.len().saturating_sub(EVENTS_PER_WAIT)) {
                 self.recheck_woken(token);
@@ -289,7 +301,7 @@ impl<P: Platform> Worker<P> {
         let Messages { returned, woken, evict, close } = self.mailbox.take();
         for (parked, pending) in returned {
             let Some(token) = self.park(parked) else { continue };
-            self.watch(token);
+            self.watch(token, token);
             if let Some(pending) = pending {
                 self.catch_panic(token, |worker| worker.hold(token, pending));
             }
@@ -327,7 +339,9 @@ impl<P: Platform> Worker<P> {
                     let is_unknown_caller = is_nearly_full && self.server.is_unknown_caller(&caller);
                     if let Some(token) = self.park(Parked { socket, caller, permit }) {
                         match is_unknown_caller {
-                            false => self.catch_panic(token, |worker| worker.serve_ready(token, false)),
+                            false => {
+                                self.catch_panic(token, |worker| worker.serve_ready::<true>(token, false))
+                            }
                             true => self.hand_over(token, Start::Head(Vec::new())),
                         }
                     }
@@ -391,12 +405,11 @@ impl<P: Platform> Worker<P> {
             .ok()
     }
 
-    /// Registers a connection in epoll; input that has already arrived is reported too.
-    fn watch(&mut self, token: Token) {
+    /// Registers a connection in epoll under a token of its own; input that has already arrived is reported too.
+    fn watch(&mut self, token: Token, epoll_token: Token) {
         let Some(open) = self.open.get_mut(token).filter(|open| !open.is_watched) else { return };
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        open.is_watched =
-            epoll::add(&self.epoll, &open.parked.socket, epoll::EventData::new_u64(token), flags).is_ok();
+        let data = epoll::EventData::new_u64(epoll_token);
+        open.is_watched = epoll::add(&self.epoll, &open.parked.socket, data, CONNECTION_FLAGS).is_ok();
         if !open.is_watched {
             self.open.remove(token);
         }
@@ -433,8 +446,9 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Serves the input of a connection.
-    fn serve_ready(&mut self, token: Token, has_hung_up: bool) {
+    /// Serves the input of a connection. `IS_NEW`: it has not sent a request before, so its client is recorded. It then
+    /// gets its usual token, under which this is a constant false and costs nothing.
+    fn serve_ready<const IS_NEW: bool>(&mut self, token: Token, has_hung_up: bool) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
         open.has_more = false;
@@ -447,7 +461,7 @@ impl<P: Platform> Worker<P> {
         }
         let turn = Turn { now: self.now, has_hung_up, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
-        match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
+        match fast_path::serve::<IS_NEW, P>(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
             // A new connection whose request has not arrived yet: unknown callers do not wait among VMs.
             Step::NoData if !open.is_watched && self.server.is_unknown_caller(caller) => {
                 self.hand_over(token, Start::Head(Vec::new()));
@@ -458,14 +472,19 @@ impl<P: Platform> Worker<P> {
                 if open.has_more {
                     self.ready.push(token);
                 }
+                let is_new = IS_NEW && matches!(step, Step::NoData);
                 if !open.is_watched {
-                    self.watch(token);
+                    self.watch(token, if is_new { NEW + token } else { token });
+                } else if IS_NEW && !is_new {
+                    // If it fails, the client is recorded again, which is harmless.
+                    let data = epoll::EventData::new_u64(token);
+                    let _ = epoll::modify(&self.epoll, &open.parked.socket, data, CONNECTION_FLAGS);
                 }
             }
             Step::Close => drop(self.remove(token)),
             Step::LongPoll(_) if has_hung_up => drop(self.remove(token)),
             Step::LongPoll(pending) => {
-                self.watch(token);
+                self.watch(token, token);
                 self.hold(token, pending);
             }
             Step::HandOver(start) => self.hand_over(token, start),
@@ -552,10 +571,12 @@ impl<P: Platform> Worker<P> {
         if is_last || matches!(response, Response::Refused(_)) {
             meta.persistence = Persistence::Closing;
         }
-        if matches!(response, Response::Refused(_)) {
-            meta.wait = None;
-        }
         let Some(open) = self.open.get_mut(token) else { return };
+        if let Response::Refused(error) = response {
+            meta.wait = None;
+            let refused = RefusedRequest { head: HELD_POLL, error, detail: "", at: self.now };
+            self.server.record_refusal(&open.parked.caller, &refused);
+        }
         let outgoing = OutgoingResponse { response, meta, delivers };
         match (
             self.buffers.send_response(&self.server, open.parked.socket.as_fd(), outgoing),
@@ -572,7 +593,7 @@ impl<P: Platform> Worker<P> {
             (Sent::All, Persistence::Closing) => self.hand_over(token, Start::Linger),
             (Sent::All, Persistence::Open | Persistence::KeptAlive) => match rest.is_empty() {
                 false => self.hand_over(token, Start::Head(rest)),
-                true if has_unread => self.serve_ready(token, false),
+                true if has_unread => self.serve_ready::<false>(token, false),
                 true => {}
             },
         }
@@ -653,7 +674,8 @@ impl<P: Platform> Worker<P> {
         if open.held.is_none() {
             let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
             let Parked { socket, caller, .. } = &open.parked;
-            match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
+            match fast_path::serve::<false, P>(&self.server, socket.as_fd(), caller, &mut self.buffers, turn)
+            {
                 Step::Keep | Step::NoData | Step::More | Step::Close => return,
                 Step::HandOver(start) => return self.hand_over(token, start),
                 Step::LongPoll(pending) => self.hold(token, pending),

@@ -7,8 +7,8 @@
 use jiff::Timestamp;
 use notbefore_core::fact::CancelReason;
 use notbefore_core::{Actor, Cause, Event, EventFact, EventId, Fact, Name, Recorded, ScopeId};
-use notbefore_engine::records::{self, FactBatch, NewRead, Seen, SeenRead};
-use notbefore_store::{ReadError, Revision, Snapshot};
+use notbefore_engine::records::{self, FactBatch, NewRead, Seen, SeenRead, prefix};
+use notbefore_store::{Batch, Change, ReadError, Revision, Snapshot};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::facts::{FactDetail, FactId};
 use wire::ActorKind;
@@ -25,6 +25,38 @@ const SCANNED_MAX: usize = 2_000;
 pub fn numbered(revision: Revision, batch: &FactBatch) -> impl Iterator<Item = (FactId, &Recorded<Fact>)> {
     let id = move |n| FactId { revision: revision.0, n };
     (batch.first..).map(id).zip(&batch.facts)
+}
+
+/// The facts of a commit that a caller sees, sorted by id.
+pub fn of_batch(
+    batch: &Batch,
+    reasons: CommandReasons,
+    sees: impl Fn(Option<&ScopeId>, Option<&Fact>) -> bool,
+) -> Vec<(FactId, wire::Fact)> {
+    let mut found = Vec::new();
+    // A commit has facts or first reads, not both.
+    let mut numbers = 0..;
+    for Change { key, value } in batch.changes.iter() {
+        let Some(value) = value else { continue };
+        // A record of another release may not be readable.
+        if key.starts_with(prefix::FACT)
+            && let Ok(facts) = records::decode::<FactBatch>(key, value)
+        {
+            let scope = facts.scope.as_ref();
+            let seen = numbered(batch.revision, &facts).filter(|(_, one)| sees(scope, Some(&one.fact)));
+            found.extend(seen.map(|(id, one)| (id, present(id, scope, one, reasons))));
+        } else if let Some(event) = records::event_in_key(key)
+            && let Ok(seen) = records::decode::<Seen>(key, value)
+        {
+            let is_seen = sees(Some(&seen.scope), None);
+            for (fact, n) in reads(event, &seen).into_iter().zip(&mut numbers) {
+                let id = FactId { revision: batch.revision.0, n };
+                found.extend(is_seen.then_some((id, wire::Fact { id: Some(id), ..fact })));
+            }
+        }
+    }
+    found.sort_by_key(|(id, _)| *id);
+    found
 }
 
 pub fn present(

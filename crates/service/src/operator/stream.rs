@@ -16,9 +16,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
-use notbefore_engine::records::{self, FactBatch, Seen, prefix};
 use notbefore_listener::slots::AdmissionSlot;
-use notbefore_store::{Batch, Change, Revision, Watch, WatchError};
+use notbefore_store::{Batch, Revision, Watch, WatchError};
 use notbefore_wire::operator::facts::BadFactId;
 use notbefore_wire::operator::{Fact, FactId};
 use tokio::sync::watch;
@@ -168,7 +167,8 @@ impl Follower {
 
     /// The messages of a commit: the facts that the caller sees.
     fn messages(&mut self, batch: &Batch) -> Vec<Event> {
-        let facts = facts_of(batch, &self.caller);
+        let (caller, reasons) = (&self.caller, self.caller.reasons());
+        let facts = facts::of_batch(batch, reasons, |scope, fact| caller.can_see_fact(scope, fact));
         let unsent = facts.into_iter().filter(|(id, _)| *id > self.position.0);
         let message = |(id, fact): (FactId, Fact)| {
             Event::default().id(id.to_string()).event("fact").json_data(fact).ok()
@@ -177,33 +177,4 @@ impl Follower {
         self.position = Position::at_end_of(batch.revision);
         messages
     }
-}
-
-/// The facts of a commit that a caller sees, sorted by id.
-fn facts_of(batch: &Batch, caller: &Caller) -> Vec<(FactId, Fact)> {
-    let mut found = Vec::new();
-    // A commit has facts or first reads, not both.
-    let mut reads = 0..;
-    for Change { key, value } in batch.changes.iter() {
-        let Some(value) = value else { continue };
-        // A record of another release may not be readable.
-        if key.starts_with(prefix::FACT)
-            && let Ok(facts) = records::decode::<FactBatch>(key, value)
-        {
-            let scope = facts.scope.as_ref();
-            let seen = facts::numbered(batch.revision, &facts)
-                .filter(|(_, one)| caller.can_see_fact(scope, Some(&one.fact)));
-            found.extend(seen.map(|(id, one)| (id, facts::present(id, scope, one, caller.reasons()))));
-        } else if let Some(event) = records::event_in_key(key)
-            && let Ok(seen) = records::decode::<Seen>(key, value)
-        {
-            let is_seen = caller.can_see_fact(Some(&seen.scope), None);
-            for (fact, n) in facts::reads(event, &seen).into_iter().zip(&mut reads) {
-                let id = FactId { revision: batch.revision.0, n };
-                found.extend(is_seen.then_some((id, Fact { id: Some(id), ..fact })));
-            }
-        }
-    }
-    found.sort_by_key(|(id, _)| *id);
-    found
 }

@@ -29,6 +29,7 @@ use notbefore_store::{Batch, Key, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::status::ListeningCounts;
+use notbefore_wire::operator::vm_log::VmLog;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -36,7 +37,7 @@ use super::access::{self, Change, CommandReasons, Principal};
 use super::present::PresentContext;
 use super::problem::Problem;
 use super::status::ListeningCache;
-use super::{Operator, facts, operations, present, seen};
+use super::{Operator, facts, operations, present, seen, vm_log};
 use crate::names::{self, NameError};
 use crate::view::{Counts, EventTime, OperationTime, ScopeView, View};
 
@@ -462,6 +463,12 @@ impl CallerView {
 
     pub fn show_vm(&self, scope: &ScopeView, vm: VmId) -> Option<wire::Vm> {
         present::vm(&self.view, scope, vm, self.now())
+    }
+
+    /// The log of a VM in a scope that the caller sees.
+    pub fn vm_log(&self, scope: &ScopeView, vm: VmId) -> VmLog {
+        let since = self.view.since.unwrap_or_else(|| self.now());
+        vm_log::present(scope, vm, since, self.caller.operator.vm_log.of(vm))
     }
 
     /// Names of the VMs that have not read a live event.

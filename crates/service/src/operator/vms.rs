@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
 use notbefore_engine::{AddVm, VmCommand};
 use notbefore_wire::operator as wire;
+use notbefore_wire::operator::vm_log::VmLog;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -101,6 +102,15 @@ fn shown(caller_view: &CallerView, vm: VmId) -> Result<Response, Problem> {
     let scope = caller_view.scope_of(vm)?;
     let shown = caller_view.show_vm(scope, vm).ok_or(Refusal::UnknownVm(vm))?;
     Ok((etag(scope.revision), Json(shown)).into_response())
+}
+
+/// Show what a VM asked for lately: refused requests, approvals, first reads, and which clients poll
+///
+/// The log is in memory and begins with the start of the service. It has at most 32 entries a VM.
+#[utoipa::path(get, path = "/vms/{vm}/log", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path")), responses((status = 200, body = VmLog)))]
+pub async fn log(caller_view: CallerView, Path(vm): Path<String>) -> ApiResult<VmLog> {
+    let vm = caller_view.vm(&vm)?;
+    Ok(Json(caller_view.vm_log(caller_view.scope_of(vm)?, vm)))
 }
 
 /// Add a VM

@@ -68,7 +68,14 @@ impl Fixture {
         let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
         Self {
             disk,
-            platform: ScheduledEvents::new(views, engine.clone(), Arc::default(), delivery, store),
+            platform: ScheduledEvents::new(
+                views,
+                engine.clone(),
+                Arc::default(),
+                delivery,
+                Arc::default(),
+                store,
+            ),
             engine,
             caller,
             vm,
@@ -135,7 +142,7 @@ async fn failed_sync_reports_unknown_outcome_until_retry() {
     let approval =
         fixture.platform.approve(&guest, &fixture.caller, vec![Uuid::from_u128(9)], SystemClock.now());
     // The answer needs no write: there is no such event.
-    assert_eq!(approval.await, Err(ApproveError::UnknownEvent));
+    assert_eq!(approval.await, Err(ApproveError::UnknownEvent(Uuid::from_u128(9))));
 
     fixture.disk.set_broken(false);
     fixture.recovered().await;

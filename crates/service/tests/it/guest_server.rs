@@ -2,12 +2,14 @@
 //!
 //! - `table`, `responses`: requests and their exact responses;
 //! - `streams`: requests that are split, pipelined, held back or chunked;
+//! - `records`: what is recorded of refused requests and of clients;
 //! - `long_polls`: polls that wait for a change;
 //! - `limits`: slow, greedy and hostile clients, and shutdown.
 
 pub mod harness;
 mod limits;
 mod long_polls;
+mod records;
 mod responses;
 mod streams;
 mod table;

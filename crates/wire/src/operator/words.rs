@@ -352,6 +352,18 @@ words! {
         /// A caller without a valid token.
         Unauthenticated = "unauthenticated",
     }
+    /// What an entry of a VM's log is about.
+    VmLogKind {
+        /// A request was refused.
+        Refused = "refused",
+        /// The VM approved events.
+        Approved = "approved",
+        /// The VM was first sent a document that has an event for it.
+        FirstRead = "first-read",
+        /// Polls of a client begin: the first ones, after five minutes without, or with another `User-Agent` or
+        /// api-version.
+        Polled = "polled",
+    }
     /// The order of a list.
     Order {
         /// Oldest first.

@@ -118,6 +118,7 @@ fn role_permissions() {
         ("DELETE", "/v1/scopes/acme/shop/new", Value::Null, [ok, 404, 403, 404, 403, 404, 401]),
         ("GET", "/v1/vms", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/vms/web-1", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
+        ("GET", "/v1/vms/web-1/log", Value::Null, [ok, ok, ok, ok, ok, 404, 401]),
         ("POST", "/v1/vms", vm, [201, 409, 403, 403, 403, 404, 401]),
         ("DELETE", "/v1/vms/web-2", Value::Null, [204, 404, 404, 404, 404, 404, 401]),
         ("DELETE", "/v1/vms/web-1", Value::Null, [0, 0, 403, 403, 403, 404, 401]),

@@ -91,6 +91,23 @@ fn guest_commands() {
 }
 
 #[test]
+fn log_of_a_vm() {
+    let service = service();
+    service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
+    let here = std::net::Ipv4Addr::LOCALHOST;
+    let session = Session::with_service(&service);
+    assert!(session.run("notbefore vm log web-0").ends_with("no poll\n"));
+    assert_eq!(service.poll(here, "2020-07-01").status, 200);
+    assert_eq!(service.poll(here, "2019-08-01").status, 200);
+    for _ in 0..2 {
+        assert_eq!(service.poll(here, "latest").status, 400);
+    }
+    let unknown = "00000000-0000-0000-0000-000000000001";
+    assert_eq!(service.approve(here, unknown).status, 400);
+    session.check("vm_log");
+}
+
+#[test]
 fn agent_check() {
     // Without a platform the VM's name is the machine's.
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();

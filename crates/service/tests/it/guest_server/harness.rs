@@ -12,7 +12,8 @@ use jiff::Timestamp;
 use notbefore_service::clock::Clock;
 use notbefore_service::guest::GuestServer;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
-use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, Rendered};
+use notbefore_service::guest::client::Client as GuestClient;
+use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, RefusedRequest, Rendered};
 use notbefore_service::guest::rate::RateState;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::guest::stats::GuestStats;
@@ -58,11 +59,24 @@ pub struct TestPlatform {
     /// Polls by VM, and deliveries by VM and incarnation.
     pub polled: Mutex<Vec<String>>,
     pub delivered: Mutex<Vec<(String, u64)>>,
+    /// Clients by VM: each that was recorded.
+    pub clients: Mutex<Vec<(String, String)>>,
+    pub refused: Mutex<Vec<Refused>>,
     rate_states: Mutex<HashMap<String, Arc<RateState>>>,
     /// Spaces after VM b's document, to make it large.
     pub padding: usize,
     /// One proxy, at 127.0.0.9, with [`SECRET`].
     proxies: TrustedProxies,
+}
+
+/// A refused request, as the platform gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub vm: Option<String>,
+    /// The first line of the head.
+    pub line: String,
+    pub reason: &'static str,
+    pub detail: String,
 }
 
 impl TestPlatform {
@@ -170,6 +184,21 @@ impl Platform for TestPlatform {
         found(name, false)
     }
 
+    fn record_client(&self, guest: &TestGuest, client: &GuestClient<'_>, _: Timestamp) {
+        let agent = String::from_utf8_lossy(client.agent).into_owned();
+        self.clients.lock().unwrap().push((guest.name.clone(), agent));
+    }
+
+    fn record_refusal(&self, guest: Option<&TestGuest>, _: &Caller, refused: &RefusedRequest<'_>) {
+        let head = String::from_utf8_lossy(refused.head);
+        self.refused.lock().unwrap().push(Refused {
+            vm: guest.map(|guest| guest.name.clone()),
+            line: head.lines().next().unwrap_or_default().to_owned(),
+            reason: refused.error.reason(),
+            detail: refused.detail.to_owned(),
+        });
+    }
+
     fn record_poll(&self, guest: &TestGuest, _: EventsVersion, _: Timestamp) {
         self.polled.lock().unwrap().push(guest.name.clone());
     }
@@ -226,7 +255,7 @@ impl Platform for TestPlatform {
                 event if event == id(EVENT_MOVED) => return Err(ApproveError::UnknownCaller),
                 event if event == id(EVENT_SLOW) => self.gate.acquire().await.unwrap().forget(),
                 event if event == id(own) => {}
-                _ => return Err(ApproveError::UnknownEvent),
+                event => return Err(ApproveError::UnknownEvent(event)),
             }
         }
         self.approved.lock().unwrap().push((guest.name.clone(), events));
@@ -301,6 +330,8 @@ impl TestServer {
             changes_late: Mutex::default(),
             polled: Mutex::default(),
             delivered: Mutex::default(),
+            clients: Mutex::default(),
+            refused: Mutex::default(),
             rate_states: Mutex::default(),
             padding,
             proxies: proxies(),

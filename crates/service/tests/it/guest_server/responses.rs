@@ -182,7 +182,7 @@ async fn rate_limit_returns_429_to_that_vm_only() {
     server.clock.advance_milliseconds(-3_600_000);
     client.send(get(EVENTS)).await;
     assert_eq!(client.response().await.status, 200, "no refusal after the clock was set back");
-    let refused: Vec<_> = server.stats.refused().filter(|(_, count)| *count > 0).collect();
+    let refused: Vec<_> = server.stats.refused_by_status().filter(|(_, count)| *count > 0).collect();
     assert_eq!(refused, [(400, 2), (429, 3)]);
     server.close().await;
 }
