@@ -95,15 +95,15 @@ impl Principal {
     }
 }
 
-/// Whether to show why a command failed: its path and its last line of error output. Only [`Principal::command_reasons`]
-/// creates it, and each presentation of a command takes one, so none can omit the check.
+/// Whether to show why a command failed: its path and its last line of error output. For a caller, only
+/// [`Principal::command_reasons`] creates it. Each presentation of a command takes one, so none can omit the check.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandReasons {
     shown: bool,
 }
 
 impl CommandReasons {
-    #[cfg(test)]
+    /// For the service's own log, which callers do not read.
     pub const SHOWN: Self = Self { shown: true };
 
     /// The reason, if there is one and the caller reads it.
