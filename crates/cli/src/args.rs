@@ -554,24 +554,44 @@ pub enum Event {
         #[arg(long)]
         force: bool,
     },
-    /// Cancel an event that has not started
-    Cancel { event: String },
-    /// Approve an event on behalf of its guests
-    Approve { event: String },
-    /// Start an event now
-    Start { event: String },
-    /// Report that an event was carried out
+    /// Cancel events that have not started
+    #[command(after_help = include_str!("args/help/event_cancel.txt").trim_end())]
+    Cancel {
+        /// Event ids, or their first digits
+        #[arg(required = true, value_name = "EVENT")]
+        events: Vec<String>,
+        #[command(flatten)]
+        confirmation: ConfirmArgs,
+    },
+    /// Approve events on behalf of their guests
+    Approve {
+        /// Event ids, or their first digits
+        #[arg(required = true, value_name = "EVENT")]
+        events: Vec<String>,
+    },
+    /// Start events now
+    #[command(after_help = include_str!("args/help/event_start.txt").trim_end())]
+    Start {
+        /// Event ids, or their first digits
+        #[arg(required = true, value_name = "EVENT")]
+        events: Vec<String>,
+    },
+    /// Report that events were carried out
+    #[command(after_help = include_str!("args/help/event_complete.txt").trim_end())]
     Complete {
-        event: String,
-        /// New host of a redeployed VM; may be repeated
+        /// Event ids, or their first digits
+        #[arg(required = true, value_name = "EVENT")]
+        events: Vec<String>,
+        /// New host of a redeployed VM; may be repeated. Only with one event
         #[arg(long, value_name = "VM=HOST", value_parser = parse_pair)]
         host: Vec<(String, String)>,
     },
     /// Retry the exec driver's commands that have failed or wait for a retry
     #[command(after_help = include_str!("args/help/event_retry.txt").trim_end())]
     Retry {
-        /// Event id, or its first digits
-        event: String,
+        /// Event ids, or their first digits
+        #[arg(required = true, value_name = "EVENT")]
+        events: Vec<String>,
     },
     /// List events that have ended, oldest first
     #[command(after_help = include_str!("args/help/event_history.txt").trim_end())]

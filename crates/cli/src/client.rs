@@ -56,6 +56,11 @@ impl Refused {
     pub fn with_detail(self, detail: &str) -> Self {
         Self { detail: detail.to_owned(), ..self }
     }
+
+    #[cfg(test)]
+    pub fn sample(detail: &str) -> Self {
+        Self { status: StatusCode::CONFLICT, detail: detail.to_owned(), code: "sample".to_owned() }
+    }
 }
 
 /// Whether the error is a problem response with this code.

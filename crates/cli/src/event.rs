@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
+use crate::confirm::{self, Decision, Question};
+use crate::each::each;
+use crate::exit::UsageError;
 use crate::operation::{self, names};
 use crate::output::{self, or_dash, yes_no};
 use crate::table::{Colour, Column};
@@ -48,14 +51,30 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             };
             operation::schedule(client, &request, output)
         }
-        args::Event::Cancel { event } => act(client, &event, EventVerb::Cancel, &json!({}), output),
-        args::Event::Approve { event } => act(client, &event, EventVerb::Approve, &json!({}), output),
-        args::Event::Start { event } => act(client, &event, EventVerb::Start, &json!({}), output),
-        args::Event::Complete { event, host } => {
-            let hosts: BTreeMap<String, String> = host.into_iter().collect();
-            act(client, &event, EventVerb::Complete, &serde_json::to_value(CompleteEvent { hosts })?, output)
+        args::Event::Cancel { events, confirmation } => {
+            let question = Question::optional("Cancel this?", "nothing was cancelled");
+            let plan =
+                || events.iter().map(|event| client.get(&at(event, ""))).collect::<Result<Vec<Event>>>();
+            if let Decision::DryRun =
+                confirm::show_and_ask(&confirmation, output, question, plan, |events| cancel_plan(events))?
+            {
+                return Ok(());
+            }
+            act(client, &events, EventVerb::Cancel, &json!({}), output)
         }
-        args::Event::Retry { event } => act(client, &event, EventVerb::Retry, &json!({}), output),
+        args::Event::Approve { events } => act(client, &events, EventVerb::Approve, &json!({}), output),
+        args::Event::Start { events } => act(client, &events, EventVerb::Start, &json!({}), output),
+        args::Event::Complete { events, host } => {
+            let hosts: BTreeMap<String, String> = host.into_iter().collect();
+            if !hosts.is_empty() && events.len() > 1 {
+                let cure =
+                    "--host is for one event; complete each event with new hosts by a command of its own";
+                return Err(UsageError(cure.to_owned()).into());
+            }
+            let body = serde_json::to_value(CompleteEvent { hosts })?;
+            act(client, &events, EventVerb::Complete, &body, output)
+        }
+        args::Event::Retry { events } => act(client, &events, EventVerb::Retry, &json!({}), output),
         args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, limit } => {
             let now = time::now();
             let query = [
@@ -79,12 +98,30 @@ fn at(event: &str, rest: &str) -> String {
     format!("/v1/events/{}{rest}", encode(event))
 }
 
-fn act(client: &Client, event: &str, verb: EventVerb, body: &Value, output: Output) -> Result<()> {
-    let event: Event = client.post(&at(event, &format!("/{verb}")), body)?;
-    output.answer(&event, |event| {
+fn act(client: &Client, events: &[String], verb: EventVerb, body: &Value, output: Output) -> Result<()> {
+    let act = |event: &str| client.post(&at(event, &format!("/{verb}")), body);
+    each(events, output, act, |event: &Event| {
         let waits = event.waits_for.as_ref().map(|what| format!("; waits for {what}"));
         output::line(&format!("event {} is {}{}", event.id, event.status, waits.unwrap_or_default()))
     })
+}
+
+/// Text of the plan: the effect of cancelling on each event.
+fn cancel_plan(events: &[Event]) -> Vec<String> {
+    let becomes = |event: &Event| match event.status {
+        EventStatus::Scheduled => "is cancelled",
+        EventStatus::Started => "no: already started",
+        EventStatus::Completed | EventStatus::Cancelled | EventStatus::Unknown(_) => "no: already ended",
+    };
+    let table = Rows(events).columns(&[
+        ("EVENT", &|event| event.id.to_string()),
+        ("TYPE", &|event| event.event_type.to_string()),
+        ("SCOPE", &|event| event.scope.clone()),
+        ("STATUS", &|event| event.status.to_string()),
+        ("VMS", &|event| names(&event.resources)),
+        ("CANCELLED", &|event| becomes(event).to_owned()),
+    ]);
+    table.lines()
 }
 
 /// VMs that have not read the event: names if few, else their number.

@@ -21,6 +21,7 @@ mod config;
 mod confirm;
 mod data_files;
 mod destination;
+mod each;
 mod event;
 mod exit;
 #[cfg(unix)]

@@ -15,6 +15,7 @@ use notbefore_wire::text::printable;
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
+use crate::each::each;
 use crate::exit::TimedOut;
 use crate::output::{self, Rows, or_dash};
 use crate::pause::pause;
@@ -45,9 +46,11 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             }
             output.answer(&act(client, &operation, &OperationVerb::Cancel)?, show)
         }
-        args::Operation::Start { operations } => each(client, &operations, &OperationVerb::Start, output),
+        args::Operation::Start { operations } => {
+            each(&operations, output, |id| act(client, id, &OperationVerb::Start), show)
+        }
         args::Operation::Complete { operations } => {
-            each(client, &operations, &OperationVerb::Complete, output)
+            each(&operations, output, |id| act(client, id, &OperationVerb::Complete), show)
         }
         args::Operation::Wait { operations, timeout } => wait(client, &operations, timeout, output),
     }
@@ -81,22 +84,6 @@ fn columns() -> [Column<'static, Operation>; 12] {
         Of::wide("BY", &|one| one.by.clone()),
         Of::wide("NOT BEFORE", &|one| one.not_before.map(|at| at.to_string()).unwrap_or_default()),
     ]
-}
-
-/// Applies a verb to operations in order, up to the first refusal.
-fn each(client: &Client, ids: &[String], verb: &OperationVerb, output: Output) -> Result<()> {
-    let mut done: Vec<Operation> = Vec::new();
-    for id in ids {
-        let one = act(client, id, verb).map_err(|error| match done.len() {
-            0 => error,
-            some => error.context(format!("{some} operations before it succeeded")),
-        })?;
-        if output.is_text() {
-            show(&one)?;
-        }
-        done.push(one);
-    }
-    output.answer(&done, |_| Ok(()))
 }
 
 fn show(operation: &Operation) -> Result<()> {

@@ -348,6 +348,32 @@ fn token_revoke_and_operation_cancel_ask_at_terminal_only() {
 }
 
 #[test]
+fn event_cancel_shows_one_plan_for_all_and_asks_at_terminal_only() {
+    let (service, first) = busy();
+    let schedule = |vm: &str| {
+        let made = service.cli_json(&["event", "schedule", "--type", "freeze", "--in", "1h", vm]);
+        made["targets"][0]["event"].as_str().unwrap().to_owned()
+    };
+    let (second, started) = (schedule("web-0"), schedule("db"));
+    service.cli(&["event", "start", &started]);
+    let words = ["event", "cancel", &first, &second, &started];
+    let shown = service.cli(&[&words[..], &["--dry-run"]].concat());
+    assert_eq!(shown.matches("is cancelled").count(), 2, "{shown}");
+    assert_eq!(shown.matches("no: already started").count(), 1, "{shown}");
+    let seen = at_a_terminal(&service, &words, "n");
+    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was cancelled"), "{seen:?}");
+    assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 3);
+
+    let output = service.run(&[&words[..], &["--output", "json"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ids: Vec<&Value> = done.as_array().unwrap().iter().map(|event| &event["id"]).collect();
+    assert_eq!(ids, [&json!(first), &json!(second)]);
+    assert!(stderr(&output).contains("1 of 3 failed, 2 done"), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("{started}: event {started} has started")));
+}
+
+#[test]
 fn host_commands_ask_at_terminal_only() {
     let service = Service::start(&[]);
     service.cli(&["vm", "add", "a", "--host", "h1"]);

@@ -1,0 +1,91 @@
+//! One change for each of several ids, as in `event start ID…`. A refused id does not stop the others.
+
+use anyhow::{Error, Result, anyhow};
+use serde::Serialize;
+
+use crate::args::Output;
+use crate::client::Refused;
+
+/// Makes the change for each id in order and shows each result; as JSON, all results in one array. Fails at the end, with
+/// the reason of each refused id. An error that is not a refusal, such as a lost connection, would be the same for the
+/// ids that follow: they are left out, and the error says so.
+pub fn each<T: Serialize>(
+    ids: &[String],
+    output: Output,
+    change: impl Fn(&str) -> Result<T>,
+    show: impl Fn(&T) -> Result<()>,
+) -> Result<()> {
+    let (mut done, mut failed): (Vec<T>, Vec<(&str, Error)>) = (Vec::new(), Vec::new());
+    for id in ids {
+        match change(id) {
+            Ok(one) => {
+                if output == Output::Table {
+                    show(&one)?;
+                }
+                done.push(one);
+            }
+            Err(error) => {
+                let is_refused = error.is::<Refused>();
+                failed.push((id, error));
+                if !is_refused {
+                    break;
+                }
+            }
+        }
+    }
+    output.answer(&done, |_| Ok(()))?;
+    summary(ids.len(), done.len(), failed)
+}
+
+fn summary(all: usize, done: usize, mut failed: Vec<(&str, Error)>) -> Result<()> {
+    if all == 1 {
+        return failed.pop().map_or(Ok(()), |(_, error)| Err(error));
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let reasons: String = failed.iter().map(|(id, error)| format!("\n  {id}: {error:#}")).collect();
+    let untried = match all - done - failed.len() {
+        0 => String::new(),
+        some => format!(", {some} not tried"),
+    };
+    Err(anyhow!("{} of {all} failed, {done} done{untried}:{reasons}", failed.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn run(ids: &[&str]) -> (Vec<String>, String) {
+        let ids: Vec<String> = ids.iter().map(|&id| id.to_owned()).collect();
+        let shown = RefCell::new(Vec::new());
+        let change = |id: &str| match id {
+            "refused" => Err(Refused::sample("it has ended").into()),
+            "lost" => Err(anyhow!("no connection")),
+            id => Ok(id.to_owned()),
+        };
+        let show = |id: &String| {
+            shown.borrow_mut().push(id.clone());
+            Ok(())
+        };
+        let result = each(&ids, Output::Table, change, show);
+        (shown.into_inner(), result.err().map_or_else(String::new, |error| error.to_string()))
+    }
+
+    #[test]
+    fn refused_id_does_not_stop_others() {
+        let rows: [(&[&str], &[&str], &str); 5] = [
+            (&["a", "b"], &["a", "b"], ""),
+            (&["refused"], &[], "it has ended (sample)"),
+            (&["a", "refused", "b"], &["a", "b"], "1 of 3 failed, 2 done:\n  refused: it has ended (sample)"),
+            (&["lost"], &[], "no connection"),
+            (&["a", "lost", "b"], &["a"], "1 of 3 failed, 1 done, 1 not tried:\n  lost: no connection"),
+        ];
+        for (ids, shown, error) in rows {
+            let shown: Vec<String> = shown.iter().map(|&id| id.to_owned()).collect();
+            assert_eq!(run(ids), (shown, error.to_owned()), "{ids:?}");
+        }
+    }
+}
