@@ -504,6 +504,41 @@ pub struct WaitArgs {
     pub timeout: Option<Duration>,
 }
 
+/// Stage and timeout of a wait.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct UntilArgs {
+    /// Stage to wait for
+    #[arg(long = "for", value_name = "STAGE", value_enum, default_value_t = Stage::Ended)]
+    pub stage: Stage,
+    /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
+    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// A stage of an event, or of all events of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stage {
+    /// Each of its running VMs has read it
+    Read,
+    /// A guest or an operator has approved it
+    Approved,
+    /// It has started
+    Started,
+    /// It is completed or cancelled
+    Ended,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Approved => "approved",
+            Self::Started => "started",
+            Self::Ended => "ended",
+        })
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Event {
     /// List scheduled and started events, in order of time
@@ -592,6 +627,15 @@ pub enum Event {
         /// Event ids, or their first digits
         #[arg(required = true, value_name = "EVENT")]
         events: Vec<String>,
+    },
+    /// Wait until events are read, approved, started or ended, and show progress; Ctrl-C leaves them running
+    #[command(after_help = include_str!("args/help/event_wait.txt").trim_end())]
+    Wait {
+        /// Event ids, or their first digits
+        #[arg(required = true, value_name = "EVENT")]
+        events: Vec<String>,
+        #[command(flatten)]
+        until: UntilArgs,
     },
     /// List events that have ended, oldest first
     #[command(after_help = include_str!("args/help/event_history.txt").trim_end())]
@@ -741,15 +785,15 @@ pub enum Operation {
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
-    /// Wait until operations are closed and show progress; Ctrl-C leaves them running
+    /// Wait until all events of operations are read, approved, started or ended, and show progress; Ctrl-C leaves them
+    /// running
     #[command(after_help = include_str!("args/help/operation_wait.txt").trim_end())]
     Wait {
         /// The operations
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
-        /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
-        #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
-        timeout: Option<Duration>,
+        #[command(flatten)]
+        until: UntilArgs,
     },
 }
 

@@ -28,6 +28,7 @@ use crate::http::{self, Failure, Http};
 use crate::output;
 use crate::pause::pause;
 use crate::trust::{self, Trust};
+pub use facts::Next;
 use retries::{Attempt, Retries};
 
 /// Timeout of one request.
@@ -140,21 +141,37 @@ impl Client {
         query: &[(&str, Option<String>)],
         count: usize,
     ) -> Result<Vec<T>> {
+        Ok(self.pages(path, query, count)?.0)
+    }
+
+    /// Reads a whole list, with the revision from which the stream continues.
+    pub fn list_at_revision<T: DeserializeOwned>(&self, path: &str) -> Result<(Vec<T>, u64)> {
+        self.pages(path, &[], usize::MAX)
+    }
+
+    /// The items of a list and the revision of its first page.
+    fn pages<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        count: usize,
+    ) -> Result<(Vec<T>, u64)> {
         let said =
             query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", encode(value.as_deref()?))));
         let query: String = said.collect();
         let mut items = Vec::new();
-        let mut cursor = String::new();
+        let (mut cursor, mut revision) = (String::new(), None);
         loop {
             let limit = (count - items.len()).clamp(1, PAGE_MAX);
             let page: Page<T> = self.get(&format!("{path}?limit={limit}{query}{cursor}"))?;
             items.extend(page.items);
+            let revision = *revision.get_or_insert(page.revision);
             match page.next.map(|next| format!("&cursor={}", encode(&next))) {
                 Some(next) if next == cursor => {
                     bail!("the service repeats a page of {path}; report this fault")
                 }
                 Some(next) if items.len() < count => cursor = next,
-                Some(_) | None => return Ok(items),
+                Some(_) | None => return Ok((items, revision)),
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::exit::UsageError;
 use crate::operation::{self, names};
 use crate::output::{self, or_dash, yes_no};
 use crate::table::{Colour, Column};
+use crate::wait::{Kind, wait};
 use crate::{fact, fleet_plan, time, watch};
 
 pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
@@ -75,6 +76,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             act(client, &events, EventVerb::Complete, &body, output)
         }
         args::Event::Retry { events } => act(client, &events, EventVerb::Retry, &json!({}), output),
+        args::Event::Wait { events, until } => wait(client, Kind::Events, &events, &until, output),
         args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, limit } => {
             let now = time::now();
             let query = [

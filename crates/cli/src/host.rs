@@ -8,13 +8,14 @@ use anyhow::{Context, Result};
 use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
 use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
 
-use crate::args::{self, Hosts, Maintenance, Output, WhenArgs};
+use crate::args::{self, Hosts, Maintenance, Output, Stage, UntilArgs, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Question};
 use crate::output::{self, Rows};
 use crate::table::Column;
 use crate::vm::when;
-use crate::{fleet_apply, operation, time, watch};
+use crate::wait::{self, Kind};
+use crate::{fleet_apply, time, watch};
 
 /// Limit of events in the text of a plan; JSON has all.
 const EVENTS_SHOWN_MAX: usize = 40;
@@ -156,7 +157,8 @@ fn announce(
     }
     let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
     if wait.wait {
-        return operation::wait(client, &ids, wait.timeout, output);
+        let until = UntilArgs { stage: Stage::Ended, timeout: wait.timeout };
+        return wait::wait(client, Kind::Operations, &ids, &until, output);
     }
     output.answer(&made, |_| {
         let ids = ids.join(" ");

@@ -95,7 +95,7 @@ impl Http {
     ) -> Result<Response<Reader<'_>>, Failure> {
         let opened = self.runtime.block_on(async { timeout(within, self.client.request(request)).await });
         let response = opened.map_err(|_| Failure::Late(within))??;
-        Ok(response.map(|body| Reader { http: self, body, rest: Bytes::new() }))
+        Ok(response.map(|body| Reader { http: self, body, rest: Bytes::new(), limit: None }))
     }
 }
 
@@ -104,15 +104,21 @@ pub struct Reader<'a> {
     http: &'a Http,
     body: Incoming,
     rest: Bytes,
+    /// Limit of a read, if shorter than [`IDLE_TIME_MAX`]. A read that takes longer fails with `WouldBlock`.
+    pub limit: Option<Duration>,
 }
 
 impl io::Read for Reader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.rest.is_empty() {
-            let within = self.http.idle_time_max;
+            let idle = self.http.idle_time_max;
+            let (within, kind) = match self.limit.filter(|limit| *limit < idle) {
+                Some(limit) => (limit, io::ErrorKind::WouldBlock),
+                None => (idle, io::ErrorKind::TimedOut),
+            };
             let read = self.http.runtime.block_on(async { timeout(within, self.body.frame()).await });
             let silent = format!("no byte within {} s", within.as_secs());
-            let read = read.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, silent))?;
+            let read = read.map_err(|_| io::Error::new(kind, silent))?;
             let Some(frame) = read else { return Ok(0) };
             self.rest = frame.map_err(io::Error::other)?.into_data().unwrap_or_default();
         }

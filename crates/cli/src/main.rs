@@ -52,6 +52,7 @@ mod time;
 mod token;
 mod trust;
 mod vm;
+mod wait;
 mod watch;
 
 use std::process::ExitCode;

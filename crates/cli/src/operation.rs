@@ -1,30 +1,20 @@
 //! `notbefore operation …`, and the output of a newly created operation.
 
-use std::io::{self, IsTerminal};
-use std::time::Duration;
-
-use anyhow::{Error, Result, anyhow, bail};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use notbefore_client::clock::Clock;
+use anyhow::{Result, bail};
 use notbefore_wire::operator::{
-    CommandState, Event, EventStatus, HostStart, Operation, OperationProgress, OperationState,
-    OperationTarget, OperationVerb, Resource, ScheduleEvents, TargetStatus,
+    HostStart, Operation, OperationProgress, OperationTarget, OperationVerb, Resource, ScheduleEvents,
+    TargetStatus,
 };
-use notbefore_wire::text::printable;
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::each::each;
-use crate::exit::TimedOut;
 use crate::output::{self, Rows, or_dash};
-use crate::pause::pause;
 use crate::table::{Colour, Column};
 use crate::vm::when;
+use crate::wait::{Kind, wait};
 use crate::{time, watch};
-
-/// Poll interval of `operation wait`.
-const POLL_EVERY: Duration = Duration::from_millis(500);
 
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
@@ -52,7 +42,9 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
         args::Operation::Complete { operations } => {
             each(&operations, output, |id| act(client, id, &OperationVerb::Complete), show)
         }
-        args::Operation::Wait { operations, timeout } => wait(client, &operations, timeout, output),
+        args::Operation::Wait { operations, until } => {
+            wait(client, Kind::Operations, &operations, &until, output)
+        }
     }
 }
 
@@ -124,7 +116,7 @@ fn show(operation: &Operation) -> Result<()> {
 }
 
 /// One-line progress of an operation.
-fn progress(progress: &OperationProgress) -> String {
+pub fn progress(progress: &OperationProgress) -> String {
     let OperationProgress { scopes, scopes_told, waiting, approved, started, ended, .. } = progress;
     let some = |count: usize, what: &str| match count {
         0 => String::new(),
@@ -139,112 +131,6 @@ fn progress(progress: &OperationProgress) -> String {
         some(progress.failed, "of them failed"),
         some(progress.refused, "refused")
     )
-}
-
-/// Waits until all operations are closed and shows progress: as a bar at a terminal, else a line per change. Fails
-/// early when an exec command has used up its attempts, which needs an operator, or at the timeout.
-pub fn wait(client: &Client, ids: &[String], timeout: Option<Duration>, output: Output) -> Result<()> {
-    let bars = MultiProgress::new();
-    let at_terminal = output.is_text() && io::stderr().is_terminal();
-    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")?.progress_chars("=> ");
-    let mut open: Vec<(String, ProgressBar, String)> = Vec::new();
-    for id in ids {
-        let bar = if at_terminal { bars.add(ProgressBar::new(1)) } else { ProgressBar::hidden() };
-        open.push((id.clone(), bar.with_style(style.clone()).with_prefix(printable(id)), String::new()));
-    }
-    let mut closed: Vec<Operation> = Vec::new();
-    let clock = Clock::start();
-    let (still_open, why) = loop {
-        let mut still_open = Vec::new();
-        let mut next = Vec::new();
-        for (id, bar, last) in open {
-            let one = get(client, &id)?;
-            let said = progress(&one.progress);
-            bar.set_length(one.progress.events as u64);
-            bar.set_position((one.progress.ended + one.progress.refused) as u64);
-            bar.set_message(said.clone());
-            if !at_terminal && output.is_text() && said != last {
-                output::line(&format!("{} {}: {said}", one.id, one.state))?;
-            }
-            match one.state {
-                OperationState::Closed => {
-                    bar.finish();
-                    closed.push(one);
-                }
-                OperationState::Opening | OperationState::Open | OperationState::Unknown(_) => {
-                    still_open.push(one);
-                    next.push((id, bar, said));
-                }
-            }
-        }
-        if still_open.is_empty() {
-            break (still_open, None);
-        }
-        if let Some(failed) = failure(client, &still_open)? {
-            break (still_open, Some(failed));
-        }
-        let left = timeout.map(|timeout| timeout.saturating_sub(clock.now().tick));
-        if let (Some(Duration::ZERO), Some(timeout)) = (left, timeout) {
-            let over = out_of_time(&still_open, timeout);
-            break (still_open, Some(over));
-        }
-        open = next;
-        let span = left.map_or(POLL_EVERY, |left| left.min(POLL_EVERY));
-        pause(span, "operations are polled until closed");
-    };
-    output.answer(&closed.iter().chain(&still_open).collect::<Vec<_>>(), |_| {
-        closed.iter().try_for_each(|one| {
-            let how = if one.cancelled { "cancelled" } else { "completed" };
-            output::line(&format!("operation {} is closed: {how}", one.id))
-        })
-    })?;
-    why.map_or(Ok(()), Err)
-}
-
-fn out_of_time(open: &[Operation], timeout: Duration) -> Error {
-    let one = |one: &Operation| format!("operation {} is {}: {}", one.id, one.state, progress(&one.progress));
-    let open = open.iter().map(one).collect::<Vec<_>>().join("\n  ");
-    TimedOut(format!("not closed within {}; still in progress\n  {open}", time::span(timeout.as_secs())))
-        .into()
-}
-
-/// The error of exec commands that have used up their attempts, if there are any.
-fn failure(client: &Client, open: &[Operation]) -> Result<Option<Error>> {
-    if open.iter().all(|operation| operation.progress.failed == 0) {
-        return Ok(None);
-    }
-    let started: Vec<Event> =
-        client.list("/v1/events", &[("status", Some(EventStatus::Started.to_string()))])?;
-    let ours = started.iter().filter(|event| open.iter().any(|one| one.id == event.operation));
-    let mut failed = Vec::new();
-    for event in ours {
-        let commands = event.exec.iter().flat_map(|exec| &exec.commands);
-        for command in commands.filter(|command| command.state == CommandState::Failed) {
-            let attempt =
-                command.attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
-            let why = command.why.as_ref().map_or_else(String::new, |why| format!(": {}", printable(why)));
-            failed.push(format!(
-                "operation {}, event {}: the command for {} failed{attempt}{why}",
-                event.operation, event.id, command.name
-            ));
-        }
-    }
-    Ok((!failed.is_empty()).then(|| {
-        let cure =
-            "use 'notbefore event retry EVENT' to try again, or 'notbefore event complete EVENT' if the work was done by hand";
-        anyhow!("{}\n{cure}", failed.join("\n"))
-    }))
-}
-
-/// Refuses an operation that the service would refuse to cancel.
-fn cancellable(operation: Operation) -> Result<Operation> {
-    if operation.state == OperationState::Closed {
-        bail!("operation {} is closed; there is nothing to cancel (operation_closed)", operation.id);
-    }
-    if operation.host_start == Some(HostStart::Released) {
-        bail!("operation {} has started and cannot be cancelled (event_started)", operation.id);
-    }
-    Ok(operation)
 }
 
 /// Text of the plan: the effect of cancelling on each event.

@@ -418,6 +418,33 @@ pub struct OperationProgress {
     pub refused: usize,
 }
 
+impl OperationProgress {
+    /// The progress of an operation with these parts, which are sorted by scope.
+    pub fn of(targets: &[OperationTarget]) -> Self {
+        let mut progress = Self { events: targets.len(), ..Self::default() };
+        for scope in targets.chunk_by(|one, two| one.scope == two.scope) {
+            progress.scopes += 1;
+            progress.scopes_told += usize::from(scope.iter().all(|part| part.state != TargetState::Opening));
+        }
+        for part in targets {
+            progress.failed += usize::from(part.failed);
+            match part.state {
+                TargetState::Approved => progress.approved += 1,
+                TargetState::Waiting => progress.waiting += 1,
+                TargetState::Started => progress.started += 1,
+                TargetState::Refused => progress.refused += 1,
+                TargetState::Cancelled => {
+                    progress.ended += 1;
+                    progress.cancelled += 1;
+                }
+                TargetState::Completed | TargetState::Ended => progress.ended += 1,
+                TargetState::Opening | TargetState::Unknown(_) => {}
+            }
+        }
+        progress
+    }
+}
+
 /// The part of an operation for one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OperationTarget {

@@ -20,6 +20,9 @@ use crate::{output, time};
 const BACKOFF: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
+/// The code of a position that the stream no longer has.
+const GONE: &str = "stream_position_gone";
+
 /// An endless iterator of facts. An error is final: the service was never reached, refuses the token, or sends
 /// something that this version does not understand.
 pub struct Facts<'a> {
@@ -27,19 +30,31 @@ pub struct Facts<'a> {
     messages: Option<Messages<BufReader<Reader<'a>>>>,
     /// The `Last-Event-ID` of the next connection.
     position: Option<String>,
-    /// Time of the last message; none before the first.
+    /// Time of the last message, or of the position; none if there was neither.
     heard_at: Option<Timestamp>,
     /// Lost connections since the last message that was not a greeting.
     losses: u32,
     /// The last note, so that it is not repeated.
     note: String,
+    /// Time limit of [`Facts::next_within`].
+    limit: Option<Duration>,
+}
+
+/// What comes next in the stream, within a time limit.
+pub enum Next {
+    Fact(Box<Fact>),
+    /// The time is over, or something came that is not a fact.
+    Nothing,
+    /// Facts are missing: the service no longer holds them for the stream.
+    Gap,
 }
 
 impl Client {
     /// Facts from now on, or after a position: the revision of a list, or the id of a fact.
     pub fn facts(&self, after: Option<String>) -> Facts<'_> {
-        let (heard_at, note) = (None, String::new());
-        Facts { client: self, messages: None, position: after, heard_at, losses: 0, note }
+        // A position comes from a response of the service.
+        let (heard_at, note) = (after.is_some().then(time::now), String::new());
+        Facts { client: self, messages: None, position: after, heard_at, losses: 0, note, limit: None }
     }
 }
 
@@ -49,11 +64,7 @@ impl Iterator for Facts<'_> {
     fn next(&mut self) -> Option<Result<Fact>> {
         loop {
             match self.message() {
-                Ok(Message { event, data, .. }) if event == "fact" => {
-                    let unknown =
-                        || format!("this version does not understand the service's fact: {}", shown(&data));
-                    return Some(serde_json::from_str(&data).with_context(unknown));
-                }
+                Ok(message) if message.event == "fact" => return Some(parse(&message.data)),
                 Ok(_) => {}
                 Err(error) => {
                     if let Err(error) = self.recover(error) {
@@ -66,6 +77,22 @@ impl Iterator for Facts<'_> {
 }
 
 impl<'a> Facts<'a> {
+    /// The next fact, if one comes within the limit. For a caller that can read a list again: a gap gets no note.
+    pub fn next_within(&mut self, limit: Option<Duration>) -> Result<Next> {
+        self.limit = limit;
+        match self.message() {
+            Ok(message) if message.event == "fact" => {
+                parse(&message.data).map(|fact| Next::Fact(Box::new(fact)))
+            }
+            Ok(_) => Ok(Next::Nothing),
+            Err(error) if error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == GONE) => {
+                Ok(Next::Gap)
+            }
+            Err(error) if is_of(&error, io::ErrorKind::WouldBlock) => Ok(Next::Nothing),
+            Err(error) => self.recover(error).map(|()| Next::Nothing),
+        }
+    }
+
     /// The next message, on a new connection if there is none.
     fn message(&mut self) -> Result<Message> {
         let is_greeting = self.messages.is_none();
@@ -73,9 +100,9 @@ impl<'a> Facts<'a> {
             Some(messages) => messages,
             None => self.connect()?,
         };
-        let Some(message) = self.messages.insert(messages).next() else {
-            bail!("the service has closed the stream")
-        };
+        let messages = self.messages.insert(messages);
+        messages.from.get_mut().limit = self.limit;
+        let Some(message) = messages.next() else { bail!("the service has closed the stream") };
         let message = message.context("the stream was interrupted")?;
         if !is_greeting {
             self.losses = 0;
@@ -103,7 +130,7 @@ impl<'a> Facts<'a> {
         self.messages = None;
         let Some(heard_at) = self.heard_at else { return Err(error) };
         match error.downcast_ref::<Refused>() {
-            Some(refused) if refused.code == "stream_position_gone" => {
+            Some(refused) if refused.code == GONE => {
                 self.position = None;
                 let seconds = time::now().duration_since(heard_at).as_secs().unsigned_abs();
                 let since = span::show(seconds + 1);
@@ -120,11 +147,12 @@ impl<'a> Facts<'a> {
                 return Err(error);
             }
             // The same message would come again.
-            None if is_malformed(&error) => return Err(error),
+            None if is_of(&error, io::ErrorKind::InvalidData) => return Err(error),
             Some(_) | None => {}
         }
         self.say(format!("{error:#}; connecting again"));
-        pause(backoff(self.losses), "the service may be restarting");
+        let wait = backoff(self.losses);
+        pause(self.limit.map_or(wait, |limit| limit.min(wait)), "the service may be restarting");
         self.losses = self.losses.saturating_add(1);
         Ok(())
     }
@@ -138,8 +166,13 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn is_malformed(error: &Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+fn parse(data: &str) -> Result<Fact> {
+    let unknown = || format!("this version does not understand the service's fact: {}", shown(data));
+    serde_json::from_str(data).with_context(unknown)
+}
+
+fn is_of(error: &Error, kind: io::ErrorKind) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == kind)
 }
 
 fn backoff(losses: u32) -> Duration {

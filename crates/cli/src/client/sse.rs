@@ -18,7 +18,7 @@ pub struct Message {
 
 /// The messages of a stream. Comments, unknown fields and an unfinished last message are skipped.
 pub struct Messages<R> {
-    from: R,
+    pub from: R,
     /// Whether the last line ended with a carriage return, so that a line feed belongs to it.
     after_cr: bool,
 }

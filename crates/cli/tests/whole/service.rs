@@ -31,4 +31,5 @@ mod token_destination;
 mod transcripts;
 mod transfer;
 mod vm_log;
+mod waits;
 mod whole_event;

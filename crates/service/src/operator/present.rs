@@ -315,7 +315,7 @@ pub fn operation(context: &PresentContext<'_>, operation: &Operation) -> wire::O
             }
             Some(JointStart::Released { .. }) | None => None,
         },
-        progress: progress(&targets),
+        progress: wire::OperationProgress::of(&targets),
         targets,
     }
 }
@@ -366,32 +366,6 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
             Phase::Scheduled { .. } => None,
         }),
     }
-}
-
-fn progress(targets: &[wire::OperationTarget]) -> wire::OperationProgress {
-    let mut progress = wire::OperationProgress { events: targets.len(), ..Default::default() };
-    // Parts are sorted by scope.
-    for scope in targets.chunk_by(|one, two| one.scope == two.scope) {
-        progress.scopes += 1;
-        progress.scopes_told +=
-            usize::from(scope.iter().all(|part| part.state != wire::TargetState::Opening));
-    }
-    for part in targets {
-        progress.failed += usize::from(part.failed);
-        match part.state {
-            wire::TargetState::Approved => progress.approved += 1,
-            wire::TargetState::Waiting => progress.waiting += 1,
-            wire::TargetState::Started => progress.started += 1,
-            wire::TargetState::Refused => progress.refused += 1,
-            wire::TargetState::Cancelled => {
-                progress.ended += 1;
-                progress.cancelled += 1;
-            }
-            wire::TargetState::Completed | wire::TargetState::Ended => progress.ended += 1,
-            wire::TargetState::Opening | wire::TargetState::Unknown(_) => {}
-        }
-    }
-    progress
 }
 
 /// Parses the kind of a scope in a request.

@@ -20,6 +20,10 @@ fn waiting() -> (Service, String) {
     (service, operation)
 }
 
+fn event_of(service: &Service) -> String {
+    service.cli_json(&["event", "list"])[0]["id"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn exit_codes_are_consistent() {
     let (service, operation) = waiting();
@@ -29,6 +33,7 @@ fn exit_codes_are_consistent() {
     std::fs::write(&agent, "nothing = 1\n").unwrap();
     let (bad, agent) = (bad.to_str().unwrap(), agent.to_str().unwrap());
     let guest = format!("http://{}", service.guest);
+    let event = event_of(&service);
     let cases: &[(i32, &[&str])] = &[
         (0, &["vm", "list"]),
         (0, &["completions", "bash"]),
@@ -39,6 +44,7 @@ fn exit_codes_are_consistent() {
         (0, &["operation", "cancel", &operation, "--dry-run"]),
         (1, &["vm", "show", "nobody"]),
         (1, &["event", "show", "abcd"]),
+        (1, &["event", "wait", "abcd"]),
         (1, &["fleet", "apply", "/nowhere.yaml"]),
         (1, &["get", "--endpoint", &guest]),
         (1, &["approve", "--endpoint", &guest, "abcd"]),
@@ -57,8 +63,12 @@ fn exit_codes_are_consistent() {
         (2, &["token", "create", "x", "--role", "viewer"]),
         (2, &["vm", "remove", "a"]),
         (2, &["host", "failed", "h1", "--timeout", "1s"]),
+        (2, &["event", "wait", &event, "--for", "nothing"]),
         (3, &["operation", "wait", &operation, "--timeout", "0s"]),
         (3, &["operation", "wait", &operation, "--timeout", "1s", "--output", "json"]),
+        (3, &["operation", "wait", &operation, "--for", "read", "--timeout", "0s"]),
+        (3, &["event", "wait", &event, "--timeout", "0s"]),
+        (3, &["event", "wait", &event[..8], "--for", "approved", "--timeout", "0s"]),
         (3, &["host", "maintain", "h1", "--type", "freeze", "--wait", "--timeout", "0s"]),
     ];
     for (code, args) in cases {

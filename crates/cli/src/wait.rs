@@ -1,0 +1,218 @@
+//! `event wait`, `operation wait` and `host … --wait`: one list request, then the stream of facts from the list's revision
+//! on, so that no change is missed. Events that have ended are not in a list: each takes a request of its own.
+
+mod waited;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use anyhow::{Error, Result, anyhow};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use notbefore_client::clock::Clock;
+use notbefore_wire::operator::{Event, Operation, TargetState};
+use uuid::Uuid;
+
+use crate::args::{Output, Stage, UntilArgs};
+use crate::client::{Client, Next, encode};
+use crate::exit::TimedOut;
+use crate::pause::pause;
+use crate::{output, time};
+use waited::{Details, Verdict, Waited};
+
+/// Interval of lists while an operation is opening.
+const OPENING_INTERVAL: Duration = Duration::from_millis(500);
+/// Shortest prefix of an id that is looked up in a list.
+const SHORT_ID_MIN: usize = 4;
+
+/// What the ids name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Events,
+    Operations,
+}
+
+/// Waits until all reach the stage, and shows progress on standard error: bars at a terminal, else a line for each change.
+/// Fails as soon as one can no longer reach it, or at the timeout.
+pub fn wait(client: &Client, kind: Kind, ids: &[String], until: &UntilArgs, output: Output) -> Result<()> {
+    let UntilArgs { stage, timeout } = *until;
+    let clock = Clock::start();
+    let left = || timeout.map(|timeout| timeout.saturating_sub(clock.now().tick));
+    let mut progress = Progress::new(output)?;
+    loop {
+        let (revision, mut waited) = list(client, kind, ids, stage)?;
+        let mut facts = client.facts(Some(revision.to_string()));
+        loop {
+            progress.show(&waited, stage);
+            let is_over = left().is_some_and(|left| left.is_zero());
+            let over = || Err(out_of_time(&waited, stage, timeout.unwrap_or_default()));
+            if let Some(end) = outcome(&waited, stage).or_else(|| is_over.then(over)) {
+                progress.close();
+                return finish(&waited, stage, output, end);
+            }
+            if waited.iter().any(Waited::is_opening) {
+                pause(OPENING_INTERVAL, "an operation is opening");
+                break;
+            }
+            match facts.next_within(left())? {
+                Next::Fact(fact) => waited.iter_mut().for_each(|one| one.apply(&fact)),
+                Next::Nothing => {}
+                Next::Gap => break,
+            }
+        }
+    }
+}
+
+/// The revision of the list, and what the ids name, without repetitions.
+fn list(client: &Client, kind: Kind, ids: &[String], stage: Stage) -> Result<(u64, Vec<Waited>)> {
+    let show = |event: &str| client.get::<Event>(&format!("/v1/events/{}", encode(event)));
+    let (revision, mut waited) = match kind {
+        Kind::Events => {
+            let (events, revision) = client.list_at_revision::<Event>("/v1/events")?;
+            let one = |id: &String| match find(&events, |event| event.id, id) {
+                Some(event) => Ok(Waited::event(event.clone())),
+                None => show(id).map(Waited::event),
+            };
+            (revision, ids.iter().map(one).collect::<Result<Vec<_>>>()?)
+        }
+        Kind::Operations => {
+            let (all, revision) = client.list_at_revision::<Operation>("/v1/operations")?;
+            let one = |id: &String| match find(&all, |operation| operation.id, id) {
+                Some(operation) => Ok(operation.clone()),
+                None => client.get(&format!("/v1/operations/{}", encode(id))),
+            };
+            let operations = ids.iter().map(one).collect::<Result<Vec<Operation>>>()?;
+            let details = details(client, &operations, stage)?;
+            (revision, operations.into_iter().map(|one| Waited::operation(one, &details)).collect())
+        }
+    };
+    let mut seen = std::collections::HashSet::new();
+    waited.retain(|one: &Waited| seen.insert(one.id()));
+    Ok((revision, waited))
+}
+
+/// The only item whose id begins with the text. Others are left to the service: it also knows what has ended.
+fn find<'a, T>(items: &'a [T], id: impl Fn(&T) -> Uuid, text: &str) -> Option<&'a T> {
+    let wanted = text.to_ascii_lowercase();
+    let is_meant = |one: &&T| wanted.len() >= SHORT_ID_MIN && id(one).to_string().starts_with(&wanted);
+    let mut found = items.iter().filter(is_meant);
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Details of the operations' events that an operation does not have: which were read or approved, and why a command
+/// failed.
+fn details(client: &Client, operations: &[Operation], stage: Stage) -> Result<Details> {
+    let targets = || operations.iter().flat_map(|operation| &operation.targets);
+    let needs = match stage {
+        Stage::Read | Stage::Approved => true,
+        Stage::Started => false,
+        Stage::Ended => targets().any(|target| target.failed),
+    };
+    if !needs {
+        return Ok(Details::new());
+    }
+    let events = client.list::<Event>("/v1/events", &[])?;
+    let mut details: Details = events.into_iter().map(|event| (event.id, event)).collect();
+    if stage != Stage::Ended {
+        for target in targets() {
+            let is_stored = match target.state {
+                TargetState::Completed | TargetState::Cancelled | TargetState::Started => true,
+                TargetState::Opening
+                | TargetState::Waiting
+                | TargetState::Approved
+                | TargetState::Refused
+                | TargetState::Ended
+                | TargetState::Unknown(_) => false,
+            };
+            if is_stored && !details.contains_key(&target.event) {
+                details.insert(target.event, client.get(&format!("/v1/events/{}", target.event))?);
+            }
+        }
+    }
+    Ok(details)
+}
+
+/// The end of the wait, if it has come.
+fn outcome(waited: &[Waited], stage: Stage) -> Option<Result<()>> {
+    let mut all_reached = true;
+    let mut never = Vec::new();
+    for one in waited {
+        match one.verdict(stage) {
+            Verdict::Never(why) => never.push(why),
+            Verdict::Waits => all_reached = false,
+            Verdict::Reached => {}
+        }
+    }
+    if never.is_empty() {
+        return all_reached.then_some(Ok(()));
+    }
+    let cure = match stage {
+        Stage::Ended => {
+            "\nuse 'notbefore event retry EVENT' to try again, or 'notbefore event complete EVENT' if the work was done by hand"
+        }
+        Stage::Read | Stage::Approved | Stage::Started => "",
+    };
+    Some(Err(anyhow!("{}{cure}", never.join("\n"))))
+}
+
+fn out_of_time(waited: &[Waited], stage: Stage, timeout: Duration) -> Error {
+    let open = waited.iter().filter(|one| one.verdict(stage) != Verdict::Reached);
+    let open = open.map(Waited::state).collect::<Vec<_>>().join("\n  ");
+    let span = time::span(timeout.as_secs());
+    TimedOut(format!("not {stage} within {span}; still in progress\n  {open}")).into()
+}
+
+fn finish(waited: &[Waited], stage: Stage, output: Output, end: Result<()>) -> Result<()> {
+    output.answer(&waited, |waited| {
+        let mut reached = waited.iter().filter(|one| one.verdict(stage) == Verdict::Reached);
+        reached.try_for_each(|one| output::line(&one.reached(stage)))
+    })?;
+    end
+}
+
+/// Progress on standard error; none with JSON output.
+struct Progress {
+    output: Output,
+    at_terminal: bool,
+    style: ProgressStyle,
+    bars: MultiProgress,
+    /// The bar and the last text of each event or operation.
+    shown: Vec<(ProgressBar, String)>,
+}
+
+impl Progress {
+    fn new(output: Output) -> Result<Self> {
+        let style = ProgressStyle::with_template("[{bar:24}] {msg}")?.progress_chars("=> ");
+        let at_terminal = output == Output::Table && io::stderr().is_terminal();
+        Ok(Self { output, at_terminal, style, bars: MultiProgress::new(), shown: Vec::new() })
+    }
+
+    fn show(&mut self, waited: &[Waited], stage: Stage) {
+        for (index, one) in waited.iter().enumerate() {
+            if index == self.shown.len() {
+                let bar = match self.at_terminal {
+                    true => self.bars.add(ProgressBar::new(1)),
+                    false => ProgressBar::hidden(),
+                };
+                self.shown.push((bar.with_style(self.style.clone()), String::new()));
+            }
+            let (bar, last) = &mut self.shown[index];
+            let (done, all) = one.count(stage);
+            let state = one.state();
+            if state == *last {
+                continue;
+            }
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(state.clone());
+            if !self.at_terminal && self.output == Output::Table {
+                output::eprint(&state);
+            }
+            *last = state;
+        }
+    }
+
+    /// Leaves the bars as they are.
+    fn close(&self) {
+        self.shown.iter().for_each(|(bar, _)| bar.abandon());
+    }
+}
