@@ -287,7 +287,7 @@ impl VisibleView {
             match vm_polls.listening(now, self.view.since) {
                 Listening::Yes => counts.yes += 1,
                 Listening::No => counts.no += 1,
-                Listening::Unknown => counts.unknown += 1,
+                Listening::Unclear | Listening::Unknown(_) => counts.unknown += 1,
             }
         }
         counts

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::terminal::at_a_terminal;
+use crate::support::terminal::run_at_terminal;
 use crate::support::{Service, binary};
 
 /// VMs and hosts whose names differ in a number.
@@ -186,7 +186,7 @@ fn table_is_fitted_and_coloured_at_a_terminal_only() {
     service.cli(&["event", "start", event]);
     let piped = service.cli(&["event", "list"]);
     assert!(piped.contains(event) && !piped.contains('\x1b'), "{piped}");
-    let seen = at_a_terminal(&service, &["event", "list"], "").text;
+    let seen = run_at_terminal(&service, &["event", "list"], "").text;
     assert!(
         !seen.contains(event) && seen.contains(&event[..8]) && seen.contains("\x1b[33mStarted"),
         "{seen}"

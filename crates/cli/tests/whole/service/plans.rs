@@ -349,7 +349,7 @@ fn token_revoke_and_operation_cancel_ask_at_terminal_only() {
 
 #[test]
 fn event_cancel_shows_one_plan_for_all_and_asks_at_terminal_only() {
-    let (service, first) = busy();
+    let (service, first) = service_with_event();
     let schedule = |vm: &str| {
         let made = service.cli_json(&["event", "schedule", "--type", "freeze", "--in", "1h", vm]);
         made["targets"][0]["event"].as_str().unwrap().to_owned()
@@ -360,8 +360,8 @@ fn event_cancel_shows_one_plan_for_all_and_asks_at_terminal_only() {
     let shown = service.cli(&[&words[..], &["--dry-run"]].concat());
     assert_eq!(shown.matches("is cancelled").count(), 2, "{shown}");
     assert_eq!(shown.matches("no: already started").count(), 1, "{shown}");
-    let seen = at_a_terminal(&service, &words, "n");
-    assert!(seen.asked() && seen.code == 1 && seen.text.contains("nothing was cancelled"), "{seen:?}");
+    let seen = run_at_terminal(&service, &words, "n");
+    assert!(seen.has_prompt() && seen.code == 1 && seen.text.contains("nothing was cancelled"), "{seen:?}");
     assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 3);
 
     let output = service.run(&[&words[..], &["--output", "json"]].concat());
