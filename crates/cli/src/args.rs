@@ -172,6 +172,9 @@ pub enum TopCommand {
     CompleteNames {
         /// The kind of names
         kind: NameKind,
+        /// Longest time to wait for the service, in milliseconds: a shell that waits longer feels slow
+        #[arg(long, env = "NOTBEFORE_COMPLETION_MS", value_name = "MS", default_value_t = 200)]
+        within: u64,
     },
     /// Write the manual pages, for packaging
     #[command(name = "manual-pages", hide = true)]

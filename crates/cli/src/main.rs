@@ -56,6 +56,7 @@ mod wait;
 mod watch;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[cfg(unix)]
 use anyhow::Context;
@@ -135,7 +136,9 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Approve(approve) => guest::approve(approve, args.output),
         TopCommand::Agent(verb) => agent::run(verb, args.output),
         TopCommand::Completions { shell } => manual::completions(shell),
-        TopCommand::CompleteNames { kind } => manual::names::print(args.reach, kind),
+        TopCommand::CompleteNames { kind, within } => {
+            manual::names::print(args.reach, kind, Duration::from_millis(within))
+        }
         TopCommand::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
         TopCommand::LinuxOnly { words: _ } => Err(exit::UsageError(

@@ -18,14 +18,11 @@ use crate::args::{ConnectionArgs, NameKind};
 use crate::client::Client;
 use crate::output;
 
-/// A shell that waits longer feels slow.
-const WITHIN: Duration = Duration::from_millis(200);
-
 /// Prints the first names of a kind, a line each; nothing if the service does not answer in time.
-pub fn print(reach: ConnectionArgs, kind: NameKind) -> Result<()> {
+pub fn print(reach: ConnectionArgs, kind: NameKind, within: Duration) -> Result<()> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(load(&reach, kind)));
-    match receiver.recv_timeout(WITHIN) {
+    match receiver.recv_timeout(within) {
         Ok(Ok(names)) => output::lines(&names),
         Ok(Err(_)) | Err(_) => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! Lists of the command line: order, filters, short ids, formats, `--watch`, and completion of names.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -212,6 +213,8 @@ fn completions(service: &Service, words: &[&str]) -> String {
     );
     let mut bash = Command::new("bash");
     bash.args(["-c", &typed, "bash", binary()]).args(words).env("NOTBEFORE_DATA", service.data());
+    // The machine may be busy.
+    bash.env("NOTBEFORE_COMPLETION_MS", "60000");
     let output = bash.output().unwrap();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -231,4 +234,13 @@ fn shell_completes_names_of_the_service() {
     // Without a service there are no names, and no message.
     service.kill();
     assert_eq!(completions(&service, &["vm", "show", "web"]).trim(), "");
+}
+
+#[test]
+fn completion_does_not_wait_for_a_silent_service() {
+    let service = service();
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let output = service.run(&["complete-names", "vms", "--within", "1", "--operator-url", &url]);
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
 }
