@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::support::{Service, binary, wait_for};
@@ -29,12 +30,14 @@ fn fleet_of_40_hosts() -> String {
     format!("scopes:\n{}{}", scope("acme", 50), scope("globex", 51))
 }
 
-/// A service whose forty hosts reboot in 20 minutes.
+/// A service whose forty hosts reboot in 20 to 25 minutes, all at the same time.
 fn before_maintenance() -> Service {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(&fleet_of_40_hosts());
     let hosts: Vec<String> = (1..=HOSTS).map(|n| format!("h{n}")).collect();
-    let words = ["host", "maintain", "--type", "reboot", "--in", "20m", "--yes"];
+    let now: Timestamp = service.cli_json(&["clock", "show"])["now"].as_str().unwrap().parse().unwrap();
+    let not_before = Timestamp::from_second((now.as_second() / 300 + 5) * 300).unwrap().to_string();
+    let words = ["host", "maintain", "--type", "reboot", "--not-before", &not_before, "--yes"];
     let words: Vec<&str> = words.into_iter().chain(hosts.iter().map(String::as_str)).collect();
     service.cli(&words);
     service
@@ -47,7 +50,7 @@ fn status_shows_on_one_screen_what_happens_to_40_hosts() {
     assert!(text.lines().count() <= 20, "{text}");
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     assert!(text.contains("80 events for 80 VMs; 0 approved, 80 unread"), "{text}");
-    assert!(text.contains("hosts: h1, h2, h3 …"), "{text}");
+    assert!(text.contains("40 hosts: h1, h2, h3 …"), "{text}");
     assert!(text.contains("operations  40 open"), "{text}");
 
     // One VM reads its events and approves one: it is no longer unread.

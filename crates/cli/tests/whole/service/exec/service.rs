@@ -133,6 +133,11 @@ fn used_up_attempts_wait_for_retry() {
     assert_eq!(trial.show(&event)["status"], "Started");
     let list = trial.service.cli(&["event", "list"]);
     assert!(list.contains("Started, failed"), "{list}");
+    let status = trial.service.cli_json(&["status"]);
+    assert_eq!(status["events"]["failed"], 1, "{status}");
+    let [listed] = status["failed"].as_array().unwrap().as_slice() else { panic!("{status}") };
+    assert_eq!(listed["event"], *event);
+    assert!(listed["why"].as_str().unwrap().contains("no such domain"), "{status}");
     let metrics = trial.service.operator_request("GET", "/metrics", "", "").body;
     assert!(metrics.contains("notbefore_commands{state=\"failed\"} 1\n"), "{metrics}");
     std::fs::write(trial.path("fixed"), "").unwrap();
