@@ -15,7 +15,7 @@ use crate::confirm::{self, Decision, Question};
 use crate::each::each;
 use crate::exit::UsageError;
 use crate::operation::{self, names};
-use crate::output::{self, or_dash, yes_no};
+use crate::output::{self, Rows, or_dash, yes_no};
 use crate::table::{Colour, Column};
 use crate::wait::{Kind, wait};
 use crate::{fact, fleet_plan, time, watch};
@@ -268,7 +268,8 @@ fn read(event: &Event, seen: &SeenBy) -> String {
 /// Prints facts from the stream, a line each.
 fn follow(client: &Client, count: Option<usize>, output: Output) -> Result<()> {
     output::eprint("waiting for facts; stop with Ctrl-C");
-    client.facts(None).take(count.unwrap_or(usize::MAX)).try_for_each(|shown| {
-        output.item(&shown?, |shown| output::line(&fact::line(shown)))
-    })
+    client
+        .facts(None)
+        .take(count.unwrap_or(usize::MAX))
+        .try_for_each(|shown| output.item(&shown?, |shown| output::line(&fact::line(shown))))
 }

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use notbefore_wire::operator::{
-    HostStart, Operation, OperationProgress, OperationTarget, OperationVerb, Resource, ScheduleEvents,
-    TargetStatus,
+    HostStart, Operation, OperationProgress, OperationState, OperationTarget, OperationVerb, Resource,
+    ScheduleEvents, TargetStatus,
 };
 
 use crate::args::{self, Output};
@@ -131,6 +131,17 @@ pub fn progress(progress: &OperationProgress) -> String {
         some(progress.failed, "of them failed"),
         some(progress.refused, "refused")
     )
+}
+
+/// Refuses an operation that the service would refuse to cancel.
+fn cancellable(operation: Operation) -> Result<Operation> {
+    if operation.state == OperationState::Closed {
+        bail!("operation {} is closed; there is nothing to cancel (operation_closed)", operation.id);
+    }
+    if operation.host_start == Some(HostStart::Released) {
+        bail!("operation {} has started and cannot be cancelled (event_started)", operation.id);
+    }
+    Ok(operation)
 }
 
 /// Text of the plan: the effect of cancelling on each event.

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::vm_log::{VmLog, VmLogEntry};
 use notbefore_wire::operator::{
-    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmLogKind, VmSpec, VmState,
-    VmVerb,
+    AddVm, Cause, Event, EventStatus, EventType, Resource, ScheduleEvents, Scope, Vm, VmLogKind, VmSpec,
+    VmState, VmVerb,
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::args::{self, Output, ScheduleVmArgs, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::output::{self, or_dash, yes_no};
+use crate::output::{self, Rows, or_dash, yes_no};
 use crate::table::{Colour, Column};
 use crate::{fleet_apply, fleet_plan, operation, time, watch};
 

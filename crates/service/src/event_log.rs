@@ -65,7 +65,9 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         FactDetail::EventScheduled { cause, not_before: Some(at) } => {
             ("scheduled", format!("{cause}, not before {at}"))
         }
-        FactDetail::EventScheduled { cause, not_before: None } => ("scheduled", format!("{cause}, without notice")),
+        FactDetail::EventScheduled { cause, not_before: None } => {
+            ("scheduled", format!("{cause}, without notice"))
+        }
         FactDetail::EventRead { api_version } => ("read", format!("at api-version {api_version}")),
         FactDetail::EventApproved { .. } => ("approved", String::new()),
         FactDetail::EventStarted { why, .. } => ("started", why.clone()),

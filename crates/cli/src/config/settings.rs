@@ -26,7 +26,9 @@ use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::{HostName, OperatorServerLimits};
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::Reader;
-use notbefore_settings::kind::{FileName, Integer, LOG_FORMAT, List, LogFilter, LogFormat, OrNone, Span, Switch};
+use notbefore_settings::kind::{
+    FileName, Integer, LOG_FORMAT, List, LogFilter, LogFormat, OrNone, Span, Switch,
+};
 use notbefore_settings::schema::{Flag, Group, Key};
 
 use super::kinds::*;

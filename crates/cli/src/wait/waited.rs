@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 
 use notbefore_wire::operator::{
-    CommandState, Event, EventStatus, Fact, Operation, OperationProgress, OperationState, OperationTarget,
-    TargetState, TargetStatus, What,
+    CommandState, Event, EventStatus, Fact, FactDetail, Operation, OperationProgress, OperationState,
+    OperationTarget, TargetState, TargetStatus,
 };
 use notbefore_wire::text::printable;
 use serde::Serialize;
@@ -141,51 +141,52 @@ impl Part {
         let reads = |unread: &mut Vec<String>| unread.retain(|vm| !fact.vms.contains(vm));
         match &fact.what {
             // A VM that does not run is not waited for.
-            What::VmRemoved | What::VmDeallocated if is_here => reads(&mut self.unread),
-            What::EventRead { .. } if is_mine => reads(&mut self.unread),
-            What::EventScheduled { .. } if is_mine => self.raise(TargetState::Waiting),
-            What::EventApproved { .. } if is_mine => {
+            FactDetail::VmRemoved | FactDetail::VmDeallocated if is_here => reads(&mut self.unread),
+            FactDetail::EventRead { .. } if is_mine => reads(&mut self.unread),
+            FactDetail::EventScheduled { .. } if is_mine => self.raise(TargetState::Waiting),
+            FactDetail::EventApproved { .. } if is_mine => {
                 self.was_approved = true;
                 self.raise(TargetState::Approved);
             }
-            What::EventStarted { .. } if is_mine => self.raise(TargetState::Started),
-            What::EventCompleted { .. } if is_mine => self.raise(TargetState::Completed),
-            What::EventCancelled { .. } if is_mine => self.raise(TargetState::Cancelled),
-            What::DriverFailed { vm, attempts, why, .. } if is_mine => {
-                self.failure = Some(failed(self.event, vm, Some(*attempts), why));
+            FactDetail::EventStarted { .. } if is_mine => self.raise(TargetState::Started),
+            FactDetail::EventCompleted { .. } if is_mine => self.raise(TargetState::Completed),
+            FactDetail::EventCancelled { .. } if is_mine => self.raise(TargetState::Cancelled),
+            FactDetail::DriverFailed { vm, attempts, why, .. } if is_mine => {
+                self.failure =
+                    Some(failed(self.event, vm, Some(*attempts), why.as_deref().unwrap_or_default()));
             }
-            What::DriverRetried { .. } if is_mine => self.failure = None,
-            What::EventScheduled { .. }
-            | What::EventRead { .. }
-            | What::EventApproved { .. }
-            | What::EventReleased { .. }
-            | What::EventReady { .. }
-            | What::EventStarted { .. }
-            | What::EventCompleted { .. }
-            | What::EventCancelled { .. }
-            | What::DriverTookOver { .. }
-            | What::DriverAttemptFailed { .. }
-            | What::DriverFailed { .. }
-            | What::DriverRetried { .. }
-            | What::OperationRequested { .. }
-            | What::OperationStarted { .. }
-            | What::OperationCompleted
-            | What::OperationCancelled
-            | What::ScopeCreated
-            | What::PolicyChanged
-            | What::ScopeRemoved
-            | What::VmAdded
-            | What::VmChanged
-            | What::VmRemoved
-            | What::VmMoved { .. }
-            | What::VmDeallocated
-            | What::VmStarted
-            | What::TokenCreated { .. }
-            | What::TokenRevoked { .. }
-            | What::ClockAccepted
-            | What::RequestRefused { .. }
-            | What::FurtherRefusals { .. }
-            | What::Unknown { .. } => {}
+            FactDetail::DriverRetried { .. } if is_mine => self.failure = None,
+            FactDetail::EventScheduled { .. }
+            | FactDetail::EventRead { .. }
+            | FactDetail::EventApproved { .. }
+            | FactDetail::EventReleased { .. }
+            | FactDetail::EventReady { .. }
+            | FactDetail::EventStarted { .. }
+            | FactDetail::EventCompleted { .. }
+            | FactDetail::EventCancelled { .. }
+            | FactDetail::DriverTookOver { .. }
+            | FactDetail::DriverAttemptFailed { .. }
+            | FactDetail::DriverFailed { .. }
+            | FactDetail::DriverRetried { .. }
+            | FactDetail::OperationRequested { .. }
+            | FactDetail::OperationStarted { .. }
+            | FactDetail::OperationCompleted
+            | FactDetail::OperationCancelled
+            | FactDetail::ScopeCreated
+            | FactDetail::PolicyChanged
+            | FactDetail::ScopeRemoved
+            | FactDetail::VmAdded
+            | FactDetail::VmChanged
+            | FactDetail::VmRemoved
+            | FactDetail::VmMoved { .. }
+            | FactDetail::VmDeallocated
+            | FactDetail::VmStarted
+            | FactDetail::TokenCreated { .. }
+            | FactDetail::TokenRevoked { .. }
+            | FactDetail::ClockAccepted
+            | FactDetail::RequestRefused { .. }
+            | FactDetail::FurtherRefusals { .. }
+            | FactDetail::Unknown { .. } => {}
         }
     }
 
@@ -291,8 +292,8 @@ impl Waited {
             }
             Subject::Operation(operation) => {
                 if fact.operation == Some(operation.id) {
-                    operation.cancelled |= fact.what == What::OperationCancelled;
-                    operation.completed |= fact.what == What::OperationCompleted;
+                    operation.cancelled |= fact.what == FactDetail::OperationCancelled;
+                    operation.completed |= fact.what == FactDetail::OperationCompleted;
                 }
                 for (target, part) in operation.targets.iter_mut().zip(&self.parts) {
                     if target.state != part.state {
@@ -466,7 +467,7 @@ mod tests {
             made["detail"] = detail;
         }
         let fact: Fact = serde_json::from_value(made).unwrap();
-        assert!(!matches!(fact.what, What::Unknown { .. }), "{text}");
+        assert!(!matches!(fact.what, FactDetail::Unknown { .. }), "{text}");
         fact
     }
 

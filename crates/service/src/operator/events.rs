@@ -128,7 +128,11 @@ fn page(
     let present = |(scope, event): (&Arc<ScopeView>, &Event)| {
         last = Some(cursor::encode(&position(scope, event)));
         let unread_by = unread_by(scope, event);
-        wire::Event { trail: Vec::new(), unread_by, ..present::event(&context, scope, event, visible.reasons) }
+        wire::Event {
+            trail: Vec::new(),
+            unread_by,
+            ..present::event(&context, scope, event, visible.reasons)
+        }
     };
     let items: Vec<wire::Event> = events.by_ref().take(limit).map(present).collect();
     if let (Some(host), true) = (&host, items.is_empty()) {

@@ -14,7 +14,7 @@ async fn each_refused_request_is_recorded_once() {
     let server = TestServer::with_mode(Mode::Normal).await;
     let mut refusals = 0;
     for row in table().filter(|row| row.modes.contains(&Mode::Normal)) {
-        assert_eq!(server.ask(row.from, &row.request).await.status, row.status, "{}", row.name);
+        assert_eq!(server.request(row.from, &row.request).await.status, row.status, "{}", row.name);
         let recorded = std::mem::take(&mut *server.platform.refused.lock().unwrap());
         if row.status < 400 {
             assert_eq!(recorded, [], "{}", row.name);
@@ -35,7 +35,7 @@ async fn each_refused_request_is_recorded_once() {
 #[tokio::test]
 async fn refused_approval_is_recorded_with_its_event() {
     let server = TestServer::open(unlimited()).await;
-    let asked = |body: String| server.ask(From::A, post(EVENTS, &body));
+    let asked = |body: String| server.request(From::A, post(EVENTS, &body));
     for (body, reason, detail) in [
         (approval(EVENT_B), "unknown_event", format!("EventId {}", EVENT_B.to_lowercase())),
         (approval("nothing"), "unknown_event", "an EventId is not a GUID".to_owned()),
@@ -116,7 +116,7 @@ async fn client_is_recorded_at_first_request_of_each_connection() {
     // A client that closes each connection.
     let closing = poll.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     for _ in 0..4 {
-        assert_eq!(server.ask(From::A, &closing).await.status, 200);
+        assert_eq!(server.request(From::A, &closing).await.status, 200);
         assert_eq!(recorded(), [curl("a")]);
     }
     // A long poll, which is never cached, and a request in two parts.
