@@ -643,6 +643,25 @@ mod tests {
     }
 
     #[test]
+    fn started_events_come_before_scheduled_ones_in_order_of_time() {
+        let mut fixture = ViewFixture::default();
+        let mut scope = scope("a", &[vm(1)]);
+        let due = |id, seconds| event(id, Cause::HostReboot, &[vm(1)], at(-99), at(seconds));
+        let started = notbefore_core::samples::started(due(1, 900));
+        scope.events = vec![due(3, 60), due(2, -60), started];
+        fixture.publish(&scope, at(0));
+        let order = |from| -> Vec<u128> {
+            let view = fixture.views.newest();
+            view.events_by_time(from).map(|(_, event)| event.id.0.as_u128()).collect()
+        };
+        assert_eq!(order(Bound::Unbounded), [1, 2, 3], "an overdue event is still scheduled");
+        assert_eq!(order(Bound::Included(EventTime::FIRST_SCHEDULED)), [2, 3]);
+        let place = EventTime::of(&scope.events[1]);
+        assert_eq!(place.to_string().parse(), Ok(place));
+        assert_eq!(order(Bound::Excluded(place)), [3]);
+    }
+
+    #[test]
     fn named_finds_vms_in_every_scope() {
         let mut fixture = ViewFixture::default();
         fixture.publish(&scope("a", &[vm(1), vm(2)]), at(0));
