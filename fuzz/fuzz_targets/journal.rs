@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use notbefore_client::clock::Moment;
-use notbefore_client::document::{Document, EventsVersion};
+use notbefore_client::document::{Document, EventId, EventsVersion};
 use notbefore_client::identity::Identity;
 use notbefore_fuzz::machine::tracked_event::Phase;
 use notbefore_fuzz::machine::io::Input;
@@ -36,6 +36,7 @@ fn check(bytes: &[u8]) -> bool {
 fn go_on(state: State, boot: Option<String>) {
     let rules = state.events().iter().filter_map(|handled| handled.rule().cloned()).collect();
     let listed: Vec<_> = state.events().iter().map(|handled| handled.event.clone()).collect();
+    let asked = listed.first().map_or_else(|| EventId::new("A"), |event| event.id.clone());
     let me = listed.iter().find_map(|event| event.leader()).unwrap_or("web-0").to_owned();
     let setup = Setup { rules, me: Identity::named(me), sure: true };
     let moment = |seconds: u64| Moment {
@@ -53,11 +54,12 @@ fn go_on(state: State, boot: Option<String>) {
         document(listed),
         Input::Back,
         Input::Retry,
+        Input::RetryEvent { event: asked },
         Input::Tick,
         document(Vec::new()),
         Input::Tick,
     ];
-    for (input, seconds) in inputs.into_iter().zip([2, 10, 11, 12, 1_000, 1_001, 10_000]) {
+    for (input, seconds) in inputs.into_iter().zip([2, 10, 11, 12, 13, 1_000, 1_001, 10_000]) {
         (state, _) = state.handle(&setup, input, moment(seconds));
         let _ = state.next_due(&setup, moment(seconds));
     }

@@ -1,5 +1,6 @@
 //! Dry checks of a configuration on this machine: programs, units, host names and directories, without an event.
 
+use std::fmt;
 use std::net::ToSocketAddrs;
 use std::process::{Command, Stdio};
 
@@ -9,20 +10,56 @@ use crate::journal;
 use crate::machine::io::Stage;
 use crate::rules::{Rule, StepAction};
 
-/// One line per step that would fail.
-pub fn problems(rules: &[Rule]) -> Vec<String> {
+/// A step that would fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// `rule drain, step pool before`; no secret.
+    pub step: String,
+    pub why: HookError,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.why)
+    }
+}
+
+/// The steps that would fail. Asks other programs and the resolver.
+pub fn problems(rules: &[Rule]) -> Vec<Problem> {
+    failing(rules, check_action)
+}
+
+/// The steps whose program is missing. Only looks for files, so the agent can do it at any time.
+pub fn missing_programs(rules: &[Rule]) -> Vec<Problem> {
+    failing(rules, |action| program(action).map_or(Ok(()), |name| process::find(name).map(|_| ())))
+}
+
+fn failing(rules: &[Rule], check: impl Fn(&StepAction) -> Result<(), HookError>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for rule in rules {
         for stage in [Stage::Before, Stage::After] {
             for step in rule.steps(stage) {
-                if let Err(why) = check_action(&step.does) {
-                    let at = format!("rule {}, step {} {}", rule.name, step.name, stage.as_str());
-                    problems.push(format!("{at}: {why}"));
+                if let Err(why) = check(&step.does) {
+                    let step = format!("rule {}, step {} {}", rule.name, step.name, stage.as_str());
+                    problems.push(Problem { step, why });
                 }
             }
         }
     }
     problems
+}
+
+/// The program that the step itself names or needs; the shell finds those of its line.
+fn program(action: &StepAction) -> Option<&str> {
+    match action {
+        StepAction::Command { argv } | StepAction::WaitFor { argv, .. } => argv.first().map(String::as_str),
+        StepAction::StartUnit { .. } | StepAction::StopUnit { .. } => Some("systemctl"),
+        StepAction::Shell { .. }
+        | StepAction::Webhook(_)
+        | StepAction::WriteFile { .. }
+        | StepAction::RemoveFile { .. }
+        | StepAction::Wait { .. } => None,
+    }
 }
 
 /// Problems of global settings, except the listen address, which a running agent may use.
@@ -106,6 +143,23 @@ mod tests {
 
     fn command(name: &str) -> StepAction {
         StepAction::Command { argv: vec![name.to_owned()] }
+    }
+
+    #[test]
+    fn missing_programs_are_found_without_other_checks() {
+        let text = "[[rule]]\nname = 'r'\n[[rule.before]]\ncommand = ['sh']\n[[rule.before]]\nname = 'gone'\n\
+                    command = ['no-such-program-here']\n[[rule.after]]\nwait_for = ['/nowhere/probe']\n\
+                    [[rule.after]]\nwebhook = { url = 'http://no-such-host.invalid/' }\n";
+        let config =
+            crate::config::read("a.toml".as_ref(), text, &crate::config::Sources::default()).unwrap();
+        let missing: Vec<String> = missing_programs(&config.rules).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            missing,
+            [
+                "rule r, step gone before: no program no-such-program-here found",
+                "rule r, step 1 after: no program /nowhere/probe found"
+            ]
+        );
     }
 
     #[test]

@@ -13,14 +13,18 @@ use notbefore_client::clock::{Clock, Moment};
 use notbefore_client::document::{Document, EventId, EventsVersion};
 use notbefore_client::identity::Identity;
 use notbefore_client::watch::{Outage, Update};
+use notbefore_wire::text::shorten;
 use tokio::sync::mpsc;
 
 use crate::admission::{Admission, TokenBucket};
+use crate::check::{self, Problem};
 use crate::config::{self, Config, Sources};
+use crate::control::{Answer, Reloaded, Request, Retried, Told};
+use crate::history::History;
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal};
 use crate::machine::io::{Action, ApprovalAnswer, Fact, Input, Run, RunId, Stage, StepOutcome};
-use crate::machine::tracked_event::TrackedEvent;
+use crate::machine::tracked_event::{Phase, TrackedEvent};
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
 use crate::platform;
@@ -30,6 +34,10 @@ use crate::{boot, fact_text, overview};
 
 /// Delay before a failed journal write is retried, if no input causes a write earlier.
 const JOURNAL_REST: Duration = Duration::from_secs(5);
+/// Interval of the search for programs of steps, while some are missing.
+const PROGRAMS_REST: Duration = Duration::from_secs(60);
+/// Longest id that an answer repeats.
+const ID_CHARACTERS_MAX: usize = 100;
 /// Capacity of the channel of approval answers. Each event has at most one approval under way.
 const ANSWERS_MAX: usize = 64;
 /// A lasting outage is logged once in this many failed polls: about every ten minutes.
@@ -56,6 +64,10 @@ pub struct Agent {
     journal: Option<Journal>,
     /// When a failed write is retried.
     journal_due: Option<Duration>,
+    /// Steps whose program was missing at the last look.
+    missing_programs: Vec<Problem>,
+    /// When missing programs are looked for again.
+    programs_due: Option<Duration>,
     runner: Runner,
     /// Rule, stage and start of every running attempt.
     begun: BTreeMap<RunId, (String, Stage, Duration)>,
@@ -79,6 +91,9 @@ pub struct Agent {
     /// Watchdog interval, and when the next keep-alive is due.
     watchdog: Option<(Duration, Duration)>,
     status: String,
+    history: Option<History>,
+    /// Facts since a command, for its answer.
+    told: Option<Vec<Told>>,
 }
 
 /// The other side of the agent.
@@ -116,6 +131,8 @@ impl Agent {
             machine_due: None,
             journal: None,
             journal_due: None,
+            missing_programs: Vec::new(),
+            programs_due: None,
             runner,
             begun: BTreeMap::new(),
             notifier: Notifier::start(),
@@ -131,6 +148,8 @@ impl Agent {
             answers,
             watchdog,
             status: String::new(),
+            history: None,
+            told: None,
         };
         (agent, ends, answered)
     }
@@ -158,6 +177,7 @@ impl Agent {
     pub async fn begin(&mut self, opened: Option<(Journal, Found)>) {
         let Some((journal, found)) = opened else { return };
         self.journal = Some(journal);
+        self.history = Some(History::start(&self.config.state));
         let before = match found {
             Found::State(before) => *before,
             Found::Nothing => self.state.clone(),
@@ -182,6 +202,26 @@ impl Agent {
         let now = self.clock.now();
         let (state, actions) = before.resume(&self.setup, boot::id(), now);
         self.apply_state(state, actions, now).await;
+    }
+
+    /// Looks for the programs of all steps. Reports those that are missing and were not at the last look.
+    pub fn check_programs(&mut self) {
+        let missing = check::missing_programs(&self.config.rules);
+        let is_new = |problem: &&Problem| !self.missing_programs.contains(problem);
+        let new: Vec<String> = missing.iter().filter(is_new).map(ToString::to_string).collect();
+        for problem in &new {
+            tracing::warn!("{problem}; the step would fail: install the program or correct the rule");
+        }
+        if !new.is_empty() {
+            self.notify_problem(format!("programs of steps are missing: {}", new.join("; ")), None);
+        }
+        if missing.is_empty() && !self.missing_programs.is_empty() {
+            tracing::info!("the programs of all steps are there");
+        }
+        self.board.programs(missing.iter().map(|problem| problem.step.clone()).collect());
+        let now = self.clock.now().tick;
+        self.programs_due = (!missing.is_empty()).then(|| now.saturating_add(PROGRAMS_REST));
+        self.missing_programs = missing;
     }
 
     pub fn config(&self) -> &Config {
@@ -215,7 +255,13 @@ impl Agent {
 
     /// Stops all running steps; the next agent resumes them. Pending notifications get a short time to be sent.
     pub async fn stop(mut self) {
-        tokio::join!(self.runner.stop_all(), self.notifier.finish());
+        let history = self.history.take();
+        let write_history = async move {
+            if let Some(history) = history {
+                history.finish().await;
+            }
+        };
+        tokio::join!(self.runner.stop_all(), self.notifier.finish(), write_history);
     }
 
     /// Stops all running steps, in a rehearsal.
@@ -360,7 +406,7 @@ impl Agent {
         // Computed before the save, with the same `now`: a deadline that passes during the save must not be lost.
         self.machine_due = state.next_due(&self.setup, now);
         self.state = state;
-        self.board.handles(overview::of(&self.state));
+        self.board.handles(overview::of(&self.state), self.state.next_not_before());
         self.save().await;
         for action in actions {
             match action {
@@ -383,6 +429,13 @@ impl Agent {
             Peer::Platform(_) => {
                 fact_text::log(&fact, self.config.dry_run);
                 self.board.count(&fact);
+                if let Some(history) = &mut self.history {
+                    history.record(&fact, self.clock.now().wall);
+                }
+                if let Some(told) = &mut self.told {
+                    let (event, text) = (fact.event.id.as_str().to_owned(), fact_text::sentence(&fact));
+                    told.push(Told { event, text });
+                }
                 if let Some(to) = &self.config.notify {
                     self.notifier.send_fact(to, &fact, self.setup.me.name(), self.config.dry_run);
                 }
@@ -432,9 +485,10 @@ impl Agent {
         });
     }
 
-    /// When the next timer is due: machine, journal retry or watchdog.
+    /// When the next timer is due: machine, journal retry, missing programs or watchdog.
     pub fn due(&self) -> Option<Duration> {
-        [self.machine_due, self.journal_due, self.watchdog.map(|(_, due)| due)].into_iter().flatten().min()
+        let watchdog = self.watchdog.map(|(_, due)| due);
+        [self.machine_due, self.journal_due, self.programs_due, watchdog].into_iter().flatten().min()
     }
 
     pub async fn run_due(&mut self) {
@@ -443,6 +497,9 @@ impl Agent {
             systemd::notify(ServiceState::Alive);
             self.watchdog = Some((every, due.max(now.tick).saturating_add(every)));
         }
+        if self.programs_due.is_some_and(|due| due <= now.tick) {
+            self.check_programs();
+        }
         if self.machine_due.is_some_and(|due| due <= now.tick) {
             self.handle_input(Input::Tick).await;
         } else if self.journal_due.is_some_and(|due| due <= now.tick) {
@@ -450,13 +507,73 @@ impl Agent {
         }
     }
 
+    /// Carries out a command of root or the agent's user.
+    pub async fn obey(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Reload => self.reload().await,
+            Request::Retry { event } => self.retry(&event).await.unwrap_or_else(Answer::Refused),
+            Request::Status => Answer::Status(self.board.events()),
+        }
+    }
+
+    /// Retries what failed of an event, or says why there is nothing to retry. `wanted` is its id, or the beginning of
+    /// one.
+    async fn retry(&mut self, wanted: &str) -> Result<Answer, String> {
+        let event = self.find_event(wanted)?;
+        let id = event.event.id.clone();
+        if !event.can_retry() {
+            return Err(match event.phase() {
+                None => format!(
+                    "no rule matches event {id}; add one to {} and run 'notbefore agent reload'",
+                    self.config.file.display()
+                ),
+                Some(Phase::Withheld { .. }) => {
+                    format!("event {id} has started: its steps before the event are not retried")
+                }
+                Some(
+                    Phase::Preparing { .. }
+                    | Phase::Ready { .. }
+                    | Phase::Over { .. }
+                    | Phase::Restoring { .. }
+                    | Phase::Done,
+                ) => format!("event {id} has no failed step or approval: it is {}", event.phase_name()),
+            });
+        }
+        tracing::info!(event = id.to_string(), "a command asks to retry what failed of this event");
+        self.told = Some(Vec::new());
+        self.handle_input(Input::RetryEvent { event: id.clone() }).await;
+        let facts = self.told.take().unwrap_or_default();
+        Ok(Answer::Retried(Retried { event: id.as_str().to_owned(), facts }))
+    }
+
+    /// The event with this id, or the only one whose id begins so; upper or lower case.
+    fn find_event(&self, wanted: &str) -> Result<&TrackedEvent, String> {
+        let begins = |handled: &&TrackedEvent| {
+            let id = handled.event.id.as_str().as_bytes();
+            id.get(..wanted.len()).is_some_and(|start| start.eq_ignore_ascii_case(wanted.as_bytes()))
+        };
+        let found: Vec<&TrackedEvent> = self.state.events().iter().filter(begins).collect();
+        let exact = found.iter().find(|handled| handled.event.id.as_str().len() == wanted.len());
+        let wanted = shorten(wanted, ID_CHARACTERS_MAX);
+        match (exact, found.as_slice()) {
+            (Some(event), _) | (None, [event]) => Ok(event),
+            (None, []) => {
+                Err(format!("the agent handles no event {wanted}; 'notbefore agent status' lists them"))
+            }
+            (None, several) => {
+                Err(format!("{} events begin with {wanted}; give more of the id", several.len()))
+            }
+        }
+    }
+
     /// Reloads the configuration. Rules apply to future events, and so does `notify`; other settings need a restart.
-    pub async fn reload(&mut self) {
+    pub async fn reload(&mut self) -> Answer {
         systemd::notify(ServiceState::Reloading);
-        match config::load(&self.sources) {
+        let answer = match config::load(&self.sources) {
             Ok(config) => {
                 let rest = |config: &Config| Config { rules: Vec::new(), notify: None, ..config.clone() };
-                if rest(&config) != rest(&self.config) {
+                let restart_needed = rest(&config) != rest(&self.config);
+                if restart_needed {
                     tracing::warn!(
                         "settings other than rules and notify have changed; restart the agent to apply them"
                     );
@@ -466,16 +583,28 @@ impl Agent {
                 self.config.rules = config.rules;
                 self.config.notify = config.notify;
                 self.board.config(None);
+                self.missing_programs.clear();
+                self.check_programs();
+                self.told = Some(Vec::new());
                 // An unmatched event may match now, and a failed step may succeed.
                 self.handle_input(Input::Retry).await;
+                Answer::Reloaded(Reloaded {
+                    file: self.config.file.display().to_string(),
+                    rules: self.config.rules.len(),
+                    restart_needed,
+                    missing_programs: self.missing_programs.iter().map(ToString::to_string).collect(),
+                    facts: self.told.take().unwrap_or_default(),
+                })
             }
             Err(mistakes) => {
                 tracing::error!("{mistakes}; the previous rules stay in effect");
                 // Publish only the count: readers of the status need not have access to the configuration.
                 self.board.config(Some(mistakes.count()));
+                Answer::Mistakes(mistakes.to_string())
             }
-        }
+        };
         systemd::notify(ServiceState::Ready);
+        answer
     }
 
     /// Updates systemd's status line if it changed.

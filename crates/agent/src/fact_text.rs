@@ -41,6 +41,11 @@ pub fn sentence(fact: &Fact) -> String {
             format!("{kind} of {whose} ({}): {when}", event.resources.join(", "))
         }
         FactKind::Matched => format!("rule {} applies", fact.rule.as_deref().unwrap_or("none")),
+        FactKind::Unmatched => format!(
+            "no rule matches the {kind} of this VM: it is not prepared for and not approved; add a rule and run \
+             'notbefore agent reload', or approve it: notbefore approve {}",
+            event.id
+        ),
         FactKind::StepBegun { step, stage, attempt, budget } => {
             let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
             format!("step {step} {} starts: {} at most{again}", place(stage), span(*budget))
@@ -80,9 +85,9 @@ pub fn sentence(fact: &Fact) -> String {
             )
         }
         FactKind::Withheld { reason } => format!(
-            "the {kind} is not approved: {reason}; fix the cause and reload the agent to retry, or approve it: \
+            "the {kind} is not approved: {reason}; fix the cause and run 'notbefore agent retry {}', or approve it: \
              notbefore approve {}",
-            event.id
+            event.id, event.id
         ),
         FactKind::Approved => format!("the {kind} is approved"),
         FactKind::ApprovalMoot => format!("the {kind} no longer needs approval: it has started or is gone"),
@@ -102,7 +107,8 @@ pub fn sentence(fact: &Fact) -> String {
         FactKind::Ended => format!("the {kind} is over"),
         FactKind::RestoreHeld { by } => format!("this VM is restored after event {by} is over too"),
         FactKind::Stranded { step } => format!(
-            "this VM is not restored after the {kind}: fix the step {step} and reload the agent to retry it"
+            "this VM is not restored after the {kind}: fix the step {step} and run 'notbefore agent retry {}'",
+            event.id
         ),
         FactKind::Restored { whole: true } => format!("this VM is restored after the {kind}"),
         FactKind::Restored { whole: false } => format!("some steps after the {kind} failed"),
@@ -110,8 +116,15 @@ pub fn sentence(fact: &Fact) -> String {
 }
 
 /// Names of facts that report a problem; their metrics start at zero.
-pub const ALARMS: [&str; 6] =
-    ["step_failed", "withheld", "approval_failed", "started_unprepared", "stranded", "restored_in_part"];
+pub const ALARMS: [&str; 7] = [
+    "unmatched",
+    "step_failed",
+    "withheld",
+    "approval_failed",
+    "started_unprepared",
+    "stranded",
+    "restored_in_part",
+];
 
 /// Name of the fact in metrics.
 pub fn name(fact: &Fact) -> &'static str {
@@ -135,6 +148,7 @@ fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
     match &fact.kind {
         FactKind::Appeared { .. } => ("appeared", Info, Some(NotifyOn::Appeared)),
         FactKind::Matched => ("matched", Info, None),
+        FactKind::Unmatched => ("unmatched", Warn, Some(NotifyOn::Unmatched)),
         FactKind::StepBegun { .. } => ("step_begun", Info, None),
         FactKind::StepDone { .. } => ("step_done", Info, None),
         FactKind::StepFailed { then: AfterFailure::Retry, .. } => ("step_retried", Warn, None),
@@ -205,7 +219,7 @@ mod tests {
 
     fn fact(what: FactKind) -> Fact {
         let event = run_of(StepAction::Wait { time: Duration::ZERO }, Duration::ZERO).event;
-        Fact { event, rule: Some("drain".to_owned()), kind: what }
+        Fact { event, mine: true, rule: Some("drain".to_owned()), kind: what }
     }
 
     fn said(what: FactKind) -> String {

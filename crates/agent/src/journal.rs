@@ -7,6 +7,8 @@
 //! - `lock`: held while the agent runs, so that two agents do not work against each other.
 //! - `vm`: the id of the VM that owns the directory (`owner.rs`).
 //! - `name`, `endpoint`: the VM's name and the endpoint as last seen, cached.
+//! - `history.jsonl`: what happened to the last events (`history.rs`).
+//! - `control`: socket for commands of root and the agent's user, while the agent runs (`control.rs`). Not on Windows.
 //!
 //! A journal that is corrupt, or that belongs to another VM, is renamed and reported. `disk.rs` rejects directories
 //! that do not survive an event; `dir.rs` rejects files that other users could have written.
@@ -32,6 +34,7 @@ use tokio::task::JoinHandle;
 use content::{FORMAT, OLDEST_FORMAT, Unreadable};
 use dir::{Dir, OpenMode};
 pub use disk::UnsuitableDisk;
+use owner::HISTORY_FILE;
 pub use owner::{ENDPOINT_FILE, NAME_FILE};
 
 use crate::machine::State;
@@ -45,6 +48,9 @@ pub const SAVE_TIMEOUT: Duration = Duration::from_secs(3);
 const NAME: &str = "journal.json";
 /// Lock file; held while the agent runs.
 const LOCK: &str = "lock";
+/// Socket for commands.
+#[cfg(unix)]
+const CONTROL: &str = "control";
 
 /// The journal, locked by this process.
 #[derive(Debug)]
@@ -215,6 +221,59 @@ impl Journal {
     }
 }
 
+#[cfg(windows)]
+impl Journal {
+    /// The state directory.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+}
+
+#[cfg(unix)]
+impl Journal {
+    /// Creates the socket for commands, in place of one that an earlier agent left.
+    pub fn control_socket(&self) -> io::Result<tokio::net::UnixListener> {
+        match self.dir.as_ref().filter(|_| self.lock.is_some()) {
+            Some(dir) => dir.listen(CONTROL),
+            None => Err(io::Error::other("the state directory cannot be written")),
+        }
+    }
+}
+
+/// Connects to the socket of the agent that uses this state directory.
+#[cfg(unix)]
+pub async fn connect_to_control(state: &Path) -> io::Result<tokio::net::UnixStream> {
+    let dir = Dir::find(state)?;
+    tokio::net::UnixStream::connect(dir.socket_path(CONTROL)).await
+}
+
+/// A file beside the journal. Every use checks that the directory is trusted and belongs to this VM.
+#[derive(Clone, Debug)]
+pub struct StateFile {
+    state: PathBuf,
+    name: &'static str,
+}
+
+impl StateFile {
+    pub fn history(state: &Path) -> StateFile {
+        StateFile { state: state.to_owned(), name: HISTORY_FILE }
+    }
+
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        own_dir(&self.state)?.read(self.name)
+    }
+
+    /// Opens the file for writing; creates it if missing and keeps its content.
+    pub fn open(&self) -> io::Result<File> {
+        own_dir(&self.state)?.open(self.name, OpenMode::Writing)
+    }
+
+    /// Replaces the file atomically.
+    pub fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        own_dir(&self.state)?.replace(self.name, bytes)
+    }
+}
+
 impl Found {
     /// The new name of a journal that was moved aside.
     fn aside(&self) -> Option<&PathBuf> {
@@ -297,16 +356,21 @@ pub fn check(state: &Path) -> Result<(), OpenError> {
 
 /// Reads the journal of a stopped agent for display, without locking or changing anything.
 pub fn read_state(state: &Path) -> io::Result<State> {
-    let dir = Dir::find(state)?;
-    if !owner::is_ours(&dir, &VmId::detect()) {
-        return Err(io::Error::other("it belongs to another VM, of whose disk this one is a copy"));
-    }
-    content::read(&dir.read(NAME)?).map_err(|unreadable| match unreadable {
+    content::read(&own_dir(state)?.read(NAME)?).map_err(|unreadable| match unreadable {
         Unreadable::Format(found) => {
             io::Error::other(format!("it has format {found}; this release reads {OLDEST_FORMAT} to {FORMAT}"))
         }
         Unreadable::Corrupt(why) => io::Error::other(why),
     })
+}
+
+/// The agent's directory, if it exists and belongs to this VM.
+fn own_dir(state: &Path) -> io::Result<Dir> {
+    let dir = Dir::find(state)?;
+    match owner::is_ours(&dir, &VmId::detect()) {
+        true => Ok(dir),
+        false => Err(io::Error::other("it belongs to another VM, of whose disk this one is a copy")),
+    }
 }
 
 #[cfg(test)]
@@ -407,7 +471,7 @@ mod tests {
         let memory = |name: &str| dir.path().join(name);
         let (mut journal, _) = open("origin");
         journal.save(&State::new(Some("boot".to_owned()))).await.unwrap();
-        for name in [NAME_FILE, ENDPOINT_FILE] {
+        for name in [NAME_FILE, ENDPOINT_FILE, HISTORY_FILE] {
             fs::write(memory(name), "the origin's").unwrap();
         }
         drop(journal);
@@ -418,7 +482,7 @@ mod tests {
         let (mut journal, found) = open("copy");
         let Found::AnotherVms { aside } = found else { panic!("{found:?}") };
         assert!(aside.exists() && !memory(NAME).exists());
-        assert!(!memory(NAME_FILE).exists() && !memory(ENDPOINT_FILE).exists());
+        assert!([NAME_FILE, ENDPOINT_FILE, HISTORY_FILE].iter().all(|name| !memory(name).exists()));
         journal.save(&State::new(None)).await.unwrap();
         drop(journal);
         assert!(matches!(open("copy").1, Found::State(_)), "the copy has claimed it");

@@ -94,7 +94,11 @@ impl State {
             Input::Unchanged { served_at } => turn.anchor(platform_time(Some(served_at), now)),
             Input::Named => turn.on_renamed(),
             Input::Back => turn.send_approvals(),
-            Input::Retry => (0..turn.state.events.len()).for_each(|index| turn.retry_step(index)),
+            Input::Retry => {
+                (0..turn.state.events.len()).for_each(|index| turn.retry_step(index));
+                turn.state.events.iter_mut().for_each(|handled| handled.is_unmatched_told = false);
+            }
+            Input::RetryEvent { event } => turn.retry_now(&event),
             Input::StepEnded { run, outcome } => turn.ended(run, outcome),
             Input::Answered { event, answer } => turn.on_approval_answer(&event, answer),
             Input::Tick => {}
@@ -111,6 +115,11 @@ impl State {
         let due = self.events.iter().flat_map(|handled| settle::due(handled, setup));
         // Work that was due and is not done waits for another input.
         due.filter(|due| *due > now.tick).min()
+    }
+
+    /// The tick of the next NotBefore of this VM's events; None if none of them waits for one.
+    pub fn next_not_before(&self) -> Option<Duration> {
+        self.events.iter().filter(|handled| handled.mine).filter_map(TrackedEvent::deadline).min()
     }
 
     /// Whether this VM should get no new work now.
@@ -142,6 +151,11 @@ impl Turn<'_> {
     fn report(&mut self, index: usize, kind: FactKind) {
         let handled = &self.state.events[index];
         let rule = handled.rule().map(|rule| rule.name.clone());
-        self.actions.push(Action::Report(Box::new(Fact { event: handled.event.clone(), rule, kind })));
+        self.actions.push(Action::Report(Box::new(Fact {
+            event: handled.event.clone(),
+            mine: handled.mine,
+            rule,
+            kind,
+        })));
     }
 }

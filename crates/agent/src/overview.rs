@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::machine::State;
 use crate::machine::tracked_event::{Approval, TrackedEvent};
 
+/// [`Overview::approval`] of an event that no rule matches, now or later.
+pub const NO_RULE: &str = "none: no rule matches";
+
 /// A tracked event and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
@@ -39,6 +42,7 @@ pub fn of(state: &State) -> Vec<Overview> {
 fn one(handled: &TrackedEvent) -> Overview {
     let event = &handled.event;
     let approval = match handled.approval() {
+        Approval::Undecided if handled.is_unmatched_told => NO_RULE.to_owned(),
         Approval::Undecided => "not yet".to_owned(),
         Approval::Wanted { failures: 0, .. } => "due".to_owned(),
         Approval::Wanted { failures, .. } => format!("failed {failures} times, tried again"),

@@ -16,6 +16,7 @@ use notbefore_client::watch::{Update, Watch};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, Sources};
+use crate::control::{self, Command, Listener};
 use crate::driver::{Agent, REDISCOVER_AFTER};
 use crate::hooks::Ended;
 use crate::journal::{Found, Journal, OpenError};
@@ -61,7 +62,7 @@ pub async fn run(
     };
     // Publish the journal's events before the status server starts, so that the first request already sees them.
     if let Some((_, Found::State(before))) = &opened {
-        board.handles(overview::of(before));
+        board.handles(overview::of(before), None);
     }
     let served = match config.listen {
         Some(address) => Some(signals::serve(address, board.clone()).await?),
@@ -74,7 +75,9 @@ pub async fn run(
         "notbefore agent {} is running",
         env!("CARGO_PKG_VERSION")
     );
+    let mut commands = opened.as_ref().and_then(|(journal, _)| take_commands(journal));
     let (mut agent, mut ends, mut answers) = Agent::new(config, sources, clock, board.clone());
+    agent.check_programs();
     agent.begin(opened).await;
     ready(served);
     systemd::notify(ServiceState::Ready);
@@ -93,6 +96,7 @@ pub async fn run(
         let wake = tokio::select! {
             biased;
             order = orders.recv() => Wake::Order(order.unwrap_or(Order::Stop)),
+            command = receive(&mut commands) => Wake::Command(command),
             // Before `ends`: updates come at most once a second, ends may come by the hundred, and an update may hold
             // an event of this VM.
             update = next(&mut watch) => Wake::Update(update),
@@ -104,7 +108,8 @@ pub async fn run(
         };
         match wake {
             Wake::Order(Order::Stop) => break,
-            Wake::Order(Order::Reload) => agent.reload().await,
+            Wake::Order(Order::Reload) => drop(agent.reload().await),
+            Wake::Command((request, reply)) => drop(reply.send(agent.obey(request).await)),
             Wake::Ended(ended) => agent.ended(ended).await,
             Wake::Answered(event, answer) => agent.answered(event, answer).await,
             Wake::Due => agent.run_due().await,
@@ -146,8 +151,24 @@ pub async fn run(
     Ok(())
 }
 
+/// Starts to take commands. Without them the agent works as well; signals still stop and reload it.
+fn take_commands(journal: &Journal) -> Option<mpsc::Receiver<Command>> {
+    match Listener::open(journal) {
+        Ok(listener) => {
+            let (commands, received) = mpsc::channel(1);
+            tokio::spawn(control::serve(listener, commands));
+            Some(received)
+        }
+        Err(error) => {
+            tracing::warn!("cannot take commands ('notbefore agent reload' and 'retry'): {error}");
+            None
+        }
+    }
+}
+
 enum Wake {
     Order(Order),
+    Command(Command),
     Ended(Ended),
     Answered(EventId, ApprovalAnswer),
     Due,
@@ -160,6 +181,17 @@ enum Wake {
 pub(crate) async fn until(clock: Clock, due: Option<Duration>) {
     match due {
         Some(due) => clock.until(due).await,
+        None => pending().await,
+    }
+}
+
+async fn receive(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
+    match commands {
+        // The serving task ends with the runtime.
+        Some(commands) => match commands.recv().await {
+            Some(command) => command,
+            None => pending().await,
+        },
         None => pending().await,
     }
 }

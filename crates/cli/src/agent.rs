@@ -1,6 +1,8 @@
 //! `notbefore agent`: runs, checks and installs the agent on a VM.
 
 mod check;
+mod command;
+mod history;
 mod orders;
 mod rehearse;
 mod status;
@@ -8,6 +10,7 @@ mod status;
 mod windows;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
@@ -15,7 +18,7 @@ use notbefore_agent::config::{self, Config, FlagValue, Sources};
 use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 
-use crate::args::{Agent, Output, Run, Settings};
+use crate::args::{Agent, Output, Run, Settings, StateDir};
 use crate::guest::in_runtime;
 use crate::{logs, output};
 
@@ -42,6 +45,9 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
         Agent::Run(run) => run_in_foreground(&run.settings),
         Agent::Check(check) => check::run(&check, output),
         Agent::Status(status) => status::run(&status, output),
+        Agent::History(history) => history::run(&history, output),
+        Agent::Reload(dir) => command::reload(&dir, output),
+        Agent::Retry(retry) => command::retry(&retry, output),
         Agent::Sample => output::data(config::SAMPLE.as_bytes()),
         #[cfg(windows)]
         Agent::Install(install) => windows::install(&install),
@@ -84,6 +90,13 @@ fn run_until_stopped(
 
 fn sources(settings: &Settings) -> Sources {
     Sources::of_process(settings.config.clone(), flag_values(settings))
+}
+
+/// The state directory of the agent. A file that cannot be read is no error: a flag or the default may be right.
+fn state_dir(dir: &StateDir) -> Result<PathBuf> {
+    let StateDir { config, state } = dir.clone();
+    let sources = sources(&Settings { config, state, ..Settings::default() });
+    Ok(config::find_running_agent(&sources)?.state)
 }
 
 /// Settings given by flags, with their keys.

@@ -17,7 +17,9 @@ use jiff::Timestamp;
 
 #[cfg(windows)]
 pub use agent::Install;
-pub use agent::{Agent, Check, Run, RunStage, Settings, Status};
+pub use agent::{
+    Agent, Check, History as AgentHistory, Retry, Run, RunStage, Settings, StateDir, Status,
+};
 pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};

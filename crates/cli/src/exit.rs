@@ -10,8 +10,15 @@ pub enum Exit {
     Failed = 1,
     UsageError = 2,
     TimedOut = 3,
+    /// Only of `agent status`, as all below.
+    AgentNotRunning = 10,
+    Stranded = 11,
+    Withheld = 12,
+    Unmatched = 13,
+    AgentNotReady = 14,
 }
 
+/// The codes of all commands.
 const ALL: [Exit; 4] = [Exit::Done, Exit::Failed, Exit::UsageError, Exit::TimedOut];
 
 impl Exit {
@@ -25,6 +32,11 @@ impl Exit {
             Self::Failed => "failed or refused",
             Self::UsageError => "usage error: invalid command line, file or setting; nothing was done",
             Self::TimedOut => "timeout: --timeout has passed, the operation continues",
+            Self::AgentNotRunning => "the agent does not run",
+            Self::Stranded => "the VM is not restored after an event, because a step failed",
+            Self::Withheld => "an event is not approved, because a step failed",
+            Self::Unmatched => "no rule matches an event of this VM",
+            Self::AgentNotReady => "the agent is not ready",
         }
     }
 
@@ -34,12 +46,14 @@ impl Exit {
             Self::UsageError
         } else if error.is::<TimedOut>() {
             Self::TimedOut
+        } else if let Some(state) = error.downcast_ref::<AgentState>() {
+            state.exit
         } else {
             Self::Failed
         }
     }
 
-    /// All codes and their meaning, a line each.
+    /// The codes of all commands and their meaning, a line each.
     pub fn table() -> String {
         ALL.map(|exit| format!("  {}  {}", exit.code(), exit.meaning())).join("\n")
     }
@@ -68,6 +82,14 @@ impl UsageError {
 #[error("{0}")]
 pub struct TimedOut(pub String);
 
+/// A state of the agent that `agent status` reports by its exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct AgentState {
+    pub exit: Exit,
+    pub text: String,
+}
+
 #[cfg(test)]
 mod tests {
     use anyhow::{Context, anyhow};
@@ -81,5 +103,6 @@ mod tests {
         assert_eq!(of(Err(UsageError("no".to_owned()).into())), 2);
         assert_eq!(of(Err(ConfigErrors::one("no".to_owned()).into())), 2);
         assert_eq!(of(Err(TimedOut("no".to_owned()).into())), 3);
+        assert_eq!(of(Err(AgentState { exit: Exit::Withheld, text: "no".to_owned() }.into())), 12);
     }
 }

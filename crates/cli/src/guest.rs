@@ -82,7 +82,7 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
 }
 
 /// Runs a future on a single-threaded runtime: there is only one connection.
-pub fn in_runtime(work: impl Future<Output = Result<()>>) -> Result<()> {
+pub fn in_runtime<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
     let outcome = runtime.block_on(work);

@@ -54,8 +54,8 @@ pub const NOTIFY: Group = Group {
         ),
         key(
             "on",
-            "`[\"appeared\", \"withheld\", \"failed\"]`",
-            "any of `appeared`, `failed`, `withheld`, `approved`, `started`, `cancelled`, `ended`, `restored`",
+            "`[\"appeared\", \"unmatched\", \"withheld\", \"failed\"]`",
+            "any of `appeared`, `unmatched`, `failed`, `withheld`, `approved`, `started`, `cancelled`, `ended`, `restored`",
         ),
         key("timeout", "`10s`", "timeout of one request"),
     ],

@@ -63,6 +63,7 @@ pub const ON_INTERRUPT: OneOf<OnInterrupt> =
     OneOf(&[("rerun", OnInterrupt::Rerun), ("skip", OnInterrupt::Skip)]);
 pub const NOTIFY_ON: OneOf<NotifyOn> = OneOf(&[
     ("appeared", NotifyOn::Appeared),
+    ("unmatched", NotifyOn::Unmatched),
     ("failed", NotifyOn::Failed),
     ("withheld", NotifyOn::Withheld),
     ("approved", NotifyOn::Approved),

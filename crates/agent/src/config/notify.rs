@@ -19,6 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[serde(rename_all = "kebab-case")]
 pub enum NotifyOn {
     Appeared,
+    /// No rule matches an event of this VM.
+    Unmatched,
     /// A step failed for good, the platform refused an approval, or the journal has a problem.
     Failed,
     /// An event is not approved.
@@ -55,7 +57,8 @@ pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Option<Notify> {
     let table = reader.inner(top, "notify", &NOTIFY)?;
     let headers = reader.value(&table, "headers", &Headers).unwrap_or_default();
     let on = reader.value(&table, "on", &List(NOTIFY_ON));
-    let on = on.unwrap_or_else(|| vec![NotifyOn::Appeared, NotifyOn::Withheld, NotifyOn::Failed]);
+    let usual = || vec![NotifyOn::Appeared, NotifyOn::Unmatched, NotifyOn::Withheld, NotifyOn::Failed];
+    let on = on.unwrap_or_else(usual);
     let timeout = reader.value(&table, "timeout", &SPAN).unwrap_or(TIMEOUT);
     let url = reader.needed(&table, "url", &URL)?;
     Some(Notify { url, headers, on, timeout })

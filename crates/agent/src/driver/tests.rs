@@ -135,3 +135,52 @@ fn journal_delay_reduces_step_budget() {
     assert_eq!(remaining_budget(&run(2, Some(900)), seconds(3)), seconds(2), "it still runs");
     assert_eq!(remaining_budget(&run(2, None), seconds(3)), seconds(2), "nothing bounds it");
 }
+
+#[tokio::test(start_paused = true)]
+async fn missing_program_is_looked_for_until_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("drain");
+    let (mut agent, _ends, _answers) =
+        agent(&format!("[[rule.before]]\nname = 'pool'\ncommand = ['{}']\n", program.display()));
+    agent.board.answered("document");
+    agent.board.named("web-0", true);
+    agent.check_programs();
+    assert_eq!(agent.missing_programs.len(), 1);
+    let Readiness::No(why) = agent.board.ready() else { panic!("it is ready") };
+    assert!(why.contains("rule all, step pool before") && !why.contains("drain"), "{why}");
+    // Any program of the system will do.
+    std::fs::copy("/bin/true", &program).unwrap();
+    assert_eq!(agent.due(), Some(agent.clock.now().tick + PROGRAMS_REST));
+    tokio::time::advance(PROGRAMS_REST).await;
+    agent.run_due().await;
+    assert_eq!((agent.board.ready(), agent.due()), (Readiness::Yes("ready".to_owned()), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_command_names_the_event_by_its_first_digits() {
+    let (mut agent, _ends, mut answers) = agent("");
+    let mut document = document();
+    let id = document.events[0].id.as_str().to_owned();
+    let mut second = document.events[0].clone();
+    second.id = EventId::new(format!("{id}0"));
+    document.events.push(second);
+    agent.handle_input(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
+    let refused = |answer: Answer| match answer {
+        Answer::Refused(why) => why,
+        Answer::Reloaded(_) | Answer::Mistakes(_) | Answer::Retried(_) | Answer::Status(_) => {
+            panic!("{answer:?}")
+        }
+    };
+    let retry = |event: &str| Request::Retry { event: event.to_owned() };
+    let why = refused(agent.obey(retry(&id[..1])).await);
+    assert!(why.starts_with("2 events begin with"), "{why}");
+    let why = refused(agent.obey(retry("zz")).await);
+    assert!(why.starts_with("the agent handles no event zz"), "{why}");
+    let why = refused(agent.obey(retry(&id)).await);
+    assert!(why.contains("has no failed step or approval: it is ready"), "{why}");
+    let (event, answer) = answers.recv().await.unwrap();
+    agent.answered(event, answer).await;
+    let Answer::Retried(retried) = agent.obey(retry(&id.to_lowercase())).await else { panic!("refused") };
+    assert_eq!(retried, Retried { event: id, facts: Vec::new() });
+    assert_eq!(overview::of(&agent.state)[0].approval, "sent");
+}

@@ -71,7 +71,7 @@ impl Dir {
 
 #[cfg(unix)]
 mod unix {
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::{AsFd, AsRawFd, OwnedFd};
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
 
@@ -218,6 +218,21 @@ mod unix {
                 file.set_permissions(fs::Permissions::from_mode(PRIVATE_FILE.as_raw_mode()))?;
             }
             Ok(file)
+        }
+
+        /// A path of a socket, for this process. Through the handle if possible: the kernel limits such paths to 107
+        /// bytes, and replacing the directory has no effect.
+        pub fn socket_path(&self, name: &str) -> PathBuf {
+            let by_handle = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+            if by_handle.is_dir() { by_handle.join(name) } else { self.path.join(name) }
+        }
+
+        /// Listens at a socket that only root and the agent's user can connect to; replaces an existing one.
+        pub fn listen(&self, name: &str) -> io::Result<tokio::net::UnixListener> {
+            self.remove_if_there(name)?;
+            let listener = tokio::net::UnixListener::bind(self.socket_path(name))?;
+            rustix::fs::chmodat(&self.handle, name, PRIVATE_FILE, AtFlags::empty())?;
+            Ok(listener)
         }
 
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -2,7 +2,7 @@
 //! in the copy is about the other VM; using it would approve the other VM's events.
 //!
 //! The file `vm` holds the owner's id. An agent that finds another id there claims the directory: the journal is
-//! renamed (`journal.rs`), the cached files are deleted, then `vm` is replaced. This order makes an interrupted claim
+//! renamed (`journal.rs`), the cached files and the history are deleted, then `vm` is replaced. This order makes an interrupted claim
 //! start over. `vm` is replaced atomically, because an empty file names no owner and any VM would accept the
 //! directory.
 
@@ -17,6 +17,8 @@ pub const FILE: &str = "vm";
 pub const NAME_FILE: &str = "name";
 /// Cache of the endpoint that last answered.
 pub const ENDPOINT_FILE: &str = "endpoint";
+/// History of events.
+pub const HISTORY_FILE: &str = "history.jsonl";
 
 /// Whether the directory can belong to this VM. Without a recorded owner it does.
 pub fn is_ours(dir: &Dir, vm: &VmId) -> bool {
@@ -29,7 +31,7 @@ pub fn claim(dir: &Dir, vm: &VmId) -> io::Result<()> {
     let ours = match before.clone() {
         Some(before) if vm.may_equal(&before) => vm.clone().and(before),
         Some(_) => {
-            for memory in [NAME_FILE, ENDPOINT_FILE] {
+            for memory in [NAME_FILE, ENDPOINT_FILE, HISTORY_FILE] {
                 dir.remove_if_there(memory)?;
             }
             vm.clone()

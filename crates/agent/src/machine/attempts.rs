@@ -1,9 +1,11 @@
 //! Ended attempts at steps: continue after success, retry or give up after failure, and skip steps that NotBefore
 //! leaves no time for.
 
+use notbefore_client::document::EventId;
+
 use super::io::{AfterFailure, FactKind, RunId, Stage, StepOutcome};
 use super::tracked_event::{
-    AfterRestore, Approval, Bound, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
+    AfterRestore, Approval, Bound, Course, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
 };
 use super::{Turn, settle};
 use crate::rules::{OnFailure, StepAction};
@@ -124,6 +126,24 @@ impl Turn<'_> {
                 Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => {}
             },
             AfterFailure::WithholdAndGoOn => {}
+        }
+    }
+
+    /// Retries at once what failed of an event, whether it failed for good or waits for its next attempt.
+    pub(super) fn retry_now(&mut self, event: &EventId) {
+        let now = self.now.tick;
+        let Some(index) = self.state.events.iter().position(|handled| handled.event.id == *event) else {
+            return;
+        };
+        self.retry_step(index);
+        self.change_progress(index, |progress| {
+            if let StepState::Due(at) = &mut progress.doing {
+                *at = now.min(*at);
+            }
+        });
+        let course = self.state.events[index].course.as_mut();
+        if let Some(Course { approval: Approval::Wanted { due, .. }, .. }) = course {
+            *due = now.min(*due);
         }
     }
 

@@ -135,7 +135,8 @@ impl From<TrackedEvent> for tracked_event::TrackedEvent {
         };
         let course = old.rule.zip(phase).map(|(rule, phase)| Course { rule, phase, approval });
         let TrackedEvent { event, mine, seen_at, .. } = old;
-        tracked_event::TrackedEvent { event, mine, seen_at, presence, boot, course }
+        let is_unmatched_told = false;
+        tracked_event::TrackedEvent { event, mine, seen_at, presence, boot, course, is_unmatched_told }
     }
 }
 

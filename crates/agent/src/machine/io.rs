@@ -20,6 +20,8 @@ pub enum Input {
     Back,
     /// The rules were reloaded: failed steps are retried with the rules in [`Setup`](super::Setup).
     Retry,
+    /// The operator asks to retry what failed of this event: its step, or its approval.
+    RetryEvent { event: EventId },
     /// A step ended by itself or was stopped. Not sent for steps stopped by the agent's own shutdown, so that the
     /// next agent finds them begun.
     StepEnded { run: RunId, outcome: StepOutcome },
@@ -115,6 +117,8 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub event: Event,
+    /// Whether this VM is among its resources.
+    pub mine: bool,
     /// The event's rule, if one matched.
     pub rule: Option<String>,
     pub kind: FactKind,
@@ -130,6 +134,8 @@ pub enum FactKind {
     },
     /// A rule matched: with [`FactKind::Appeared`], or later as NotBefore came closer.
     Matched,
+    /// No rule matches this VM's event, now or later. Reported once, and again after a reload.
+    Unmatched,
     /// An attempt started; attempts count from 1. `budget` is how long it may take.
     StepBegun {
         step: String,

@@ -112,6 +112,7 @@ impl Turn<'_> {
             presence,
             boot,
             course: None,
+            is_unmatched_told: false,
         });
         self.report_appeared(self.state.events.len() - 1);
     }

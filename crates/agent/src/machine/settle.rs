@@ -10,7 +10,7 @@ use super::tracked_event::{
 };
 use super::{RESERVE, RUNNING_MAX, Setup, Turn};
 use crate::rules::Rule;
-use crate::rules::matching::{MatchInput, first};
+use crate::rules::matching::{MatchInput, first, may_match};
 
 /// Input of rule matching at the tick `now`.
 pub(super) fn match_input(handled: &TrackedEvent, now: Duration) -> MatchInput<'_> {
@@ -149,11 +149,22 @@ impl Turn<'_> {
 
     fn match_rule(&mut self, index: usize) -> bool {
         let handled = &mut self.state.events[index];
-        let rule = first(&self.setup.rules, &match_input(handled, self.now.tick));
-        let Some(rule) = rule.filter(|_| handled.is_listed()) else { return false };
-        handled.course = Some(Course::begin(rule.clone()));
-        self.report(index, FactKind::Matched);
-        true
+        if !handled.is_listed() {
+            return false;
+        }
+        let match_input = match_input(handled, self.now.tick);
+        if let Some(rule) = first(&self.setup.rules, &match_input) {
+            handled.course = Some(Course::begin(rule.clone()));
+            handled.is_unmatched_told = false;
+            self.report(index, FactKind::Matched);
+            return true;
+        }
+        let is_news = handled.mine && !handled.is_unmatched_told;
+        if is_news && !may_match(&self.setup.rules, &match_input) {
+            handled.is_unmatched_told = true;
+            self.report(index, FactKind::Unmatched);
+        }
+        false
     }
 
     /// The rule no longer applies: stops a running step and undoes preparations.

@@ -40,6 +40,10 @@ pub struct TrackedEvent {
     pub boot: Boot,
     /// None if no rule matches, or none yet.
     pub course: Option<Course>,
+    /// Whether [`FactKind::Unmatched`](super::io::FactKind::Unmatched) was reported. Other releases of this journal
+    /// format ignore the field, or read it as false.
+    #[serde(default)]
+    pub is_unmatched_told: bool,
 }
 
 /// Presence of an event in the last document whose version covers its type.
@@ -342,6 +346,17 @@ impl TrackedEvent {
             self.phase(),
             Some(Phase::Restoring { progress: Progress { doing: StepState::Halted, .. }, .. })
         )
+    }
+
+    /// Whether there is something to retry: a failed step that the event still allows, or a failed approval.
+    pub fn can_retry(&self) -> bool {
+        let Some(course) = &self.course else { return false };
+        match course.phase {
+            Phase::Withheld { .. } => matches!(self.presence, Presence::Waiting { .. }) && !self.is_over(),
+            Phase::Preparing { progress, .. } | Phase::Restoring { progress, .. } => progress.has_failed(),
+            Phase::Ready { .. } => matches!(course.approval, Approval::Wanted { failures: 1.., .. }),
+            Phase::Over { .. } | Phase::Done => false,
+        }
     }
 
     pub fn approval(&self) -> &Approval {

@@ -24,6 +24,13 @@ pub fn first<'r>(rules: &'r [Rule], match_input: &MatchInput<'_>) -> Option<&'r 
     rules.iter().find(|rule| rule.matches.covers(match_input))
 }
 
+/// Whether some rule matches the event, now or as NotBefore comes closer.
+pub fn may_match(rules: &[Rule], match_input: &MatchInput<'_>) -> bool {
+    let is_in_time =
+        |rule: &Rule| rule.matches.time_left.at_least.is_none_or(|least| match_input.time_left >= least);
+    rules.iter().any(|rule| rule.matches.covers_ignoring_time(match_input) && is_in_time(rule))
+}
+
 impl Match {
     /// Whether the rule matches the event.
     pub fn covers(&self, match_input: &MatchInput<'_>) -> bool {

@@ -35,6 +35,19 @@ pub struct Metrics {
     waiting: Gauge,
     /// Registered with the platform's first answer.
     last_answer_age: Option<Gauge<f64, AtomicU64>>,
+    /// Empty while no event of this VM waits for its NotBefore.
+    next_not_before: Family<Labels, Gauge<f64, AtomicU64>>,
+}
+
+/// Values at the time of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Gauges {
+    /// Since the platform's last answer.
+    pub silent: Option<Duration>,
+    pub draining: bool,
+    pub handled: usize,
+    pub waiting: usize,
+    pub until_not_before: Option<Duration>,
 }
 
 /// Registers a metric.
@@ -61,6 +74,11 @@ impl Default for Metrics {
         let steps = counters("steps", "Attempts at steps, by rule, stage and outcome");
         let approvals = counters("approvals", "Approvals sent, by outcome");
         let journal_failures = registered(&mut registry, "journal_failures", "Failed writes of the journal");
+        let build: Family<Labels, Gauge> = registered(&mut registry, "build_info", "Version of the agent");
+        build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
+        let next_not_before = Family::default();
+        let help = "Time until the next NotBefore of this VM's events";
+        registry.register_with_unit("next_not_before", help, Unit::Seconds, Family::clone(&next_not_before));
         let mut gauge = |name, help| registered(&mut registry, name, help);
         Metrics {
             polls,
@@ -74,6 +92,7 @@ impl Default for Metrics {
             handled: gauge("events_handled", "Events that the agent tracks now"),
             waiting: gauge("changes_waiting", "Changes of events deferred by the rate limit"),
             last_answer_age: None,
+            next_not_before,
             registry,
         }
     }
@@ -122,13 +141,8 @@ impl Metrics {
         self.journal_failures.inc();
     }
 
-    pub fn page(
-        &mut self,
-        silent: Option<Duration>,
-        draining: bool,
-        handled: usize,
-        waiting: usize,
-    ) -> String {
+    pub fn page(&mut self, now: &Gauges) -> String {
+        let Gauges { silent, draining, handled, waiting, until_not_before } = *now;
         self.draining.set(draining.into());
         self.handled.set(i64::try_from(handled).unwrap_or(i64::MAX));
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
@@ -139,6 +153,10 @@ impl Metrics {
                 age
             });
             age.set(silent.as_secs_f64());
+        }
+        self.next_not_before.clear();
+        if let Some(left) = until_not_before {
+            self.next_not_before.get_or_create(&Labels::new()).set(left.as_secs_f64());
         }
         let mut text = String::new();
         // Writing to a string does not fail.

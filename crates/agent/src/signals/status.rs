@@ -6,12 +6,15 @@ use std::time::Duration;
 use notbefore_client::clock::Clock;
 use serde::{Deserialize, Serialize};
 
-use super::metrics::Metrics;
+use super::metrics::{Gauges, Metrics};
 use crate::machine::io::{ApprovalAnswer, Fact, Stage};
 use crate::overview::Overview;
 
 /// The agent is ready if the platform answered within this time: two long polls.
 const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// Steps without a program that `/readyz` lists.
+const PROGRAMS_SHOWN: usize = 3;
 
 /// Written by the loop, read by the server.
 #[derive(Clone, Debug)]
@@ -34,7 +37,11 @@ struct Inner {
     journal: Option<String>,
     /// Why the changed configuration is not applied.
     config: Option<String>,
+    /// Steps whose program is missing.
+    programs: Vec<String>,
     events: Vec<Overview>,
+    /// Tick of the next NotBefore of this VM's events.
+    next_not_before: Option<Duration>,
     /// Number of deferred changes.
     waiting: usize,
     metrics: Metrics,
@@ -103,8 +110,15 @@ impl StatusBoard {
         self.inner().config = why_not;
     }
 
-    pub fn handles(&self, events: Vec<Overview>) {
-        self.inner().events = events;
+    /// Sets the steps whose program is missing.
+    pub fn programs(&self, steps: Vec<String>) {
+        self.inner().programs = steps;
+    }
+
+    /// Sets the tracked events, and the tick of the next NotBefore among those of this VM.
+    pub fn handles(&self, events: Vec<Overview>, next_not_before: Option<Duration>) {
+        let mut inner = self.inner();
+        (inner.events, inner.next_not_before) = (events, next_not_before);
     }
 
     /// Sets the number of deferred changes.
@@ -166,9 +180,13 @@ impl StatusBoard {
     pub fn metrics(&self) -> String {
         let now = self.clock.now().tick;
         let inner = &mut *self.inner();
-        let silent = inner.answered_at.map(|at| now.saturating_sub(at));
-        let draining = inner.events.iter().any(|event| event.draining);
-        inner.metrics.page(silent, draining, inner.events.len(), inner.waiting)
+        inner.metrics.page(&Gauges {
+            silent: inner.answered_at.map(|at| now.saturating_sub(at)),
+            draining: inner.events.iter().any(|event| event.draining),
+            handled: inner.events.len(),
+            waiting: inner.waiting,
+            until_not_before: inner.next_not_before.map(|at| at.saturating_sub(now)),
+        })
     }
 }
 
@@ -194,6 +212,16 @@ impl Inner {
         }
         if let Some(why) = &self.config {
             reasons.push(format!("the changed configuration is not applied: {why}"));
+        }
+        if !self.programs.is_empty() {
+            let shown: Vec<&str> = self.programs.iter().take(PROGRAMS_SHOWN).map(String::as_str).collect();
+            let more = self.programs.len() - shown.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            // Not the program's name: readers of the status need not have access to the configuration.
+            reasons.push(format!(
+                "programs of steps are missing ({}{more}): 'notbefore agent check' names them",
+                shown.join("; ")
+            ));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
@@ -229,5 +257,34 @@ mod tests {
             Err("the journal cannot be written: no space; the changed configuration is not applied: line 3"
                 .to_owned())
         );
+        board.journal(None);
+        board.config(None);
+        board.programs(["a", "b", "c", "d", "e"].map(|step| format!("rule r, step {step} before")).to_vec());
+        assert_eq!(
+            board.ready(),
+            Readiness::No(
+                "programs of steps are missing (rule r, step a before; rule r, step b before; rule r, step c before \
+                 and 2 more): 'notbefore agent check' names them"
+                    .to_owned()
+            )
+        );
+        board.programs(Vec::new());
+        assert_eq!(board.ready(), Readiness::Yes("ready".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_until_not_before_is_a_metric_while_an_event_waits() {
+        let clock = Clock::start();
+        let board = StatusBoard::new(clock, false);
+        let name = "notbefore_agent_next_not_before_seconds";
+        let shown = || board.metrics().lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        assert_eq!(shown(), None);
+        board.handles(Vec::new(), Some(clock.now().tick + Duration::from_secs(900)));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(shown(), Some(format!("{name}{{}} 840.0")));
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        assert_eq!(shown(), Some(format!("{name}{{}} 0.0")), "not below zero");
+        board.handles(Vec::new(), None);
+        assert_eq!(shown(), None);
     }
 }

@@ -4,7 +4,7 @@
 
 use jiff::SignedDuration;
 use notbefore_agent::machine::io::{ApprovalAnswer, Input, StepOutcome};
-use notbefore_client::document::{EventKind, EventSource, EventsVersion};
+use notbefore_client::document::{EventId, EventKind, EventSource, EventsVersion};
 use proptest::prelude::*;
 
 use crate::world::{ME, World, event, rules_as_edited, rules_of_every_sort, seconds};
@@ -38,6 +38,8 @@ enum Op {
     Unchanged,
     /// The platform answers again after a silence.
     Back,
+    /// The operator asks to retry an event.
+    Retry(usize),
     /// The rules are edited, and loaded by a reload or by the next agent.
     Edit {
         edit: usize,
@@ -100,6 +102,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<(bool, bool)>().prop_map(|(other, sure)| Op::Named { other, sure }),
         1 => Just(Op::Unchanged),
         1 => Just(Op::Back),
+        1 => (0..IDS.len()).prop_map(Op::Retry),
         1 => (0..3_usize, any::<bool>()).prop_map(|(edit, reload)| Op::Edit { edit, reload }),
         10 => (0..3_usize, outcome()).prop_map(|(which, outcome)| Op::End { which, outcome }),
         4 => answer().prop_map(Op::Answer),
@@ -133,6 +136,7 @@ fn play(ops: Vec<Op>) {
             Op::Named { other, sure } => world.set_name(if other { "web-1" } else { ME }, sure),
             Op::Unchanged => world.handle(Input::Unchanged { served_at: world.platform_second() }),
             Op::Back => world.handle(Input::Back),
+            Op::Retry(id) => world.handle(Input::RetryEvent { event: EventId::new(IDS[id]) }),
             Op::Edit { edit, reload: true } => world.reload(rules_as_edited(edit)),
             Op::Edit { edit, reload: false } => next_rules = Some(rules_as_edited(edit)),
             Op::End { which, outcome } => {

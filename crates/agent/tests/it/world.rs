@@ -532,6 +532,10 @@ impl World {
                 seen.handled_steps.clear();
                 seen.booted = self.is_boot_unread && started;
             }
+            FactKind::Unmatched => {
+                let handled = self.state.events().iter().find(|handled| handled.event.id == id);
+                assert!(handled.is_some_and(|handled| handled.mine && handled.rule().is_none()), "{what:?}");
+            }
             FactKind::Matched => {
                 let handled = self.state.events().iter().find(|handled| handled.event.id == id);
                 let handled = handled.expect("an event that has a rule is handled");

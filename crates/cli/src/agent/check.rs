@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use notbefore_agent::config::{self, Config};
+use notbefore_agent::coverage::{self, Gap};
 use notbefore_agent::platform::initial_identity;
 use notbefore_agent::{check, describe, signals};
 use notbefore_client::client::Options;
@@ -26,6 +27,8 @@ const PLATFORM_WITHIN: Duration = Duration::from_secs(20);
 struct Report {
     file: String,
     rules: Vec<Vec<String>>,
+    /// Events of this VM that no rule matches.
+    uncovered: Vec<Gap>,
     endpoint: Option<String>,
     vm: Option<String>,
     problems: Vec<String>,
@@ -63,9 +66,10 @@ async fn check_agent(
     let mut report = Report {
         file: config.file.display().to_string(),
         rules: config.rules.iter().map(describe::rule).collect(),
+        uncovered: coverage::gaps(&config.rules),
         endpoint: None,
         vm: None,
-        problems: check::problems(&config.rules),
+        problems: check::problems(&config.rules).iter().map(ToString::to_string).collect(),
     };
     report.problems.extend(check::setting_problems(config));
     report.problems.extend(cannot_listen);
@@ -77,7 +81,7 @@ async fn check_agent(
     }
     output.answer(&report, |report| {
         output::line(&format!("{}: no errors", report.file))?;
-        for line in report.rules.iter().flatten() {
+        for line in report.rules.iter().flatten().chain(&coverage::describe(&report.uncovered)) {
             output::line(line)?;
         }
         if let (Some(endpoint), Some(vm)) = (&report.endpoint, &report.vm) {

@@ -8,12 +8,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use http_body_util::Full;
 use hyper::Request;
 use notbefore_agent::config::{self, RunningAgent};
+use notbefore_agent::control::{self, Answer, AskError};
 use notbefore_agent::journal;
-use notbefore_agent::overview;
+use notbefore_agent::overview::{self, Overview};
 use notbefore_agent::signals::status::Events;
 
-use super::sources;
+use super::{command, sources};
 use crate::args::{Output, Settings, Status};
+use crate::exit::{AgentState, Exit};
 use crate::http::Http;
 use crate::output::{self, Rows, or_dash, yes_no};
 use crate::time;
@@ -33,14 +35,57 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
         Some(address) => ask(address).with_context(|| format!("no agent answers at {address}")),
         None => Err(anyhow!("the agent's listen is \"none\"")),
     };
-    let events = match asked {
-        Ok(events) => events,
-        Err(error) => read_journal(&place).with_context(|| match &place.unread {
-            Some(unread) => format!("{error:#}; {unread} (use --listen and --state)"),
-            None => format!("{error:#}"),
-        })?,
+    // A command needs no listener, but root or the agent's user.
+    let (error, by_command) = match asked {
+        Ok(events) => return report(&events, output),
+        Err(error) => (error, command::ask(&place.state, &control::Request::Status)),
     };
-    output.answer(&events, show)
+    let is_denied = match by_command {
+        Ok(Answer::Status(events)) => return report(&events, output),
+        Ok(Answer::Reloaded(_) | Answer::Mistakes(_) | Answer::Retried(_) | Answer::Refused(_)) => false,
+        Err(error) => matches!(error.downcast_ref::<AskError>(), Some(AskError::Denied { .. })),
+    };
+    let text = match read_journal(&place) {
+        Ok(events) => {
+            output.answer(&events, show)?;
+            format!("{error:#}; start the agent")
+        }
+        Err(journal) => {
+            let unread = place.unread.map(|unread| format!("; {unread} (use --listen and --state)"));
+            format!("{error:#}{}: {journal:#}", unread.unwrap_or_default())
+        }
+    };
+    match place.listen.is_none() && is_denied {
+        // It may run.
+        true => bail!("{text}"),
+        false => Err(AgentState { exit: Exit::AgentNotRunning, text }.into()),
+    }
+}
+
+/// Prints the state of a running agent; fails with the worst part of it.
+fn report(events: &Events, output: Output) -> Result<()> {
+    output.answer(events, show)?;
+    trouble(events).map_or(Ok(()), |state| Err(state.into()))
+}
+
+/// The worst state of a running agent, if it is not fine.
+fn trouble(events: &Events) -> Option<AgentState> {
+    let first = |phase: &str| events.events.iter().find(|event| event.phase == phase);
+    let state = |exit, text| Some(AgentState { exit, text });
+    if let Some(Overview { id, .. }) = first("stranded") {
+        let text = format!("this VM is not restored; fix the step and run 'notbefore agent retry {id}'");
+        return state(Exit::Stranded, text);
+    }
+    if let Some(Overview { id, .. }) = first("withheld") {
+        let text = format!("event {id} is not approved; fix the step and run 'notbefore agent retry {id}'");
+        return state(Exit::Withheld, text);
+    }
+    let unmatched = events.events.iter().find(|event| event.approval == overview::NO_RULE);
+    if let Some(Overview { id, .. }) = unmatched {
+        let text = format!("no rule matches event {id}; add a rule and run 'notbefore agent reload'");
+        return state(Exit::Unmatched, text);
+    }
+    events.not_ready.as_ref().and_then(|why| state(Exit::AgentNotReady, format!("not ready: {why}")))
 }
 
 /// Queries the running agent.

@@ -15,6 +15,15 @@ pub enum Agent {
     /// Show the events that the agent handles and their progress
     #[command(after_help = include_str!("help/agent_status.txt").trim_end())]
     Status(Status),
+    /// Show the last 100 events: what the agent did, when, and how it ended
+    #[command(after_help = include_str!("help/agent_history.txt").trim_end())]
+    History(History),
+    /// Make the running agent read its configuration again, and print the result
+    #[command(after_help = include_str!("help/agent_reload.txt").trim_end())]
+    Reload(StateDir),
+    /// Retry the failed step or approval of an event now
+    #[command(after_help = include_str!("help/agent_retry.txt").trim_end())]
+    Retry(Retry),
     /// Print a sample configuration
     Sample,
     /// Install or update the agent as a Windows service
@@ -79,6 +88,34 @@ pub struct Status {
     /// Journal directory, read if the agent is not running [env: NOTBEFORE_AGENT_STATE]
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
+}
+
+/// The settings needed to find the state directory of an agent.
+#[derive(Clone, Debug, clap::Args)]
+pub struct StateDir {
+    /// Configuration file of the agent, for its state directory [env: NOTBEFORE_AGENT_CONFIG] [default:
+    /// /etc/notbefore/agent.toml, on Windows %ProgramData%\notbefore\agent.toml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// State directory of the agent [env: NOTBEFORE_AGENT_STATE]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct History {
+    /// Show all facts of this event: its id, or the first digits
+    pub event: Option<String>,
+    #[command(flatten)]
+    pub dir: StateDir,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct Retry {
+    /// Event id, or its first digits
+    pub event: String,
+    #[command(flatten)]
+    pub dir: StateDir,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

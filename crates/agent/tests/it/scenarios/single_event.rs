@@ -155,3 +155,40 @@ fn unapproved_started_event_is_not_cancelled() {
     world.poll();
     assert!(!world.only_run().cancelled);
 }
+
+fn unmatched(world: &World) -> usize {
+    world.facts.iter().filter(|(_, what)| *what == FactKind::Unmatched).count()
+}
+
+#[test]
+fn event_without_rule_is_reported_once_and_after_reload() {
+    let freeze =
+        Rule { matches: Match { kinds: vec![EventKind::Freeze], ..Match::default() }, ..rule("freeze") };
+    let mut world = with_event(vec![freeze.clone()], EventKind::Reboot, QUARTER);
+    assert_eq!(unmatched(&world), 1);
+    world.pass(seconds(60));
+    world.poll();
+    world.restart(false);
+    world.poll();
+    assert_eq!(unmatched(&world), 1);
+    world.reload(vec![freeze]);
+    assert_eq!(unmatched(&world), 2, "the reload did not help");
+    world.reload(vec![rule("all")]);
+    assert_eq!((unmatched(&world), world.running.len()), (2, 1));
+    world.wind_up();
+}
+
+#[test]
+fn event_that_a_rule_matches_later_or_of_other_vms_is_not_unmatched() {
+    let within =
+        |at_least, at_most| Match { time_left: DurationRange { at_least, at_most }, ..Match::default() };
+    let late = Rule { matches: within(None, Some(seconds(60))), ..rule("late") };
+    let world = with_event(vec![late], EventKind::Reboot, QUARTER);
+    assert_eq!((unmatched(&world), world.running.len()), (0, 0));
+    let early = Rule { matches: within(Some(QUARTER + seconds(60)), None), ..rule("early") };
+    let mut world = with_event(vec![early], EventKind::Reboot, QUARTER);
+    assert_eq!(unmatched(&world), 1, "its time has passed");
+    world.announce_for("B", EventKind::Reboot, &["web-1"], QUARTER);
+    world.poll();
+    assert_eq!(unmatched(&world), 1, "of other VMs");
+}

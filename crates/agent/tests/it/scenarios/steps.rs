@@ -270,3 +270,61 @@ fn reload_does_not_affect_events_without_failures() {
     assert_eq!(world.only_run().step, step("stop"));
     world.check_cleanup();
 }
+
+#[test]
+fn retry_of_one_event_leaves_others() {
+    let mut world = World::new(vec![rule("r")]);
+    for id in ["A", "B"] {
+        world.announce(id, EventKind::Reboot, QUARTER);
+    }
+    world.poll();
+    for run in world.running.keys().copied().collect::<Vec<_>>() {
+        world.end_run(run, failed());
+    }
+    assert!(
+        world.state.events().iter().all(|handled| handled.phase_name() == "withheld" && handled.can_retry())
+    );
+    world.handle(Input::RetryEvent { event: EventId::new("B") });
+    assert_eq!(world.only_run().event.id, EventId::new("B"));
+    assert!(!world.state.events()[1].can_retry(), "it runs");
+    world.handle(Input::RetryEvent { event: EventId::new("C") });
+    world.wind_up();
+}
+
+#[test]
+fn retry_does_not_wait_for_the_next_attempt() {
+    let stubborn = Step { retries: 1, retry_delay: seconds(60), ..step("drain") };
+    let mut world =
+        with_event(vec![Rule { before: vec![stubborn], ..rule("r") }], EventKind::Reboot, QUARTER);
+    let event = || EventId::new("A");
+    world.handle(Input::RetryEvent { event: event() });
+    assert_eq!(world.running.len(), 1, "nothing has failed");
+    world.end(failed());
+    assert!(world.running.is_empty() && world.state.events()[0].can_retry());
+    world.handle(Input::RetryEvent { event: event() });
+    assert_eq!(world.only_run().attempt, 2);
+    world.end(StepOutcome::Done);
+    world.answer(ApprovalAnswer::Refused { reason: "no".into() });
+    assert!(world.approving.is_empty() && world.state.events()[0].can_retry());
+    world.handle(Input::RetryEvent { event: event() });
+    assert_eq!(world.approving.len(), 1, "the approval is sent again");
+    world.wind_up();
+}
+
+#[test]
+fn started_event_is_not_prepared_by_a_retry() {
+    let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+    world.end(failed());
+    world.start("A");
+    world.poll();
+    assert!(!world.state.events()[0].can_retry());
+    world.handle(Input::RetryEvent { event: EventId::new("A") });
+    assert!(world.running.is_empty());
+    world.remove("A");
+    world.poll();
+    world.end(failed());
+    assert!(world.state.events()[0].is_stranded() && world.state.events()[0].can_retry());
+    world.handle(Input::RetryEvent { event: EventId::new("A") });
+    assert_eq!(world.only_run().step.name, "start");
+    world.wind_up();
+}

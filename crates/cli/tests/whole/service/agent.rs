@@ -6,6 +6,7 @@
 //! | `vm` | a VM with its service, its agent and the agent's signals |
 //! | `signals` | HTTP signals, and an endpoint that comes and goes |
 //! | `orders` | SIGTERM, SIGHUP, dry run, second agent |
+//! | `commands` | `reload`, `retry`, `history`, exit codes of `status`; a wrong rule is mended while an event waits |
 //! | `hooks` | hooks that hang, fail, flood or daemonise; notifications |
 //! | `untrusted_text` | a platform that sends control characters |
 //! | `hostile` | a platform that changes everything at each poll |
@@ -16,6 +17,7 @@
 //! | `trust` | files that another user may have written |
 //! | `messages` | `check`, `status`, `sample`, and configuration errors |
 
+mod commands;
 mod hooks;
 mod hostile;
 mod journal;

@@ -1,4 +1,5 @@
-//! Exit codes, the same for every command: 0 done, 1 failed or refused, 2 usage error, 3 timeout.
+//! Exit codes, the same for every command: 0 done, 1 failed or refused, 2 usage error, 3 timeout. `agent status` has
+//! further ones for the state of the agent.
 
 use std::process::{Command, Output};
 
@@ -48,7 +49,9 @@ fn exit_codes_are_consistent() {
         (1, &["fleet", "apply", "/nowhere.yaml"]),
         (1, &["get", "--endpoint", &guest]),
         (1, &["approve", "--endpoint", &guest, "abcd"]),
-        (1, &["agent", "status", "--listen", "127.0.0.1:1", "--state", "/nowhere"]),
+        (1, &["agent", "reload", "--state", "/nowhere"]),
+        (1, &["agent", "retry", "abcd", "--state", "/nowhere"]),
+        (1, &["agent", "history", "--state", "/nowhere"]),
         (1, &["import", "/nowhere.jsonl"]),
         (2, &["vm", "nothing"]),
         (2, &["get", "--nothing"]),
@@ -64,6 +67,8 @@ fn exit_codes_are_consistent() {
         (2, &["vm", "remove", "a"]),
         (2, &["host", "failed", "h1", "--timeout", "1s"]),
         (2, &["event", "wait", &event, "--for", "nothing"]),
+        (2, &["agent", "retry"]),
+        (10, &["agent", "status", "--listen", "127.0.0.1:1", "--state", "/nowhere"]),
         (3, &["operation", "wait", &operation, "--timeout", "0s"]),
         (3, &["operation", "wait", &operation, "--timeout", "1s", "--output", "json"]),
         (3, &["operation", "wait", &operation, "--for", "read", "--timeout", "0s"]),
@@ -86,6 +91,16 @@ fn help_and_manual_list_the_codes() {
     let page = std::fs::read_to_string(support::pages::root().join("docs/reference/cli.md")).unwrap();
     for line in ["| 0 | done", "| 1 | failed or refused", "| 2 | usage error", "| 3 | timeout"] {
         assert!(page.contains(line), "docs/reference/cli.md has no {line:?}");
+    }
+    let help = Command::new(binary()).args(["agent", "status", "--help"]).output().unwrap();
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for (code, word) in
+        [(10, "does not run"), (11, "stranded"), (12, "withheld"), (13, "unmatched"), (14, "is not ready")]
+    {
+        let lists =
+            |text: &str, code: &str| text.lines().any(|line| line.contains(code) && line.contains(word));
+        assert!(lists(&help, &format!("  {code}  ")), "{help}");
+        assert!(lists(&page, &format!("| {code} |")), "docs/reference/cli.md has no {code} {word}");
     }
 }
 

@@ -121,16 +121,20 @@ fn agent_status() {
     let service = service();
     service.cli(&["vm", "add", "web-0", "--address", "127.0.0.1"]);
     let (dir, listen) = (AgentDir::new(), support::free_address());
-    let rule = "[[rule]]\nname = \"drain\"\n[[rule.before]]\nname = \"stop-work\"\nshell = \"exit 1\"\n";
-    dir.configure(Some(&format!("http://{}", service.guest)), rule);
-    let config = std::fs::read_to_string(dir.path("agent.toml")).unwrap();
-    let config = config.replace("listen = \"none\"", &format!("listen = \"{listen}\""));
-    std::fs::write(dir.path("agent.toml"), config).unwrap();
+    let configure = |step: &str| {
+        let rule = "[[rule]]\nname = \"drain\"\n[[rule.before]]\nname = \"stop-work\"\ntimeout = \"5s\"\n";
+        dir.configure(Some(&format!("http://{}", service.guest)), &format!("{rule}{step}\n"));
+        let config = std::fs::read_to_string(dir.path("agent.toml")).unwrap();
+        let config = config.replace("listen = \"none\"", &format!("listen = \"{listen}\""));
+        std::fs::write(dir.path("agent.toml"), config).unwrap();
+    };
+    configure("shell = \"exit 1\"");
     let _agent = dir.start("boot-1");
     let session = Session::with_service(&service)
         .with_placeholder("endpoint", &format!("http://{}", service.guest))
         .with_placeholder("listen", &listen.to_string())
-        .with_placeholder("state", &dir.path("state").display().to_string());
+        .with_placeholder("state", &dir.path("state").display().to_string())
+        .with_placeholder("config", &dir.path("agent.toml").display().to_string());
     let shows = |text: &str| {
         wait_for(text, || {
             session.run("notbefore agent status --listen <listen>").contains(text).then_some(())
@@ -140,5 +144,15 @@ fn agent_status() {
     session.check("agent_idle");
     service.cli(&["event", "schedule", "--type", "reboot", "web-0"]);
     shows("none: ");
+    // The history is written beside the agent's work.
+    wait_for("the history", || {
+        session.run("notbefore agent history --state <state>").contains("withheld").then_some(())
+    });
     session.check("agent_withholds");
+    // The last command has retried the step.
+    shows("none: ");
+    configure("comand = \"true\"");
+    session.check("agent_mistaken");
+    configure("shell = \"true\"");
+    session.check("agent_mended");
 }

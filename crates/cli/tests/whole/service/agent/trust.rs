@@ -59,7 +59,7 @@ fn journal_with_wrong_owner_or_mode_is_not_used() {
     let refused = |texts: &[&str]| {
         refuses(&vm.agent_cli(&["run"]), 1, texts);
         refuses(&vm.agent_cli(&["check", "--offline"]), 1, texts);
-        refuses(&vm.agent_cli(&["status"]), 1, texts);
+        refuses(&vm.agent_cli(&["status"]), 10, texts);
         assert_eq!(vm.dir.trace(), ["before out Reboot"]);
     };
     chown(&journal, Some(OTHER_USER), None).unwrap();

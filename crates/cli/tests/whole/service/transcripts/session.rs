@@ -18,6 +18,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00", "<time>"),
         (r"\bin \d+ (s|min|h|d)( \d+ (s|min|h))?\b", "in <span>"),
+        (r", in \d+m( \d+s)?\b", ", in <span>"),
         (r"(\b\d+ (ms|s|min|h|d) )+ago\b", "<age>"),
         (r"\b\d+(\.\d+)? s\b", "<span>"),
         (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT", "<time>"),

@@ -1,0 +1,213 @@
+//! Commands to the running agent: reload, retry, status. One request and one answer per connection, each a line of
+//! JSON.
+//!
+//! Who may command the agent can run commands as its user, so the same rule holds as for the state directory: root and
+//! the agent's user. On Unix the commands come by the socket `control` in that directory (`control/unix.rs`), on Windows
+//! by a named pipe that administrators can open (`control/windows.rs`). The status server takes no commands: every
+//! local user can connect to it. A dry run has no state directory and takes no commands.
+
+#[cfg(unix)]
+#[path = "control/unix.rs"]
+mod transport;
+#[cfg(windows)]
+#[path = "control/windows.rs"]
+mod transport;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::signals::status::Events;
+pub use transport::Listener;
+
+/// Longest request; the id of an event is the only part that varies.
+const REQUEST_BYTES_MAX: u64 = 4 * 1024;
+/// Longest answer: the status with the most events that an agent tracks.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Time for one exchange. A reload that writes to a hanging disk takes three seconds.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after a connection that could not be accepted.
+const ACCEPT_REST: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Read the configuration again.
+    Reload,
+    /// Retry what failed of an event. `event` is its id, or the beginning of one.
+    Retry {
+        event: String,
+    },
+    Status,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    Reloaded(Reloaded),
+    /// The configuration has mistakes, with file and line, and is not applied.
+    Mistakes(String),
+    Retried(Retried),
+    Status(Events),
+    /// Not carried out; why, and what to do.
+    Refused(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// The configuration file.
+    pub file: String,
+    /// Number of rules.
+    pub rules: usize,
+    /// Whether settings have changed that need a restart.
+    pub restart_needed: bool,
+    /// Steps whose program is missing, and why.
+    pub missing_programs: Vec<String>,
+    /// What the new rules caused at once.
+    pub facts: Vec<Told>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retried {
+    pub event: String,
+    /// What the retry caused at once.
+    pub facts: Vec<Told>,
+}
+
+/// A fact about an event, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    pub event: String,
+    pub text: String,
+}
+
+/// A request with the place for its answer.
+pub type Command = (Request, oneshot::Sender<Answer>);
+
+/// Takes commands, one after the other, until the runtime ends.
+pub async fn serve(mut listener: Listener, commands: mpsc::Sender<Command>) {
+    loop {
+        match listener.accept().await {
+            Ok(stream) => {
+                let exchanged = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange(stream, &commands)).await;
+                if let Ok(Err(error)) = exchanged {
+                    tracing::debug!("a command was not answered: {error}");
+                }
+            }
+            Err(error) => {
+                tracing::debug!("cannot accept a command: {error}");
+                tokio::time::sleep(ACCEPT_REST).await;
+            }
+        }
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    commands: &mpsc::Sender<Command>,
+) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    (&mut stream).take(REQUEST_BYTES_MAX).read_line(&mut line).await?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(request) => {
+            let (reply, answer) = oneshot::channel();
+            commands.send((request, reply)).await.map_err(io::Error::other)?;
+            answer.await.map_err(io::Error::other)?
+        }
+        Err(_) => Answer::Refused(format!(
+            "the running agent, version {}, does not know this command; restart it to use the installed version",
+            env!("CARGO_PKG_VERSION")
+        )),
+    };
+    send(&mut stream, &answer).await
+}
+
+async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(message).map_err(io::Error::other)?;
+    stream.write_all(format!("{text}\n").as_bytes()).await?;
+    stream.flush().await
+}
+
+/// Why a command got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No agent takes commands there.
+    #[error(
+        "no agent takes commands in {state}; start it, or name its state directory with --state (a dry run takes none)"
+    )]
+    NotRunning { state: String },
+    /// Only root and the agent's user may command it.
+    #[error(
+        "this user may not command the agent: run this as root, or as the agent's user, who owns {state}"
+    )]
+    Denied { state: String },
+    #[error("the agent gave no answer ({0}); look at 'notbefore agent status' and the agent's log")]
+    Unanswered(io::Error),
+}
+
+/// Sends a request to the agent that uses this state directory.
+pub async fn ask(state: &Path, request: &Request) -> Result<Answer, AskError> {
+    let shown = || state.display().to_string();
+    let mut stream = transport::connect(state).await.map_err(|error| {
+        match error.kind() == io::ErrorKind::PermissionDenied {
+            true => AskError::Denied { state: shown() },
+            false => AskError::NotRunning { state: shown() },
+        }
+    })?;
+    let exchanged = tokio::time::timeout(EXCHANGE_TIMEOUT, async {
+        send(&mut stream, request).await?;
+        let mut line = String::new();
+        BufReader::new(stream).take(ANSWER_BYTES_MAX).read_line(&mut line).await?;
+        // An agent that does not accept this user closes the connection.
+        serde_json::from_str(&line).map_err(|_| io::Error::other("it closed the connection"))
+    });
+    match exchanged.await {
+        Ok(answer) => answer.map_err(AskError::Unanswered),
+        Err(_) => Err(AskError::Unanswered(io::Error::from(io::ErrorKind::TimedOut))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer to these bytes of a client, if the loop answers every request so.
+    async fn answer_to(bytes: &[u8]) -> Answer {
+        let (mut client, server) = tokio::io::duplex(64 * 1024);
+        let (commands, mut received) = mpsc::channel::<Command>(1);
+        let serving = tokio::spawn(async move { exchange(server, &commands).await });
+        tokio::spawn(async move {
+            while let Some((request, reply)) = received.recv().await {
+                let _ = reply.send(Answer::Refused(format!("{request:?}")));
+            }
+        });
+        client.write_all(bytes).await.unwrap();
+        let mut line = String::new();
+        BufReader::new(client).read_line(&mut line).await.unwrap();
+        serving.await.unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[tokio::test]
+    async fn request_line_is_answered() {
+        for request in [Request::Reload, Request::Status, Request::Retry { event: "A".to_owned() }] {
+            let line = serde_json::to_string(&request).unwrap() + "\n";
+            let Answer::Refused(text) = answer_to(line.as_bytes()).await else { panic!("{request:?}") };
+            assert_eq!(text, format!("{request:?}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn unknown_and_oversized_requests_are_refused() {
+        let long = format!("{{\"retry\":{{\"event\":\"{}\"}}}}\n", "x".repeat(10_000));
+        for bytes in ["\"explode\"\n", "\n", "{}\n", &long] {
+            let Answer::Refused(text) = answer_to(bytes.as_bytes()).await else { panic!("{bytes}") };
+            assert!(text.contains("does not know this command"), "{text}");
+        }
+    }
+}
