@@ -17,9 +17,7 @@ use jiff::Timestamp;
 
 #[cfg(windows)]
 pub use agent::Install;
-pub use agent::{
-    Agent, Check, History as AgentHistory, Retry, Run, RunStage, Settings, StateDir, Status,
-};
+pub use agent::{Agent, Check, History as AgentHistory, Retry, Run, RunStage, Settings, StateDir, Status};
 pub use guest::{Approve, Get, Platform};
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};

@@ -233,7 +233,8 @@ shell = 'echo %NOTBEFORE_STAGE%>>C:\service.log'
     });
     service.cli(&["vm", "redeploy", "web-0"]);
     wait_until_written("service.log", "before new");
-    let command = |verb: &str| stdout_text(&mut windows.notbefore(&["agent", verb, "--state", r"C:\service\state"]));
+    let command =
+        |verb: &str| stdout_text(&mut windows.notbefore(&["agent", verb, "--state", r"C:\service\state"]));
     let reloaded = command("reload");
     assert!(reloaded.contains(r"C:\service\agent.toml: reloaded, 1 rule"), "{reloaded}");
     assert!(command("history").contains(&event), "{}", command("history"));

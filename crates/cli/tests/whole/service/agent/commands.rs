@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use super::vm::{Vm, complaint, printed, waits};
+use super::vm::{Vm, stderr_text, stdout_text, waits};
 use crate::support::administrator::administrator;
 use crate::support::agent::AgentDir;
 use crate::support::{PATIENCE, binary};
@@ -22,9 +22,9 @@ fn fails_until_go() -> String {
 
 /// Asserts the exit code, and gives standard output and standard error.
 fn ends(output: &Output, code: i32) -> (String, String) {
-    let (printed, complaint) = (printed(output), complaint(output));
-    assert_eq!(output.status.code(), Some(code), "{printed}{complaint}");
-    (printed, complaint)
+    let (stdout_text, stderr_text) = (stdout_text(output), stderr_text(output));
+    assert_eq!(output.status.code(), Some(code), "{stdout_text}{stderr_text}");
+    (stdout_text, stderr_text)
 }
 
 fn json(vm: &Vm, words: &[&str]) -> Value {
@@ -51,7 +51,7 @@ fn wrong_rule_is_mended_while_event_waits() {
     let event = vm.announce("reboot");
     assert_eq!(what(), "unmatched");
     vm.wait_for_log("no rule matches the Reboot of this VM");
-    let log = vm.place.log();
+    let log = vm.dir.log();
     assert!(log.lines().any(|line| line.contains("WARN") && line.contains("no rule matches")), "{log}");
     vm.wait_for_answer("/metrics", 200, "notbefore_agent_facts_total{what=\"unmatched\"} 1");
     let (status, cure) = ends(&vm.agent_cli(&["status"]), 13);
@@ -78,13 +78,13 @@ fn wrong_rule_is_mended_while_event_waits() {
     assert_eq!(vm.shown(&event)["status"], "Scheduled");
 
     // The cause is removed, and the step is retried, by the first digits of the event's id.
-    vm.go();
+    vm.release_step();
     let retried = json(&vm, &["retry", &event[..8].to_lowercase()]);
     assert_eq!(retried["event"], event.as_str());
     assert_eq!(retried["facts"][0]["text"], "step drain before the Reboot is retried");
     assert_eq!(what(), "approved");
     vm.wait_for_status(&event, "Started");
-    assert_eq!(vm.place.trace(), ["before drain Reboot"; 2]);
+    assert_eq!(vm.dir.trace(), ["before drain Reboot"; 2]);
     vm.wait_for_answer("/events", 200, "\"status\":\"Started\"");
     ends(&vm.agent_cli(&["status"]), 0);
     let (_, refused) = ends(&vm.agent_cli(&["retry", &event]), 1);
@@ -122,7 +122,7 @@ fn reload_tells_settings_that_need_a_restart_and_missing_programs() {
     let (_, why) = ends(&vm.agent_cli(&["status"]), 14);
     assert!(why.contains(missing), "{why}");
 
-    let file = vm.place.path("agent.toml");
+    let file = vm.dir.path("agent.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("log = \"debug\"\n{text}")).unwrap();
     let (_, warnings) = ends(&vm.agent_cli(&["reload"]), 0);
@@ -143,7 +143,7 @@ fn history_survives_kill() {
     vm.configure(&rule("all", &waits()));
     let agent = vm.start_ready();
     let event = vm.announce("freeze");
-    vm.place.wait_for_trace(1);
+    vm.dir.wait_for_trace(1);
     let ends_of_steps = || -> Vec<String> {
         let history = json(&vm, &["history"]);
         let steps = history[0]["steps"].as_array().cloned().unwrap_or_default();
@@ -154,7 +154,7 @@ fn history_survives_kill() {
     assert_eq!(ends_of_steps(), ["running"], "after kill -9");
     let (_, cure) = ends(&vm.agent_cli(&["status"]), 10);
     assert!(cure.contains("start the agent"), "{cure}");
-    vm.go();
+    vm.release_step();
     let agent = vm.start();
     vm.wait_for_status(&event, "Started");
     vm.complete(&event);
@@ -184,7 +184,7 @@ fn only_root_and_the_agents_user_command_the_agent() {
     let vm = Vm::new();
     vm.configure(&rule("all", &fails_until_go()));
     let _agent = vm.start_ready();
-    let state = vm.place.path("state");
+    let state = vm.dir.path("state");
     let as_other_user = |words: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "1000", "--clear-groups", binary(), "agent"]).args(words);
@@ -200,7 +200,7 @@ fn only_root_and_the_agents_user_command_the_agent() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     let socket = state.join("control");
-    open(vm.place.path(".").as_path(), 0o755);
+    open(vm.dir.path(".").as_path(), 0o755);
     open(&state, 0o755);
     open(&socket, 0o666);
     let answer = std::thread::spawn(move || {
@@ -216,7 +216,7 @@ fn only_root_and_the_agents_user_command_the_agent() {
     });
     assert_eq!(answer.join().unwrap(), "");
     vm.wait_for_log("refused a command: only root and the agent's user may command the agent");
-    assert!(!vm.place.log().contains("rules are reloaded"), "{}", vm.place.log());
+    assert!(!vm.dir.log().contains("rules are reloaded"), "{}", vm.dir.log());
     // And it takes the commands of the agent's user afterwards.
     ends(&vm.agent_cli(&["reload"]), 0);
 }
