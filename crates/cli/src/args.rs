@@ -139,6 +139,9 @@ pub enum TopCommand {
     /// Show the audit trail: changes and refusals, with actor and source address
     #[command(after_help = include_str!("args/help/audit.txt").trim_end())]
     Audit(Audit),
+    /// Ask the service once whether it works; the exit code says so
+    #[command(after_help = include_str!("args/help/healthy.txt").trim_end())]
+    Healthy(Healthy),
     /// Print the OpenAPI description of the operator API
     #[cfg(unix)]
     #[command(name = "openapi")]
@@ -745,6 +748,13 @@ pub struct Audit {
     /// Only changes
     #[arg(long)]
     pub changed: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Healthy {
+    /// Only check that the process answers, not that it can store changes
+    #[arg(long)]
+    pub alive: bool,
 }
 
 #[derive(Debug, Subcommand)]

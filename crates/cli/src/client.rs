@@ -103,25 +103,15 @@ impl Client {
             beside: beside.as_deref(),
             without_tls: reach.is_without_tls(),
         })?;
-        let Target { url, is_encrypted, .. } = target;
-        let trust = match (&from, &reach.operator_ca) {
-            (UrlSource::Given, Some(file)) => Trust::Authorities(file.clone()),
-            (UrlSource::Directory, _) if is_encrypted => {
-                let path = files.path("operator.ca");
-                let pem = files.certificate();
-                let pem =
-                    pem.with_context(|| format!("cannot read the certificate in {}", path.display()))?;
-                Trust::Exactly { path, pem }
-            }
-            (UrlSource::Given | UrlSource::Directory | UrlSource::BuiltIn(_), _) => Trust::Usual,
-        };
+        let http = http(&files, reach, &target, &from)?;
         if let UrlSource::BuiltIn(Some(why)) = &from {
             output::eprint(&format!(
-                "notbefore: {why}, so the token goes to {url}; use --data or --operator-url for another service"
+                "notbefore: {why}, so the token goes to {}; use --data or --operator-url for another service",
+                target.url
             ));
         }
         let token = token?;
-        Ok(Self { http: Http::new(trust::tls(&trust)?)?, url, token })
+        Ok(Self { http, url: target.url, token })
     }
 
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
@@ -264,20 +254,70 @@ impl Client {
     }
 
     fn unreachable(&self, failure: &Failure) -> anyhow::Error {
-        if let Failure::Late(within) = failure {
-            return anyhow!("the service at {} did not answer within {} s", self.url, within.as_secs());
-        }
-        if let Some(error) = failure.certificate_error() {
-            return anyhow!(
-                "cannot verify the certificate of the service at {}: {error}; to trust your own CA or the certificate itself, use --operator-ca FILE or NOTBEFORE_CA",
-                self.url
-            );
-        }
-        anyhow!(
-            "cannot connect to the service at {}: {failure}; start it with 'notbefore serve', or name another with --operator-url or --data",
-            self.url
-        )
+        unreachable(&self.url, failure)
     }
+}
+
+/// The HTTP client for a service, with the certificates that it may have.
+fn http(files: &DataFiles, reach: &ConnectionArgs, target: &Target, from: &UrlSource) -> Result<Http> {
+    let trust = match (from, &reach.operator_ca) {
+        (UrlSource::Given, Some(file)) => Trust::Authorities(file.clone()),
+        (UrlSource::Directory, _) if target.is_encrypted => {
+            let path = files.path("operator.ca");
+            let pem = files.certificate();
+            let pem = pem.with_context(|| format!("cannot read the certificate in {}", path.display()))?;
+            Trust::Exactly { path, pem }
+        }
+        (UrlSource::Given | UrlSource::Directory | UrlSource::BuiltIn(_), _) => Trust::Usual,
+    };
+    Ok(Http::new(trust::tls(&trust)?)?)
+}
+
+/// The response of a page that needs no token.
+pub struct PageAnswer {
+    /// The service's URL.
+    pub url: String,
+    pub status: StatusCode,
+    pub text: String,
+}
+
+/// Gets a page that needs no token, in one request without one.
+pub fn get_page(reach: &ConnectionArgs, page: &str, within: Duration) -> Result<PageAnswer> {
+    let files = DataFiles::open(reach.data_dir(), reach.names_data());
+    let (target, from) = match &reach.operator_url {
+        Some(given) => (destination::target(given)?, UrlSource::Given),
+        None => {
+            let missing = || {
+                let url = files.path("operator.url");
+                anyhow!(
+                    "no service runs here: there is no {}; start one with 'notbefore serve', or name another with --data or --operator-url",
+                    url.display()
+                )
+            };
+            (destination::target(&files.url().0.ok_or_else(missing)?)?, UrlSource::Directory)
+        }
+    };
+    let http = http(&files, reach, &target, &from)?;
+    let Target { url, .. } = target;
+    let request = Request::get(format!("{url}{page}")).body(Full::default())?;
+    let response = http.exchange(request, within).map_err(|failure| unreachable(&url, &failure))?;
+    let (status, text) = (response.status(), String::from_utf8_lossy(response.body()));
+    let text = shorten(text.trim(), ANSWER_CHARS_MAX);
+    Ok(PageAnswer { url, status, text })
+}
+
+fn unreachable(url: &str, failure: &Failure) -> anyhow::Error {
+    if let Failure::Late(within) = failure {
+        return anyhow!("the service at {url} did not answer within {} s", within.as_secs());
+    }
+    if let Some(error) = failure.certificate_error() {
+        return anyhow!(
+            "cannot verify the certificate of the service at {url}: {error}; to trust your own CA or the certificate itself, use --operator-ca FILE or NOTBEFORE_CA"
+        );
+    }
+    anyhow!(
+        "cannot connect to the service at {url}: {failure}; start it with 'notbefore serve', or name another with --operator-url or --data"
+    )
 }
 
 fn retry_after(response: &Response<Bytes>) -> Option<Duration> {

@@ -32,7 +32,14 @@ static SCHEMA: Schema = Schema {
     tables: &[],
     prefix: "NOTBEFORE_",
     // Variables of the command line and of the agent.
-    not_settings: &["NOTBEFORE_OPERATOR", "NOTBEFORE_TOKEN", "NOTBEFORE_AGENT_"],
+    not_settings: &[
+        "NOTBEFORE_OPERATOR",
+        "NOTBEFORE_TOKEN",
+        "NOTBEFORE_TOKEN_FILE",
+        "NOTBEFORE_CA",
+        "NOTBEFORE_ENDPOINT",
+        "NOTBEFORE_AGENT_",
+    ],
     is_prefix_own: false,
     file_variable: "NOTBEFORE_CONFIG",
     directory: "data",
@@ -193,7 +200,9 @@ mod tests {
         );
         assert_eq!(
             mistakes("quux = 1", &[]),
-            ["1: unknown key quux; there are data, log, log_format, guest, proxy, operator, events, driver"]
+            [
+                "1: unknown key quux; there are data, log, log_format, root_token_file, ready_file, guest, proxy, operator, events, driver"
+            ]
         );
         assert_eq!(mistakes("\n\nx = = 1", &[]).len(), 1);
         assert!(mistakes("\n\nx = = 1", &[])[0].starts_with("3: "));
@@ -217,18 +226,71 @@ mod tests {
                 "environment NOTBEFORE_DRIVER_KIND: expected \"simulated\", \"manual\" or \"exec\", not \"unknown\"",
             ]
         );
-        // Variables of other programs and other commands; an empty variable counts as unset.
+    }
+
+    #[test]
+    fn variable_with_the_end_of_a_setting_is_refused_with_the_full_name() {
+        for (name, meant) in [
+            ("NOTBEFORE_NOTICE", "NOTBEFORE_EVENTS_NOTICE"),
+            ("NOTBEFORE_notice", "NOTBEFORE_EVENTS_NOTICE"),
+            ("NOTBEFORE_RATE_LIMIT", "NOTBEFORE_GUEST_RATE_LIMIT"),
+            ("NOTBEFORE_EXEC_TIMEOUT", "NOTBEFORE_DRIVER_EXEC_TIMEOUT"),
+            ("NOTBEFORE_TIMEOUT", "NOTBEFORE_DRIVER_EXEC_TIMEOUT"),
+            // The setting's flag.
+            ("NOTBEFORE_DRIVER", "NOTBEFORE_DRIVER_KIND"),
+            ("NOTBEFORE_LISTEN", "NOTBEFORE_GUEST_LISTEN or NOTBEFORE_OPERATOR_LISTEN"),
+        ] {
+            let refused = format!("environment {name}: there is no such setting; did you mean {meant}?");
+            assert_eq!(mistakes("", &[(name, "1")]), [refused]);
+        }
+    }
+
+    #[test]
+    fn variables_of_other_programs_and_commands_are_accepted() {
         let others = [
-            ("PATH", "/bin"),
-            ("NOTBEFORE_PORT", "tcp://10.0.0.1:9255"),
-            ("NOTBEFORE_PORT_9255_TCP", "tcp://10.0.0.1:9255"),
-            ("NOTBEFORE_OPERATOR", "http://x"),
-            ("NOTBEFORE_TOKEN", "nb_x"),
-            ("NOTBEFORE_CONFIG", "x"),
-            ("NOTBEFORE_AGENT_LISTEN", "none"),
-            ("NOTBEFORE_DRIVER_KIND", ""),
+            "PATH",
+            // Kubernetes, for services named notbefore, notbefore-guest and notbefore-agent.
+            "NOTBEFORE_PORT",
+            "NOTBEFORE_PORT_9255_TCP",
+            "NOTBEFORE_PORT_9255_TCP_ADDR",
+            "NOTBEFORE_SERVICE_HOST",
+            "NOTBEFORE_SERVICE_PORT",
+            "NOTBEFORE_SERVICE_PORT_HTTP",
+            "NOTBEFORE_GUEST_PORT",
+            "NOTBEFORE_GUEST_PORT_80_TCP_PROTO",
+            "NOTBEFORE_GUEST_SERVICE_HOST",
+            "NOTBEFORE_AGENT_SERVICE_PORT",
+            // The command line and the agent.
+            "NOTBEFORE_OPERATOR",
+            "NOTBEFORE_TOKEN",
+            "NOTBEFORE_TOKEN_FILE",
+            "NOTBEFORE_CA",
+            "NOTBEFORE_ENDPOINT",
+            "NOTBEFORE_AGENT_LISTEN",
+            "NOTBEFORE_AGENT_LOG",
+            // Commands of the exec driver, and tests.
+            "NOTBEFORE_SUBSCRIPTION",
+            "NOTBEFORE_GROUP",
+            "NOTBEFORE_SCOPE",
+            "NOTBEFORE_NAME",
+            "NOTBEFORE_VM_ID",
+            "NOTBEFORE_HOST",
+            "NOTBEFORE_UPDATE_DOMAIN",
+            "NOTBEFORE_CAUSE",
+            "NOTBEFORE_OPERATION_ID",
+            "NOTBEFORE_FENCE",
+            "NOTBEFORE_OWNER",
+            "NOTBEFORE_RESULT",
+            "NOTBEFORE_ABORT_AFTER_COMMITS",
+            "NOTBEFORE_WRITE",
+            "NOTBEFORE_SEED",
         ];
-        assert!(loaded("", sources(&others)).is_ok());
+        let hooks = notbefore_agent::hooks::variables::VARIABLES.map(|(name, _)| format!("NOTBEFORE_{name}"));
+        for name in others.into_iter().chain(hooks.iter().map(String::as_str)) {
+            assert!(loaded("", sources(&[(name, "x")])).is_ok(), "{name}");
+        }
+        // An empty variable counts as unset.
+        assert!(loaded("", sources(&[("NOTBEFORE_DRIVER_KIND", ""), ("NOTBEFORE_NOTICE", "")])).is_ok());
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod fleet_apply;
 mod fleet_file;
 mod fleet_plan;
 mod guest;
+mod healthy;
 mod host;
 mod http;
 #[cfg(unix)]
@@ -120,6 +121,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Token(verb) => token::run(&client()?, verb, args.output),
         TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
         TopCommand::Audit(audit) => audit::run(&client()?, audit, args.output),
+        TopCommand::Healthy(healthy) => healthy::run(&args.reach, &healthy, args.output),
         #[cfg(unix)]
         TopCommand::OpenApi => output::json(&notbefore_service::operator::description()),
         #[cfg(unix)]

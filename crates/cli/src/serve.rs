@@ -12,6 +12,7 @@ use notbefore_service::operator::server::OperatorServerLimits;
 use notbefore_service::operator::tls::CertificateFiles;
 use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
+use notbefore_service::tokens::read_given;
 use notbefore_service::{GuestListener, OperatorServerConfig, ProxyConfig, ServeConfig};
 use notbefore_settings::{ConfigErrors, Sources};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -33,17 +34,19 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
     }
     let config = config?;
     if serve.check_config {
-        // Only this check needs the secret now; at startup it is read later, when the file may exist.
+        // Only this check needs the secrets now; at startup they are read later, when the files may exist.
         TrustedProxies::load(&config.proxy).map_err(|error| ConfigErrors::one(error.to_string()))?;
+        let given = config.root_token_file.as_deref().map(read_given).transpose();
+        given.map_err(|error| ConfigErrors::one(error.to_string()))?;
         let file = loaded.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         return output::line(&format!("{file}no errors"));
     }
     logs::start(&loaded.settings.general.log, loaded.settings.general.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_until_stopped(limit_to_open_files(config)))
+    runtime.block_on(run_until_stopped(limit_to_open_files(config), output))
 }
 
-async fn run_until_stopped(config: ServeConfig) -> Result<()> {
+async fn run_until_stopped(config: ServeConfig, output: Output) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -59,7 +62,11 @@ async fn run_until_stopped(config: ServeConfig) -> Result<()> {
         let _ = stop.send(true);
     });
     let ready = |running: &Running| {
-        announce(&running.addresses);
+        // Ignore errors: the service runs even if standard output is closed.
+        let _ = match output {
+            Output::Json => output::json_line(&running.addresses.listeners),
+            Output::Table => announce(&running.addresses),
+        };
         systemd::ready(running);
         tokio::spawn(systemd::keep_notified(running.clone()));
         let running = running.clone();
@@ -87,6 +94,8 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     };
     let config = ServeConfig {
         data: settings.general.data,
+        root_token_file: settings.general.root_token_file,
+        ready_file: settings.general.ready_file,
         guest: settings.guest.listen,
         guest_vms: settings.guest.vms,
         proxy: ProxyConfig { addresses: settings.proxy.addresses, secret_file: settings.proxy.secret_file },
@@ -203,7 +212,7 @@ fn host_name() -> Result<String> {
 }
 
 /// Prints the listeners, and commands to try next.
-fn announce(addresses: &Addresses) {
+fn announce(addresses: &Addresses) -> Result<()> {
     let path = "/metadata/scheduledevents?api-version=2020-07-01";
     let mut lines = vec![format!("notbefore {} is ready", env!("CARGO_PKG_VERSION"))];
     let guests = |guest: &GuestListener| {
@@ -229,6 +238,5 @@ fn announce(addresses: &Addresses) {
         lines.extend(near.map(try_guest));
         lines.push(format!("  notbefore vm restart {vm}"));
     }
-    // Ignore errors: the service runs even if standard output is closed.
-    let _ = output::lines(&lines);
+    output::lines(&lines)
 }

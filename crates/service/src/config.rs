@@ -23,6 +23,10 @@ use crate::serve::ServeError;
 pub struct ServeConfig {
     /// The data directory.
     pub data: PathBuf,
+    /// The file with the first token; none to create a random one.
+    pub root_token_file: Option<PathBuf>,
+    /// The file to write when the service is ready.
+    pub ready_file: Option<PathBuf>,
     /// Guest listeners.
     pub guest: Vec<GuestListener>,
     /// Listeners of single VMs.

@@ -7,8 +7,10 @@
 //!
 //! `lock` is locked by the service that uses the directory, in addition to the store's own lock. It is never removed.
 //!
-//! Files that may hold a secret are private to their owner, whatever the umask; `format` and `operator.url` hold none.
+//! Files that may hold a secret are private to their owner, whatever the umask; `format`, `operator.url` and
+//! `listeners.json` hold none.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -24,6 +26,8 @@ const HAS_STORE: &str = "store";
 pub const TOKEN: &str = "operator.token";
 /// The operator listener's URL, for a command line on the same machine.
 pub const OPERATOR_URL: &str = "operator.url";
+/// All listeners, for scripts on the same machine.
+pub const LISTENERS: &str = "listeners.json";
 /// The operator listener's certificate, for a command line on the same machine.
 pub const AUTHORITY: &str = "operator.ca";
 /// Directory for results of exec driver commands.
@@ -172,15 +176,25 @@ impl DataDir {
 
     /// Writes a small file atomically.
     pub fn write_atomic(&self, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
-        let temporary = self.path.join(format!(".{name}.new"));
-        let _ = fs::remove_file(&temporary);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&temporary, self.path.join(name))?;
-        File::open(&self.path)?.sync_all()
+        write_atomic(&self.path.join(name), content, mode)
     }
+}
+
+/// Writes a small file under a temporary name in its directory, syncs it and renames it.
+pub fn write_atomic(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(".new");
+    let temporary = dir.join(temporary);
+    let _ = fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path).inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+    File::open(dir)?.sync_all()
 }
 
 /// A directory that an import fills. Everything that was created is removed unless the import finishes.

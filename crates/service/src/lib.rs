@@ -32,6 +32,7 @@ pub mod refusals;
 pub mod running;
 pub mod runtime;
 mod scan;
+mod secret_file;
 pub mod serve;
 pub mod tokens;
 pub mod transfer;

@@ -1,10 +1,13 @@
 //! A running service: its addresses, its engine for liveness checks, and what it can reload.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use serde::Serialize;
+
 use crate::config::GuestListener;
+use crate::listen::ListenAddress;
 use crate::runtime::EngineHandle;
 
 /// A running service.
@@ -34,6 +37,68 @@ pub struct Addresses {
     pub token: PathBuf,
     /// The first-run VM, if there is one.
     pub first_run: Option<String>,
+    /// All listeners, for programs.
+    pub listeners: Listeners,
+}
+
+/// All listeners, in the form for programs: `listeners.json`, the ready file and `serve --output json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listeners {
+    /// The release of the service.
+    pub version: &'static str,
+    /// Its process id.
+    pub pid: u32,
+    /// Absolute path of the file with the first token.
+    pub token_file: String,
+    /// The operator listener.
+    pub operator: Listener,
+    /// Guest listeners, also those that no known VM can call.
+    pub guest: Vec<Listener>,
+    /// Listeners of single VMs.
+    pub guest_vms: Vec<Listener>,
+}
+
+/// One listener.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listener {
+    /// The VM of a listener of one VM, by its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vm: Option<String>,
+    /// The network of a guest listener.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// The address that is bound, with the port that the system chose for port 0.
+    pub address: SocketAddr,
+    /// The URL for callers on this machine.
+    pub url: String,
+    /// The device that it is bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Whether it takes connections from TPROXY.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tproxy: bool,
+}
+
+impl Listener {
+    /// A listener at an address, for neither a VM nor a network.
+    pub fn new(scheme: &str, at: &ListenAddress) -> Self {
+        let mut callable = at.address;
+        // A wildcard address cannot be called.
+        if callable.ip().is_unspecified() {
+            callable.set_ip(match callable.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        Self {
+            vm: None,
+            network: None,
+            address: at.address,
+            url: format!("{scheme}://{callable}"),
+            device: at.device.clone(),
+            tproxy: at.tproxy,
+        }
+    }
 }
 
 /// Why a part could not be reloaded; logged.

@@ -1,9 +1,9 @@
 //! `serve`: opens the store, starts the engine and opens the listeners; at shutdown it closes them in reverse order.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock, boot_id};
 use crate::config::{GuestListener, ServeConfig};
-use crate::data_dir::{self, DataDir, DataDirError, make_private};
+use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
 use crate::delivery::recorder;
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
@@ -34,7 +34,7 @@ use crate::operator::tls::{Certificate, TlsError};
 use crate::platform::ScheduledEvents;
 use crate::proxy::{ProxyError, TrustedProxies};
 use crate::refusals::Refusals;
-use crate::running::{Addresses, Reloads, Running};
+use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
 use crate::tokens::TokenError;
@@ -128,7 +128,9 @@ pub async fn serve(
 
     let dir = DataDir::prepare(&config.data)?;
     let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
-    tokens::ensure_first(&*store, &dir, clock.now()).await?;
+    // A service that was killed has left its ready file. The lock is held, so it is not that of another one.
+    config.ready_file.iter().for_each(|file| drop(std::fs::remove_file(file)));
+    tokens::ensure_first(&*store, &dir, config.root_token_file.as_deref(), clock.now()).await?;
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir).await?;
     let driver: Arc<dyn Driver> = match &exec {
@@ -175,28 +177,39 @@ pub async fn serve(
         shutdown: shutdown.clone(),
     });
 
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let named = |guest: &GuestListener| Listener {
+        network: Some(guest.network.clone()),
+        ..Listener::new("http", &guest.at)
+    };
+    let mut listeners = Listeners {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        token_file: absolute(&dir.file(data_dir::TOKEN)),
+        operator: Listener::new(scheme, &operator_address.into()),
+        guest: guest_addresses.iter().map(named).collect(),
+        guest_vms: Vec::new(),
+    };
     if !config.guest_vms.is_empty() && config.proxy.addresses.is_empty() {
         let view = views.newest();
         guest_addresses.retain(|guest| has_callers(&view, &guest.network));
     }
-    let mut addresses = Addresses {
-        guest: guest_addresses,
-        guest_vms: Vec::new(),
-        operator: operator_address,
-        operator_encrypted: certificate.is_some(),
-        token: dir.file(data_dir::TOKEN),
-        first_run: first_run_name(&views),
-    };
     let mut bound = Vec::new();
+    let mut vm_addresses = Vec::new();
     for (listener, identity) in &guest_listeners {
-        if let ListenerIdentity::Bound(vm) = identity {
-            addresses.guest_vms.push((vm.clone(), local(listener, config.operator)));
+        if let (ListenerIdentity::Bound(vm), Some(configured)) = (identity, config.guest_vms.get(bound.len()))
+        {
+            let at =
+                ListenAddress { address: local(listener, configured.at.address), ..configured.at.clone() };
+            listeners.guest_vms.push(Listener { vm: Some(vm.clone()), ..Listener::new("http", &at) });
+            vm_addresses.push((vm.clone(), at.address));
             bound.push(vm.clone());
         }
     }
     let guests = server.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestServer)?;
     let guests = tokio::spawn(guests);
-    write_url(&dir, operator_address, certificate.as_deref())?;
+    let mut published = PublishedFiles::default();
+    published.write_for_command_line(&dir, &listeners, certificate.as_deref())?;
     // Stop commands at once, while requests finish: later effects of a command would have to be repeated.
     let commands = exec.map(|exec| {
         let mut shutdown = shutdown.clone();
@@ -224,6 +237,18 @@ pub async fn serve(
         let (certificate, dir, clock) = (Arc::clone(certificate), dir.clone(), Arc::clone(&clock));
         reloads.add("the operator listener's certificate", move || certificate.reload(&dir, clock.now()));
     }
+    if let Some(file) = &config.ready_file {
+        published.write(file.clone(), &json_line(&listeners))?;
+    }
+    let addresses = Addresses {
+        guest: guest_addresses,
+        guest_vms: vm_addresses,
+        operator: operator_address,
+        operator_encrypted: certificate.is_some(),
+        token: dir.file(data_dir::TOKEN),
+        first_run: first_run_name(&views),
+        listeners,
+    };
     ready(&Running { addresses, engine: engine.clone(), reloads });
 
     let operator_server = OperatorServer {
@@ -243,11 +268,10 @@ pub async fn serve(
     for task in background {
         task.abort();
     }
-    let _ = std::fs::remove_file(dir.file(data_dir::AUTHORITY));
     vm_log.write_rest();
     // Write the refusals of the last second.
     refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
-    let _ = std::fs::remove_file(dir.file(data_dir::OPERATOR_URL));
+    drop(published);
     Ok(())
 }
 
@@ -431,27 +455,52 @@ async fn keep_bound_enabled(
     }
 }
 
-/// Writes the operator listener's URL and certificate, so that the command line finds it by the data directory.
-fn write_url(
-    dir: &DataDir,
-    mut address: SocketAddr,
-    certificate: Option<&Certificate>,
-) -> Result<(), ServeError> {
-    // A wildcard address cannot be called; readers of this file are on the same machine.
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
+/// An absolute path, as text.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+fn json_line(listeners: &Listeners) -> String {
+    // The type has no map and no number that JSON cannot hold.
+    serde_json::to_string(listeners).unwrap_or_default() + "\n"
+}
+
+/// Files that say where a running service listens. Dropping removes them, the last one first.
+#[derive(Default)]
+struct PublishedFiles(Vec<PathBuf>);
+
+impl PublishedFiles {
+    fn write(&mut self, path: PathBuf, text: &str) -> Result<(), ServeError> {
+        let written = write_atomic(&path, text.as_bytes(), 0o644);
+        written.map_err(|source| ServeError::File { path: path.clone(), source })?;
+        self.0.push(path);
+        Ok(())
     }
-    let failed = |path| move |source| ServeError::File { path, source };
-    match certificate {
-        Some(certificate) => certificate.publish(dir).map_err(failed(dir.file(data_dir::AUTHORITY)))?,
-        // A certificate that an earlier start wrote would mislead.
-        None => drop(std::fs::remove_file(dir.file(data_dir::AUTHORITY))),
+
+    /// Writes the listeners, and the operator listener's URL and certificate, so that the command line finds it by the
+    /// data directory.
+    fn write_for_command_line(
+        &mut self,
+        dir: &DataDir,
+        listeners: &Listeners,
+        certificate: Option<&Certificate>,
+    ) -> Result<(), ServeError> {
+        let path = dir.file(data_dir::AUTHORITY);
+        match certificate {
+            Some(certificate) => {
+                self.0.push(path.clone());
+                certificate.publish(dir).map_err(|source| ServeError::File { path, source })?;
+            }
+            // A certificate that an earlier start wrote would mislead.
+            None => drop(std::fs::remove_file(path)),
+        }
+        self.write(dir.file(data_dir::LISTENERS), &json_line(listeners))?;
+        self.write(dir.file(data_dir::OPERATOR_URL), &format!("{}\n", listeners.operator.url))
     }
-    let scheme = if certificate.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{address}\n");
-    let written = dir.write_atomic(data_dir::OPERATOR_URL, url.as_bytes(), 0o644);
-    written.map_err(failed(dir.file(data_dir::OPERATOR_URL)))
+}
+
+impl Drop for PublishedFiles {
+    fn drop(&mut self) {
+        self.0.iter().rev().for_each(|path| drop(std::fs::remove_file(path)));
+    }
 }

@@ -4,9 +4,10 @@
 //! and a fast hash can be checked at every request.
 //!
 //! The first token, `root`, is created at the first start and written to a file that only its owner can read. The
-//! command line on the same machine then works at once. Later tokens are ordinary records: the engine changes them and
+//! command line on the same machine then works at once. Its secret is random, unless a file gives it. Later tokens are ordinary records: the engine changes them and
 //! publishes them to the [`TokenTable`] of the view.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -23,6 +24,7 @@ use sha2::{Digest, Sha256};
 use crate::data_dir::{self, DataDir};
 use crate::guest::rate::RateState;
 use crate::integrity::{self, IntegrityError};
+use crate::secret_file;
 
 /// The name of the first token.
 pub const ROOT: &str = "root";
@@ -44,12 +46,22 @@ pub enum TokenError {
     Decode(#[from] notbefore_engine::DecodeError),
     /// The token's file cannot be written or read.
     #[error("cannot use {path}")]
-    File { path: std::path::PathBuf, source: std::io::Error },
+    File { path: PathBuf, source: std::io::Error },
+    /// The file of the setting cannot be read.
+    #[error(
+        "cannot read the first token from {path}: {error}; see --root-token-file (NOTBEFORE_ROOT_TOKEN_FILE)"
+    )]
+    Given { path: PathBuf, error: std::io::Error },
     /// The token in the file is too short.
     #[error(
-        "{path} holds a first token of {chars} characters, at least {FIRST_TOKEN_CHARS_MIN} are needed; write a longer one, or remove the file to have one created"
+        "{path} holds a first token of {chars} characters, at least {FIRST_TOKEN_CHARS_MIN} are needed; write a longer one, for example with openssl rand -hex 32, or leave the file out to have one created"
     )]
-    TooShort { path: std::path::PathBuf, chars: usize },
+    TooShort { path: PathBuf, chars: usize },
+    /// The token cannot be sent in a header.
+    #[error(
+        "{path} holds a first token that cannot be sent in a header: write one line of ASCII letters, digits and punctuation"
+    )]
+    NotText { path: PathBuf },
     /// The system has no randomness.
     #[error("cannot create the first token: the system gives no random bytes")]
     Random(#[source] std::io::Error),
@@ -147,9 +159,38 @@ impl TokenTable {
     }
 }
 
+/// Reads the first token from the file of the setting.
+pub fn read_given(path: &Path) -> Result<String, TokenError> {
+    let failed = |error| TokenError::Given { path: path.to_owned(), error };
+    let bytes = secret_file::read(path, "the first token").map_err(failed)?;
+    let too_large = || failed(std::io::Error::other("it is too large for a token"));
+    let text = String::from_utf8(bytes.ok_or_else(too_large)?);
+    let text = text.map_err(|_| TokenError::NotText { path: path.to_owned() })?;
+    checked(path, &text)
+}
+
+/// The secret in the text of a file.
+fn checked(path: &Path, text: &str) -> Result<String, TokenError> {
+    let secret = text.trim();
+    let chars = secret.chars().count();
+    if chars < FIRST_TOKEN_CHARS_MIN {
+        return Err(TokenError::TooShort { path: path.to_owned(), chars });
+    }
+    match secret.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
+        true => Ok(secret.to_owned()),
+        false => Err(TokenError::NotText { path: path.to_owned() }),
+    }
+}
+
 /// Creates the first token if no token has full access: at the first start, when its file is gone, or when all such
-/// tokens have expired.
-pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> Result<(), TokenError> {
+/// tokens have expired. Its secret is that of the file `given`, if there is one.
+pub async fn ensure_first(
+    store: &dyn Store,
+    dir: &DataDir,
+    given: Option<&Path>,
+    now: Timestamp,
+) -> Result<(), TokenError> {
+    let secret = given.map(read_given).transpose()?;
     let snapshot = store.snapshot().await?;
     let page = snapshot.scan(prefix::TOKEN, None, TOKENS_MAX + 1).await?;
     // A token that is missing because of damage must not count as one that never existed.
@@ -163,12 +204,20 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
         let token = records::decode::<Token>(key, &record.value)?;
         has_full_access |= token.is_full_operator() && !token.is_expired(now);
         if token.name.folded() == ROOT {
-            root = Some(record.revision);
+            root = Some((record.revision, token.hash));
         }
     }
     let file = dir.file(data_dir::TOKEN);
     let lost = root.is_some() && !file.exists();
     if has_full_access && !lost {
+        let differs = |secret: &String| root.as_ref().is_some_and(|(_, known)| *known != hash(secret));
+        if let (Some(path), true) = (given, secret.as_ref().is_some_and(differs)) {
+            tracing::warn!(
+                path = %path.display(),
+                "this file does not hold the token root, which exists and stays as it is; to replace it, remove {} and restart",
+                file.display()
+            );
+        }
         return Ok(());
     }
     if !page.records.is_empty() {
@@ -178,7 +227,7 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
         tracing::warn!(%path, "no valid token had full access: created a new first token");
         let _ = std::fs::remove_file(&file);
     }
-    make_first(store, dir, root, now).await
+    make_first(store, dir, secret, root.map(|(revision, _)| revision), now).await
 }
 
 /// Creates the first token. The file is written first: after a crash before the record is stored, the next start finds
@@ -186,24 +235,24 @@ pub async fn ensure_first(store: &dyn Store, dir: &DataDir, now: Timestamp) -> R
 async fn make_first(
     store: &dyn Store,
     dir: &DataDir,
+    given: Option<String>,
     replaces: Option<Revision>,
     now: Timestamp,
 ) -> Result<(), TokenError> {
     let path = dir.file(data_dir::TOKEN);
     let file_error = |source| TokenError::File { path: path.clone(), source };
-    let secret = match std::fs::read_to_string(&path) {
-        Ok(secret) => secret.trim().to_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let secret = new_secret().map_err(TokenError::Random)?;
-            dir.write_atomic(data_dir::TOKEN, format!("{secret}\n").as_bytes(), 0o600).map_err(file_error)?;
-            secret
-        }
-        Err(source) => return Err(file_error(source)),
+    let write = |secret: String| {
+        let written = dir.write_atomic(data_dir::TOKEN, format!("{secret}\n").as_bytes(), 0o600);
+        written.map(|()| secret).map_err(file_error)
     };
-    let chars = secret.chars().count();
-    if chars < FIRST_TOKEN_CHARS_MIN {
-        return Err(TokenError::TooShort { path, chars });
-    }
+    let secret = match (given, std::fs::read_to_string(&path)) {
+        (Some(secret), _) => write(secret)?,
+        (None, Ok(text)) => checked(&path, &text)?,
+        (None, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            write(new_secret().map_err(TokenError::Random)?)?
+        }
+        (None, Err(source)) => return Err(file_error(source)),
+    };
     let name = ROOT.parse::<Name>().map_err(|error| TokenError::Store(error.to_string()))?;
     let grants = vec![Grant { role: Role::Operator, path: Prefix::root() }];
     let token = Token {

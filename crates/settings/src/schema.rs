@@ -60,6 +60,20 @@ impl Group {
     pub fn path_of(&self, key: &Key) -> String {
         within(self.path, key.name)
     }
+
+    /// Whether a variable without its prefix is the end of a key's path, by whole names, or its flag: `NOTICE` or
+    /// `EXEC_TIMEOUT`.
+    fn is_end_of(&self, key: &Key, bare: &str) -> bool {
+        let path = self.path_of(key);
+        let is = |end: &str| end.replace(['.', '-'], "_").eq_ignore_ascii_case(bare);
+        path.match_indices('.').any(|(at, _)| is(&path[at + 1..])) || key.flag.names().into_iter().any(is)
+    }
+}
+
+/// Whether a variable has a form that Kubernetes gives the variables of a service: of one named notbefore-guest,
+/// `NOTBEFORE_GUEST_PORT_80_TCP` and `NOTBEFORE_GUEST_SERVICE_HOST`. No setting has such a name.
+fn is_of_kubernetes(variable: &str) -> bool {
+    variable.ends_with("_PORT") || variable.contains("_PORT_") || variable.contains("_SERVICE_")
 }
 
 /// A key's path in a table.
@@ -134,11 +148,18 @@ impl Schema {
         }
     }
 
-    /// What to do about a variable that is not a setting; none if another program may use it. Kubernetes, for example,
-    /// sets `NOTBEFORE_PORT` if a service is named notbefore.
+    /// What to do about a variable that is not a setting; none if another program may use it.
     pub(crate) fn variable_hint(&self, unknown: &str) -> Option<String> {
+        if is_of_kubernetes(unknown) {
+            return None;
+        }
         // The common prefix would make all of them similar.
         let bare = |name: &str| name.strip_prefix(self.prefix).unwrap_or(name).to_owned();
+        let ends = self.settings().filter(|(group, key)| group.is_end_of(key, &bare(unknown)));
+        let ends: Vec<String> = ends.map(|(group, key)| self.variable(&group.path_of(key))).collect();
+        if !ends.is_empty() {
+            return Some(format!("did you mean {}?", ends.join(" or ")));
+        }
         let variables = self.settings().map(|(group, key)| self.variable(&group.path_of(key)));
         let meant = best(variables.map(|name| (similarity(&bare(unknown), &bare(&name)), name)));
         let is_of_table = |group: &&Group| {

@@ -19,6 +19,8 @@ const IDLE: &[(&[&str], &[&str])] = &[
     (&["serve"], &["operator_url", "operator_ca", "local_time"]),
     (&["export"], &["local_time"]),
     (&["import", "check"], ELSEWHERE),
+    // It sends no token.
+    (&["healthy"], &["operator-without-tls"]),
 ];
 
 /// The command that parses arguments and prints help.

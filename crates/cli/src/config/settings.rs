@@ -43,6 +43,10 @@ settings! {
         log: String = "info".to_owned(), LogFilter, Flag::None;
         /// Log format: `text`, or `json` for one object per line
         log_format: LogFormat = LogFormat::Text, LOG_FORMAT, Flag::Value("log-format", "FORMAT");
+        /// File with the first token, 20 characters or more, read when that token is created; `none`: a random token
+        root_token_file: Option<PathBuf> = None, FILE, Flag::Value("root-token-file", "FILE");
+        /// File to write when the service is ready, with its listeners as JSON; removed when the service stops
+        ready_file: Option<PathBuf> = None, FILE, Flag::Value("ready-file", "FILE");
     }
 
     /// Guests

@@ -26,6 +26,7 @@ mod plans;
 mod reference;
 mod roles;
 mod scopes;
+mod scripts;
 mod status;
 mod token_destination;
 mod transcripts;

@@ -5,17 +5,15 @@
 //! one.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Largest file: room for a few secrets, and small enough to detect a wrong path.
-const FILE_BYTES_MAX: u64 = 4 * 1024;
+use crate::secret_file::{self, FILE_BYTES_MAX};
+
 /// Maximum secrets. A rotation needs two; each request is checked against all, and each is one more to leak.
 const SECRETS_MAX: usize = 4;
 /// Shorter secrets can be found by brute force; the service warns about them.
@@ -55,16 +53,8 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     pub(super) fn read(path: &Path) -> Result<Secrets, SecretsError> {
         let failed = |error| SecretsError::Read { path: path.to_owned(), error };
-        let file = File::open(path).map_err(failed)?;
-        let mode = file.metadata().map_err(failed)?.permissions().mode();
-        if mode & 0o007 != 0 {
-            tracing::warn!(path = %path.display(), "every user can read the proxies' secret: run chmod o= on the file");
-        }
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(SecretsError::TooLarge(path.to_owned()));
-        }
+        let bytes = secret_file::read(path, "the proxies' secret").map_err(failed)?;
+        let bytes = bytes.ok_or_else(|| SecretsError::TooLarge(path.to_owned()))?;
         let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let secrets: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
         match secrets.len() {

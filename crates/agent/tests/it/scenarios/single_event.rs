@@ -175,7 +175,7 @@ fn event_without_rule_is_reported_once_and_after_reload() {
     assert_eq!(unmatched(&world), 2, "the reload did not help");
     world.reload(vec![rule("all")]);
     assert_eq!((unmatched(&world), world.running.len()), (2, 1));
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]

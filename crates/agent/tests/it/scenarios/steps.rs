@@ -288,7 +288,7 @@ fn retry_of_one_event_leaves_others() {
     assert_eq!(world.only_run().event.id, EventId::new("B"));
     assert!(!world.state.events()[1].can_retry(), "it runs");
     world.handle(Input::RetryEvent { event: EventId::new("C") });
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn retry_does_not_wait_for_the_next_attempt() {
     assert!(world.approving.is_empty() && world.state.events()[0].can_retry());
     world.handle(Input::RetryEvent { event: event() });
     assert_eq!(world.approving.len(), 1, "the approval is sent again");
-    world.wind_up();
+    world.check_cleanup();
 }
 
 #[test]
@@ -326,5 +326,5 @@ fn started_event_is_not_prepared_by_a_retry() {
     assert!(world.state.events()[0].is_stranded() && world.state.events()[0].can_retry());
     world.handle(Input::RetryEvent { event: EventId::new("A") });
     assert_eq!(world.only_run().step.name, "start");
-    world.wind_up();
+    world.check_cleanup();
 }

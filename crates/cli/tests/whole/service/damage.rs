@@ -275,10 +275,11 @@ fn files_are_private_regardless_of_umask() {
         let mut child =
             Command::new("sh").args(["-c", &script]).stdout(std::process::Stdio::null()).spawn().unwrap();
         wait_for("the service to start", || url.exists().then_some(()));
-        let modes = ["", "exec", "store.redb", "lock", "operator.token", "operator.url", "format"];
+        let modes =
+            ["", "exec", "store.redb", "lock", "operator.token", "operator.url", "format", "listeners.json"];
         let found = modes.map(|name| format!("{:o}", mode(&data.join(name))));
         let _ = (child.kill(), child.wait());
-        assert_eq!(found, ["700", "700", "600", "600", "600", "644", "644"], "umask {umask}");
+        assert_eq!(found, ["700", "700", "600", "600", "600", "644", "644", "644"], "umask {umask}");
         assert_eq!(mode(&temp.path().join("a")), 0o700, "umask {umask}");
     }
 }

@@ -38,6 +38,7 @@ fn exit_codes_are_consistent() {
     let cases: &[(i32, &[&str])] = &[
         (0, &["vm", "list"]),
         (0, &["completions", "bash"]),
+        (0, &["healthy"]),
         (0, &["openapi"]),
         (0, &["--help"]),
         (0, &["--version"]),
@@ -53,6 +54,7 @@ fn exit_codes_are_consistent() {
         (1, &["agent", "retry", "abcd", "--state", "/nowhere"]),
         (1, &["agent", "history", "--state", "/nowhere"]),
         (1, &["import", "/nowhere.jsonl"]),
+        (1, &["healthy", "--operator-url", "http://127.0.0.1:1"]),
         (2, &["vm", "nothing"]),
         (2, &["get", "--nothing"]),
         (2, &["completions", "cobol"]),

@@ -107,6 +107,7 @@ fn https_works_locally_and_remotely() {
         format!("https://127.0.0.1:{port}\n")
     );
     service.cli(&["vm", "list"]);
+    assert_eq!(service.cli(&["healthy"]), "ready\n");
     service.cli(&[
         "event",
         "schedule",

@@ -1,6 +1,7 @@
 //! Golden transcripts: exact output and exit codes of the main commands.
 //!
-//! Each file in `transcripts/` is a shell session. A line that begins with `$ ` is a command. Its output follows:
+//! Each file in `transcripts/` is a shell session. A line that begins with `$ ` is a command, with variables before it
+//! if it needs any. Its output follows:
 //! standard output unchanged, standard error with `2> ` before each line, and the exit code if it is not 0. Lines that
 //! begin with `#: ` are comments. A test runs the commands and compares. To accept the current output, and then review
 //! the diff:
@@ -72,6 +73,11 @@ fn errors_with_next_step() {
 #[test]
 fn commands_without_service() {
     Session::new().check("no_service");
+}
+
+#[test]
+fn commands_for_scripts() {
+    Session::with_service(&service()).check("scripts");
 }
 
 #[test]

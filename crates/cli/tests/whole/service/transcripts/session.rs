@@ -109,10 +109,10 @@ impl Session {
 
     /// Runs one command; returns its text in the transcript.
     pub fn run(&self, line: &str) -> String {
-        let mut placeholders = self.expanded(line).into_iter();
-        assert_eq!(placeholders.next().as_deref(), Some("notbefore"), "{line}");
+        let words = self.expanded(line);
+        let (variables, words) = words.split_at(words.iter().position(|word| word == "notbefore").unwrap());
         let mut command = Command::new(binary());
-        command.args(placeholders).current_dir(self.dir.path()).stdin(Stdio::null());
+        command.args(&words[1..]).current_dir(self.dir.path()).stdin(Stdio::null());
         // Remove the terminal's width and settings for other services.
         for (name, _) in std::env::vars_os() {
             if name == "COLUMNS" || name.to_str().is_some_and(|name| name.starts_with("NOTBEFORE_")) {
@@ -121,6 +121,7 @@ impl Session {
         }
         command.env_remove("STATE_DIRECTORY").env("TZ", "UTC");
         command.envs(self.data.iter().map(|data| ("NOTBEFORE_DATA", data)));
+        command.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
         let output = command.output().unwrap();
         let mut printed = String::from_utf8(output.stdout).unwrap();
         if !printed.is_empty() && !printed.ends_with('\n') {
