@@ -10,10 +10,11 @@ pub mod shown;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
+use notbefore_wire::operator::{Cause, EventStatus, EventType, Role, ScopeKind};
 
 #[cfg(windows)]
 pub use agent::Install;
@@ -23,7 +24,18 @@ pub use guest::{Approve, Get, Platform};
 pub use service::{Export, Import, Serve};
 
 use crate::exit::Exit;
-use crate::time::{Ago, parse_ago, parse_duration, parse_time};
+use crate::time::{Ago, parse_ago, parse_duration, parse_interruption, parse_time};
+
+/// The parser of a word of the API, in upper or lower case. Help and errors list all its words, or those given.
+macro_rules! word {
+    ($type:ident) => {
+        word!($type, _)
+    };
+    ($type:ident, $among:pat) => {{
+        let among = $type::ALL.iter().filter(|one| matches!(one, $among));
+        PossibleValuesParser::new(among.map($type::as_str)).map(|text| $type::parse_ignoring_case(&text))
+    }};
+}
 
 const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               list scheduled and started events\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service's address and token are read from ./notbefore-data. Use --data DIR or NOTBEFORE_DATA\nfor another directory, --operator-url or NOTBEFORE_OPERATOR for a remote service. NOTBEFORE_TOKEN is\nsent only to a URL or directory that you name, or to a service on this machine.";
 
@@ -321,8 +333,8 @@ pub enum Vm {
         #[arg(long)]
         scope: Option<String>,
         /// Kind of the scope, if it is created
-        #[arg(long)]
-        kind: Option<String>,
+        #[arg(long, ignore_case = true, value_parser = word!(ScopeKind))]
+        kind: Option<ScopeKind>,
         /// Source address of its requests; may be repeated
         #[arg(long, value_name = "IP")]
         address: Vec<String>,
@@ -387,10 +399,10 @@ pub struct ScheduleVmArgs {
 #[derive(Debug, Default, clap::Args)]
 #[command(group = ArgGroup::new("when"))]
 pub struct WhenArgs {
-    /// Not before this time (RFC 3339) [default: the minimum notice]
+    /// Not before this time: RFC 3339, a date, '2026-11-20 08:00' or 'tomorrow 02:00' (UTC) [default: the minimum notice]
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
     pub not_before: Option<Timestamp>,
-    /// Not before this long from now, for example 20m, 7d, 1h30m
+    /// Not before this long from now, for example 20m, 1h30m, 7d, 2w
     #[arg(long, value_name = "SPAN", value_parser = parse_duration, group = "when")]
     pub r#in: Option<Duration>,
 }
@@ -405,7 +417,7 @@ pub enum Host {
     #[command(after_help = include_str!("args/help/host_maintain.txt").trim_end())]
     Maintain {
         /// What happens to the VMs
-        #[arg(long, value_enum)]
+        #[arg(long, value_enum, ignore_case = true)]
         r#type: Maintenance,
         #[command(flatten)]
         when: WhenArgs,
@@ -456,8 +468,8 @@ pub struct MessageArgs {
     /// Event description for guests [default: the cause's description]
     #[arg(long)]
     pub description: Option<String>,
-    /// Expected interruption in seconds (DurationInSeconds); -1 for unknown
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    /// Expected interruption (DurationInSeconds), for example 9s, 2m; -1 for unknown
+    #[arg(long, value_name = "SPAN", allow_negative_numbers = true, value_parser = parse_interruption)]
     pub duration: Option<i32>,
 }
 
@@ -558,15 +570,15 @@ pub enum Event {
         /// Only events of VMs that were on this host when the event was announced
         #[arg(long)]
         host: Option<String>,
-        /// Only events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
-        #[arg(long)]
-        r#type: Option<String>,
-        /// Only events with this status: `scheduled` or `started`
-        #[arg(long)]
-        status: Option<String>,
-        /// The order: `time` (started events, then scheduled events by NotBefore) or `scope`
-        #[arg(long, default_value = "time")]
-        sort: String,
+        /// Only events of this type
+        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
+        r#type: Option<EventType>,
+        /// Only events with this status
+        #[arg(long, ignore_case = true, value_parser = word!(EventStatus, EventStatus::Scheduled | EventStatus::Started))]
+        status: Option<EventStatus>,
+        /// The order: started events, then scheduled events by NotBefore; or by scope
+        #[arg(long, ignore_case = true, default_value = "time", value_parser = word!(EventSort))]
+        sort: EventSort,
         #[command(flatten)]
         list: ListArgs,
     },
@@ -581,12 +593,13 @@ pub enum Event {
         /// The VMs
         #[arg(required = true)]
         vms: Vec<String>,
-        /// Freeze, Reboot, Redeploy, Preempt or Terminate
+        /// The event's type
         #[arg(long, required_unless_present = "cause", conflicts_with = "cause")]
-        r#type: Option<String>,
+        #[arg(ignore_case = true, value_parser = word!(EventType))]
+        r#type: Option<EventType>,
         /// The exact cause, instead of a type
-        #[arg(long)]
-        cause: Option<String>,
+        #[arg(long, ignore_case = true, value_parser = word!(Cause))]
+        cause: Option<Cause>,
         #[command(flatten)]
         when: WhenArgs,
         #[command(flatten)]
@@ -661,12 +674,12 @@ pub enum Event {
         /// Only events of VMs that were on this host
         #[arg(long)]
         host: Option<String>,
-        /// Only events of this type: Freeze, Reboot, Redeploy, Preempt or Terminate
-        #[arg(long)]
-        r#type: Option<String>,
-        /// Only events with this outcome: `completed` or `cancelled`
-        #[arg(long)]
-        outcome: Option<String>,
+        /// Only events of this type
+        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
+        r#type: Option<EventType>,
+        /// Only events with this outcome
+        #[arg(long, ignore_case = true, value_parser = word!(EventStatus, EventStatus::Completed | EventStatus::Cancelled))]
+        outcome: Option<EventStatus>,
         /// Newest first
         #[arg(long)]
         newest: bool,
@@ -689,16 +702,16 @@ pub enum Token {
     Create {
         /// Token name, shown in the audit trail
         name: String,
-        /// Role: operator, tenant or viewer
-        #[arg(long, required_unless_present = "grant")]
-        role: Option<String>,
+        /// Role
+        #[arg(long, required_unless_present = "grant", ignore_case = true, value_parser = word!(Role))]
+        role: Option<Role>,
         /// Path of the role, with everything below it: subscription[/group[/scope]], or / for everywhere; may be
         /// repeated
         #[arg(long, value_name = "PATH", requires = "role", value_parser = parse_path)]
         on: Vec<String>,
         /// Another role and its path; may be repeated
         #[arg(long, value_name = "ROLE:PATH", value_parser = parse_grant)]
-        grant: Vec<(String, String)>,
+        grant: Vec<(Role, String)>,
         /// Lifetime of the token [default: until revoked]
         #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
         expires: Option<Duration>,
@@ -733,12 +746,12 @@ pub enum Clock {
 
 #[derive(Debug, clap::Args)]
 pub struct Audit {
-    /// Only entries within this span
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration, default_value = "24h")]
-    pub since: Duration,
-    /// Only entries older than this span
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
-    pub until: Option<Duration>,
+    /// Only entries within this span, or since this time
+    #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
+    pub since: Ago,
+    /// Only entries older than this span, or before this time
+    #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago)]
+    pub until: Option<Ago>,
     /// Only entries of this actor: the name of a token or VM, `timer` or `service`
     #[arg(long, value_name = "NAME")]
     pub actor: Option<String>,
@@ -815,10 +828,16 @@ fn parse_count(text: &str) -> Result<usize, String> {
     count.ok_or_else(|| "must be a number, 1 or more".to_owned())
 }
 
-fn parse_grant(text: &str) -> Result<(String, String), String> {
+fn parse_grant(text: &str) -> Result<(Role, String), String> {
     let (role, path) =
         text.split_once(':').ok_or("write ROLE:PATH, for example tenant:acme/shop or viewer:/")?;
-    Ok((role.to_owned(), parse_path(path)?))
+    match Role::parse_ignoring_case(role) {
+        Role::Unknown(role) => {
+            let roles: Vec<&str> = Role::ALL.iter().map(Role::as_str).collect();
+            Err(format!("role {role:?} is not one of {}", roles.join(", ")))
+        }
+        role @ (Role::Operator | Role::Tenant | Role::Viewer) => Ok((role, parse_path(path)?)),
+    }
 }
 
 /// Refuses an empty path: it may be an unset shell variable, and must not mean everywhere.

@@ -13,7 +13,7 @@ use crate::time::{self, Ago};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     let args::Audit { since, until, actor, refused, changed } = audit;
-    let ago = |span| Ago::Span(span).at(time::now()).to_string();
+    let ago = |since: Ago| since.at(time::now()).to_string();
     let outcome = match (refused, changed) {
         (true, _) => Some(AuditOutcome::Refused.to_string()),
         (false, true) => Some(AuditOutcome::Changed.to_string()),

@@ -54,6 +54,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// Whether the service could not make sense of a value: its codes for that begin with `bad_`.
+    pub fn is_misunderstood(&self) -> bool {
+        self.status == StatusCode::BAD_REQUEST && self.code.starts_with("bad_")
+    }
+
     pub fn with_detail(self, detail: &str) -> Self {
         Self { detail: detail.to_owned(), ..self }
     }

@@ -27,9 +27,9 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("scope", scope.clone()),
                 ("vm", vm),
                 ("host", host),
-                ("type", r#type),
-                ("status", status),
-                ("sort", Some(sort)),
+                ("type", r#type.map(|event_type| event_type.to_string())),
+                ("status", status.map(|status| status.to_string())),
+                ("sort", Some(sort.to_string())),
             ];
             watch::show(&list.watch, || {
                 let events = client.list_first("/v1/events", &query, list.limit());
@@ -40,8 +40,8 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),
         args::Event::Schedule { vms, r#type, cause, when, message, force } => {
             let request = ScheduleEvents {
-                event_type: r#type.map(Into::into),
-                cause: cause.map(Into::into),
+                event_type: r#type,
+                cause,
                 vms,
                 not_before: when.not_before,
                 in_seconds: when.r#in.map(|span| span.as_secs()),
@@ -85,8 +85,8 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("scope", scope.clone()),
                 ("vm", vm),
                 ("host", host),
-                ("type", r#type),
-                ("outcome", outcome),
+                ("type", r#type.map(|event_type| event_type.to_string())),
+                ("outcome", outcome.map(|outcome| outcome.to_string())),
                 ("order", newest.then(|| Order::Newest.to_string())),
             ];
             let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;

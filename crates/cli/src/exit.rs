@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use notbefore_settings::ConfigErrors;
 
+use crate::client::Refused;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done = 0,
@@ -42,7 +44,8 @@ impl Exit {
 
     /// The code of an error; context around the error does not change it.
     pub fn of(error: &anyhow::Error) -> Self {
-        if error.is::<ConfigErrors>() || error.is::<UsageError>() {
+        let is_misunderstood = || error.downcast_ref::<Refused>().is_some_and(Refused::is_misunderstood);
+        if error.is::<ConfigErrors>() || error.is::<UsageError>() || is_misunderstood() {
             Self::UsageError
         } else if error.is::<TimedOut>() {
             Self::TimedOut

@@ -1,10 +1,11 @@
-//! Parsing and formatting of times and spans: `20m`, `in 14 min`, `3 min ago`.
+//! Parsing and formatting of times and spans: `20m`, `tomorrow 02:00`, `in 14 min`, `3 min ago`.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
+use jiff::tz::{Offset, TimeZone};
 use notbefore_client::clock::Clock;
 
 /// The current time, for relative times.
@@ -14,9 +15,44 @@ pub fn now() -> Timestamp {
 
 pub use notbefore_settings::span::parse as parse_duration;
 
-/// Parses an RFC 3339 time.
+/// Parses a time: RFC 3339, a date with or without a time of day, or `today`, `tomorrow` or `yesterday` with or without
+/// one. Without an offset it is UTC, as every time that is printed.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| format!("invalid time {text:?}; write 2026-11-20T08:00:00Z, or use --in 20m"))
+    time_at(text, now()).ok_or_else(|| {
+        format!(
+            "invalid time {text:?}; write 2026-11-20T08:00:00Z, 2026-11-20, '2026-11-20 08:00' or 'tomorrow 02:00' (UTC), or use --in 20m"
+        )
+    })
+}
+
+fn time_at(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let text = text.trim();
+    if let Ok(at) = text.parse() {
+        return Some(at);
+    }
+    let civil = |text: &str| text.parse::<DateTime>().ok();
+    let (day, clock) = text.split_once(' ').unwrap_or((text, "00:00"));
+    let today = Offset::UTC.to_datetime(now).date();
+    let date = match day.to_ascii_lowercase().as_str() {
+        "today" => Some(today),
+        "tomorrow" => today.tomorrow().ok(),
+        "yesterday" => today.yesterday().ok(),
+        _ => None,
+    };
+    let at = match date {
+        Some(date) => date.to_datetime(clock.trim().parse().ok()?),
+        None => civil(text)?,
+    };
+    Offset::UTC.to_timestamp(at).ok()
+}
+
+/// Parses an expected interruption in seconds, as guests read it: a span, or -1 if it is unknown.
+pub fn parse_interruption(text: &str) -> Result<i32, String> {
+    if ["-1", "unknown"].contains(&text) {
+        return Ok(-1);
+    }
+    let seconds = parse_duration(text).ok().and_then(|span| i32::try_from(span.as_secs()).ok());
+    seconds.ok_or_else(|| format!("{text:?} is not a duration; write 9s, 2m, or -1 if it is unknown"))
 }
 
 /// A time in the past, relative or absolute.
@@ -36,9 +72,9 @@ impl Ago {
 }
 
 pub fn parse_ago(text: &str) -> Result<Ago, String> {
-    let wrong = || format!("invalid span or time {text:?}; write 7d or 2026-11-20T08:00:00Z");
-    let at = || text.parse().map(Ago::At).map_err(|_| wrong());
-    parse_duration(text).map(Ago::Span).or_else(|_| at())
+    let wrong =
+        || format!("invalid span or time {text:?}; write 7d, 2026-11-20, yesterday or 2026-11-20T08:00:00Z");
+    parse_duration(text).map(Ago::Span).or_else(|_| time_at(text, now()).map(Ago::At).ok_or_else(wrong))
 }
 
 /// A time relative to `now`: `in 14 min`, `2 h ago`, `now`.
@@ -101,7 +137,42 @@ mod tests {
         let now = Timestamp::from_second(1_000_000).unwrap();
         assert_eq!(parse_ago("1m").map(|ago| ago.at(now).as_second()), Ok(999_940));
         assert_eq!(parse_ago("1970-01-01T00:00:09Z").map(|ago| ago.at(now).as_second()), Ok(9));
-        assert!(parse_ago("yesterday").unwrap_err().contains("write 7d"));
+        assert!(parse_ago("lately").unwrap_err().contains("write 7d"));
+    }
+
+    #[test]
+    fn times_are_parsed_as_people_write_them() {
+        let now: Timestamp = "2026-11-17T23:30:00Z".parse().unwrap();
+        for (text, at) in [
+            ("2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"),
+            ("2026-11-20T08:00:00+02:00", "2026-11-20T06:00:00Z"),
+            ("2026-11-20", "2026-11-20T00:00:00Z"),
+            ("2026-11-20 08:00", "2026-11-20T08:00:00Z"),
+            ("2026-11-20T08:00", "2026-11-20T08:00:00Z"),
+            ("2026-11-20 08:00:09", "2026-11-20T08:00:09Z"),
+            ("today 23:45", "2026-11-17T23:45:00Z"),
+            ("tomorrow", "2026-11-18T00:00:00Z"),
+            ("Tomorrow 02:00", "2026-11-18T02:00:00Z"),
+            ("yesterday 02:00", "2026-11-16T02:00:00Z"),
+        ] {
+            assert_eq!(time_at(text, now).unwrap().to_string(), at, "{text}");
+        }
+        for text in
+            ["", "soon", "02:00", "tomorrow night", "tomorrow 25:00", "2026-13-01", "2026-11-31", "11/20"]
+        {
+            assert_eq!(time_at(text, now), None, "{text}");
+        }
+        assert_eq!(time_at("tomorrow", Timestamp::MAX), None, "there is no day after the last");
+    }
+
+    #[test]
+    fn interruption_is_a_span_or_unknown() {
+        for (text, seconds) in [("9", 9), ("9s", 9), ("2m", 120), ("0", 0), ("-1", -1), ("unknown", -1)] {
+            assert_eq!(parse_interruption(text), Ok(seconds), "{text}");
+        }
+        for text in ["-2", "nine", "", "99999999999", "36000d"] {
+            assert!(parse_interruption(text).unwrap_err().contains("write 9s"), "{text}");
+        }
     }
 
     #[test]

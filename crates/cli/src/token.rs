@@ -61,20 +61,19 @@ fn revoked(token: &Token) -> Vec<String> {
 }
 
 /// Grants from `--role` with `--on`, and from `--grant`.
-fn grants(role: Option<String>, on: Vec<String>, pairs: Vec<(String, String)>) -> Result<Vec<Grant>> {
+fn grants(role: Option<Role>, on: Vec<String>, pairs: Vec<(Role, String)>) -> Result<Vec<Grant>> {
     let paths = match (&role, on.is_empty()) {
         // The default path is `/` for operators only; for other roles it is rarely intended.
-        (Some(role), true) if Role::parse_ignoring_case(role) == Role::Operator => vec!["/".to_owned()],
+        (Some(Role::Operator), true) => vec!["/".to_owned()],
         (Some(role), true) => {
             let cure = "--on subscription/group, or --on / for everywhere";
             return Err(UsageError(format!("the role {role} needs a path: {cure}")).into());
         }
         (Some(_), false) | (None, _) => on,
     };
-    let mut grants: Vec<Grant> =
-        pairs.into_iter().map(|(role, path)| Grant { role: role.into(), path }).collect();
+    let mut grants: Vec<Grant> = pairs.into_iter().map(|(role, path)| Grant { role, path }).collect();
     if let Some(role) = role {
-        grants.extend(paths.into_iter().map(|path| Grant { role: role.clone().into(), path }));
+        grants.extend(paths.into_iter().map(|path| Grant { role: role.clone(), path }));
     }
     Ok(grants)
 }

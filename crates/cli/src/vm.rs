@@ -42,7 +42,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 addresses: address,
                 instance: None,
             };
-            let added: Vm = client.post("/v1/vms", &AddVm { scope, kind: kind.map(Into::into), vm })?;
+            let added: Vm = client.post("/v1/vms", &AddVm { scope, kind, vm })?;
             output.answer(&added, |added| output::line(&format!("added {} ({})", added.path, added.id)))
         }
         args::Vm::Remove { vm, confirmation } => {

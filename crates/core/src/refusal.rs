@@ -83,7 +83,7 @@ pub enum Refusal {
     #[error("its VMs were removed, deallocated or moved before their scope could announce the event")]
     VmsGone,
     /// The requested time leaves less than the least notice.
-    #[error("NotBefore {asked} is too near: a {event_type} gives {} of notice, so the earliest is {earliest}{}", duration_text(.notice), without_time(*.at_once))]
+    #[error("NotBefore {asked} is {}: a {event_type} gives {} of notice, so the earliest is {earliest}{}", how_near(*.asked, *.earliest, *.notice), duration_text(.notice), without_time(*.at_once))]
     NotBeforeTooNear {
         event_type: EventType,
         asked: Timestamp,
@@ -244,6 +244,13 @@ fn listed(blockers: &[Blocker]) -> String {
     shown.join(", ")
 }
 
+/// Whether a time is in the past. The earliest time is rounded up to a second, so it is now plus the notice plus less
+/// than a second.
+fn how_near(asked: Timestamp, earliest: Timestamp, notice: Duration) -> &'static str {
+    let is_past = earliest.checked_sub(notice).is_ok_and(|now| asked < now);
+    if is_past { "in the past" } else { "too near" }
+}
+
 /// A hint that the event would start at once without a requested time.
 fn without_time(at_once: Option<StartReason>) -> String {
     at_once.map(|why| format!("; omit the time to run it now ({why})")).unwrap_or_default()
@@ -266,5 +273,26 @@ fn duration_text(span: &Duration) -> String {
         (0, s) => format!("{s} s"),
         (m, 0) => format!("{m} min"),
         (m, s) => format!("{m} min {s} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_the_past_is_called_that() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let refusal = |asked: i64| {
+            // Now is 1000 seconds.
+            let (notice, earliest) = (Duration::from_secs(900), at(1_900));
+            let event_type = EventType::Reboot;
+            Refusal::NotBeforeTooNear { event_type, asked: at(asked), notice, earliest, at_once: None }
+                .to_string()
+        };
+        assert!(
+            refusal(999).starts_with("NotBefore 1970-01-01T00:16:39Z is in the past: a Reboot gives 15 min")
+        );
+        assert!(refusal(1_000).contains("is too near: ") && refusal(1_899).contains("is too near: "));
     }
 }

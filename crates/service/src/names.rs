@@ -14,6 +14,26 @@ pub enum NameError {
     Ambiguous { name: String, candidates: Vec<String> },
 }
 
+/// Most names compared with an unknown one, for suggestions. Limits the work to a few milliseconds.
+const COMPARED_MAX: usize = 20_000;
+/// Most suggestions.
+const SUGGESTIONS_MAX: usize = 3;
+/// Smallest similarity of a suggestion, from 0 to 1 (Jaro-Winkler).
+const SIMILARITY_MIN: f64 = 0.75;
+
+/// The known names that are most similar to an unknown one, ignoring case, the best first.
+pub fn similar<K: AsRef<str>>(unknown: &str, known: impl Iterator<Item = K>) -> Vec<String> {
+    let folded = unknown.to_lowercase();
+    let mut like: Vec<(f64, K)> = known
+        .take(COMPARED_MAX)
+        .map(|known| (strsim::jaro_winkler(&folded, &known.as_ref().to_lowercase()), known))
+        .filter(|(likeness, _)| *likeness >= SIMILARITY_MIN)
+        .collect();
+    like.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.as_ref().cmp(two.1.as_ref())));
+    like.dedup_by(|one, two| one.1.as_ref() == two.1.as_ref());
+    like.into_iter().take(SUGGESTIONS_MAX).map(|(_, known)| known.as_ref().to_owned()).collect()
+}
+
 /// A VM's full path.
 pub fn path(scope: &ScopeView, vm: VmId) -> String {
     match scope.member(vm) {
@@ -59,5 +79,21 @@ pub fn resolve_among(view: &View, text: &str, sees: impl Fn(&ScopeView) -> bool)
             let candidates = found.into_iter().map(|(_, path)| path).take(20).collect();
             Err(NameError::Ambiguous { name: text.to_owned(), candidates })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_are_suggested_best_first_and_once() {
+        let known = ["web-0", "db", "WEB-1", "web-10", "web-0", "batch_0"];
+        assert_eq!(similar("wbe-0", known.iter()), ["web-0", "web-10", "WEB-1"]);
+        assert_eq!(similar("Web-1", known.iter())[0], "WEB-1");
+        assert!(similar("nobody", known.iter()).is_empty());
+        // Only the first names are compared.
+        let many = std::iter::repeat_n("x", COMPARED_MAX).chain(["web-0"]);
+        assert!(similar("web-0", many).is_empty());
     }
 }

@@ -166,6 +166,7 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(stream::follow))
         .routes(routes!(status::show))
         .routes(routes!(openapi::show))
+        .routes(routes!(openapi::index))
 }
 
 /// Routes under `/v1` that need operator on `/`. Their handlers see all state, so a route that does not filter by role
@@ -186,14 +187,20 @@ fn operator_routes() -> OpenApiRouter<Operator> {
 
 /// The OpenAPI description of all routes under `/v1`, as in `GET /v1/openapi.json`.
 pub fn description() -> utoipa::openapi::OpenApi {
-    let mut description = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
-    description.merge(OpenApiRouter::new().nest("/v1", operator_routes()).into_openapi());
+    let (mut description, operator_only) = bare_descriptions();
+    description.merge(operator_only);
     openapi::complete(&mut description);
     description
 }
 
+/// The routes for all tokens, and those that need operator on `/`.
+fn bare_descriptions() -> (utoipa::openapi::OpenApi, utoipa::openapi::OpenApi) {
+    let shared = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
+    (shared, OpenApiRouter::new().nest("/v1", operator_routes()).into_openapi())
+}
+
 async fn route_not_found(State(_): State<Operator>, request: Request) -> Problem {
-    let detail = format!("there is nothing at {}; the API is under /v1", path(&request));
+    let detail = format!("there is nothing at {}; GET /v1 lists all routes", path(&request));
     Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
 }
 

@@ -1,13 +1,13 @@
-//! Time spans as people write them: `90s`, `20m`, `1h30m`, `7d`. The command line uses the same syntax.
+//! Time spans as people write them: `90s`, `20m`, `1h30m`, `7d`, `2w`. The command line uses the same syntax.
 
 use std::time::Duration;
 
 /// Limit: a hundred years. A longer span is no useful offset from a date.
 const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
-/// Parses `90s`, `20m`, `1h30m`, `7d`; a bare number is seconds.
+/// Parses `90s`, `20m`, `1h30m`, `7d`, `2w`; a bare number is seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time span; write 30s, 20m, 1h30m or 7d");
+    let wrong = || format!("{text:?} is not a time span; write 30s, 20m, 1h30m, 7d or 2w");
     let mut total = 0_u64;
     let mut digits = String::new();
     for c in text.trim().chars() {
@@ -20,6 +20,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
             'm' => 60,
             'h' => 3_600,
             'd' => 86_400,
+            'w' => 604_800,
             _ => return Err(wrong()),
         };
         let count: u64 = digits.parse().map_err(|_| wrong())?;
@@ -51,9 +52,15 @@ mod tests {
 
     #[test]
     fn spans_are_parsed() {
-        for (text, seconds) in
-            [("90", 90), ("30s", 30), ("20m", 1_200), ("1h30m", 5_400), ("7d", 604_800), (" 5m ", 300)]
-        {
+        for (text, seconds) in [
+            ("90", 90),
+            ("30s", 30),
+            ("20m", 1_200),
+            ("1h30m", 5_400),
+            ("7d", 604_800),
+            ("2w1d", 1_296_000),
+            (" 5m ", 300),
+        ] {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "m", "5x", "-5m", "1.5h", "99999999999999999999s", "200000d"] {

@@ -60,6 +60,33 @@ pub struct Problem {
     pub candidates: Vec<String>,
 }
 
+/// The index of the API: its routes, and where they are described.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ApiIndex {
+    /// The release of the service.
+    pub version: String,
+    /// The path of the OpenAPI description.
+    pub openapi: String,
+    /// The page of the documentation, in the repository and in the package.
+    pub documentation: String,
+    /// All routes, sorted by path. Those outside `/v1` need no token.
+    pub routes: Vec<ApiRoute>,
+}
+
+/// A route of the API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ApiRoute {
+    /// The HTTP method.
+    pub method: String,
+    /// The path, with parameters in braces.
+    pub path: String,
+    /// What it does.
+    pub summary: String,
+    /// Whether it needs the role operator on `/`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator_only: bool,
+}
+
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Page<T> {

@@ -28,6 +28,9 @@ use crate::view::{EventTime, ScopeView};
 /// Longest description in bytes. Every poll of the scope's guests returns it.
 const DESCRIPTION_MAX: usize = 512;
 
+/// Furthest NotBefore from now: a hundred years, as for spans. A later one is a mistyped year.
+const NOT_BEFORE_DAYS_MAX: u64 = 100 * 366;
+
 /// Query of the list of events.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -247,18 +250,28 @@ fn new_operation(
     Ok((permit, OperationCommand::Schedule(new)))
 }
 
-/// NotBefore from `not_before` or `in_seconds`.
+/// NotBefore from `not_before` or `in_seconds`, [`NOT_BEFORE_DAYS_MAX`] ahead at most. The core checks the notice.
 pub fn when(
     now: Timestamp,
     not_before: Option<Timestamp>,
     in_seconds: Option<u64>,
 ) -> Result<Option<Timestamp>, Problem> {
-    match (not_before, in_seconds) {
+    let at = match (not_before, in_seconds) {
         (Some(_), Some(_)) => {
-            Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"))
+            return Err(Problem::bad_request("bad_body", "give not_before or in_seconds, not both"));
         }
-        (at, None) => Ok(at),
-        (None, Some(seconds)) => Ok(Some(after(now, Duration::from_secs(seconds)))),
+        (at, None) => at,
+        (None, Some(seconds)) => Some(after(now, Duration::from_secs(seconds))),
+    };
+    let latest = after(now, Duration::from_secs(NOT_BEFORE_DAYS_MAX * 86_400));
+    match at.filter(|at| *at > latest) {
+        None => Ok(at),
+        Some(at) => {
+            let detail = format!(
+                "NotBefore {at:.0} is too far ahead: the limit is a hundred years, so the latest is {latest:.0}"
+            );
+            Err(Problem::bad_request("not_before_too_far", detail))
+        }
     }
 }
 
@@ -357,6 +370,20 @@ mod tests {
 
     use super::*;
     use crate::delivery::tests::ViewFixture;
+
+    #[test]
+    fn not_before_is_at_most_a_hundred_years_ahead() {
+        let (now, day) = (Timestamp::UNIX_EPOCH, 86_400);
+        let limit = 36_600 * day;
+        let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        assert_eq!(when(now, None, Some(36_600 * 86_400)).unwrap(), Some(at(limit)));
+        assert_eq!(when(now, Some(at(-day)), None).unwrap(), Some(at(-day)), "the core refuses the past");
+        for far in [when(now, None, Some(u64::MAX)), when(now, Some(at(limit + 1)), None)] {
+            let problem = far.unwrap_err();
+            assert!(problem.is("not_before_too_far"), "{problem:?}");
+            assert!(format!("{problem:?}").contains("the latest is 2070-03-17T00:00:00Z"), "{problem:?}");
+        }
+    }
 
     const SCOPES: u64 = 100;
     const EVENTS: u64 = 200;

@@ -35,13 +35,6 @@ use crate::hosts::Placements;
 use crate::names;
 use crate::view::{ScopeView, View};
 
-/// Most host names compared with an unknown one, for suggestions. Limits the work to a few milliseconds.
-const COMPARED_MAX: usize = 20_000;
-/// Most suggestions.
-const SUGGESTIONS_MAX: usize = 3;
-/// Smallest similarity of a suggestion, from 0 to 1.
-const SIMILARITY_MIN: f64 = 0.75;
-
 /// List hosts with VMs, sorted by name: digits compare by value
 #[utoipa::path(get, path = "/hosts", tag = "hosts", params(PageQuery), responses((status = 200, body = wire::Page<Host>)))]
 pub async fn list(
@@ -246,16 +239,8 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
 
 /// Adds the most similar host names to the problem.
 pub fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
-    problem.with_candidates("unknown_host", || {
-        let folded = host.to_lowercase();
-        let known = view.hosts.after(None).take(COMPARED_MAX);
-        let mut like: Vec<(f64, &str)> = known
-            .map(|(known, _)| (strsim::jaro_winkler(&folded, &known.to_lowercase()), &**known))
-            .filter(|(likeness, _)| *likeness >= SIMILARITY_MIN)
-            .collect();
-        like.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(two.1)));
-        like.into_iter().take(SUGGESTIONS_MAX).map(|(_, known)| known.to_owned()).collect()
-    })
+    let known = view.hosts.after(None).map(|(known, _)| known);
+    problem.with_candidates("unknown_host", || names::similar(host, known))
 }
 
 /// Open operations by host.

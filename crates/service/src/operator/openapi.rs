@@ -5,6 +5,7 @@
 
 use std::sync::LazyLock;
 
+use axum::Json;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -28,13 +29,55 @@ Every call needs a token. Every error is `application/problem+json` with a stabl
 return `next`; pass it as `cursor` to get the next page. A change with an `Idempotency-Key` can be repeated and takes \
 effect once. Requests with unknown fields are refused.";
 
-/// `GET /v1/openapi.json`
+/// Describe the API (OpenAPI 3.1)
 #[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, description = "This description", body = Object)))]
 pub async fn show() -> Response {
     // Generated once: it takes milliseconds.
     static DESCRIPTION: LazyLock<Bytes> =
         LazyLock::new(|| serde_json::to_vec(&super::description()).unwrap_or_default().into());
     ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION.clone()).into_response()
+}
+
+/// List the routes of the API
+#[utoipa::path(get, path = "/", tag = "service", responses((status = 200, body = wire::ApiIndex)))]
+pub async fn index() -> Json<wire::ApiIndex> {
+    static INDEX: LazyLock<wire::ApiIndex> = LazyLock::new(make_index);
+    Json(INDEX.clone())
+}
+
+fn make_index() -> wire::ApiIndex {
+    let (shared, operator_only) = super::bare_descriptions();
+    let pages = [
+        ("/healthz", "Whether the process answers"),
+        ("/readyz", "Whether the store accepts changes"),
+        ("/metrics", "Metrics in OpenMetrics format"),
+    ];
+    let page = |(path, summary): (&str, &str)| route("GET", path, summary, false);
+    let mut routes: Vec<wire::ApiRoute> = pages.map(page).into();
+    routes.extend(routes_of(&shared, false));
+    routes.extend(routes_of(&operator_only, true));
+    routes.sort_by(|one, two| one.path.cmp(&two.path));
+    wire::ApiIndex {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        openapi: "/v1/openapi.json".to_owned(),
+        documentation: "docs/reference/operator-api.md".to_owned(),
+        routes,
+    }
+}
+
+fn route(method: &str, path: &str, summary: &str, operator_only: bool) -> wire::ApiRoute {
+    let (method, path, summary) = (method.to_owned(), path.to_owned(), summary.to_owned());
+    wire::ApiRoute { method, path, summary, operator_only }
+}
+
+fn routes_of(api: &OpenApi, operator_only: bool) -> impl Iterator<Item = wire::ApiRoute> + '_ {
+    api.paths.paths.iter().flat_map(move |(path, item)| {
+        let all = [("GET", &item.get), ("PUT", &item.put), ("POST", &item.post), ("DELETE", &item.delete)];
+        all.into_iter().filter_map(move |(method, operation)| {
+            let summary = operation.as_ref()?.summary.as_deref().unwrap_or_default();
+            Some(route(method, path, summary, operator_only))
+        })
+    })
 }
 
 /// Adds what all calls have in common.
@@ -82,7 +125,7 @@ fn complete_item(path: &str, item: &mut PathItem) {
 /// A unique operation id: `list` of `/v1/events` is `events_list`. Generated clients name their methods by it.
 fn unique_id(path: &str, name: &str) -> String {
     let noun = path.split(['/', '.']).find(|part| !part.is_empty() && *part != "v1").unwrap_or_default();
-    if noun == name { name.to_owned() } else { format!("{noun}_{name}") }
+    if noun == name || noun.is_empty() { name.to_owned() } else { format!("{noun}_{name}") }
 }
 
 fn add_problem(operation: &mut Operation) {
@@ -207,5 +250,23 @@ mod tests {
             let fact: Fact = serde_json::from_value(value.clone()).unwrap();
             assert!(!matches!(fact.what, wire::FactDetail::Unknown { .. }), "{name}: {value:#}");
         }
+    }
+
+    #[test]
+    fn index_lists_every_route_with_a_summary() {
+        let index = make_index();
+        let described: usize = super::super::description().paths.paths.values().map(operations).sum();
+        assert_eq!(index.routes.iter().filter(|route| route.path.starts_with("/v1")).count(), described);
+        let unsaid: Vec<_> = index.routes.iter().filter(|route| route.summary.is_empty()).collect();
+        assert!(unsaid.is_empty(), "{unsaid:?}");
+        let find = |method: &str, path: &str| {
+            index.routes.iter().find(|route| route.method == method && route.path == path).unwrap()
+        };
+        assert!(!find("GET", "/v1").operator_only && !find("GET", "/readyz").operator_only);
+        assert!(find("POST", "/v1/tokens").operator_only);
+    }
+
+    fn operations(item: &PathItem) -> usize {
+        [&item.get, &item.put, &item.post, &item.delete].into_iter().flatten().count()
     }
 }

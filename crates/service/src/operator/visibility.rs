@@ -372,8 +372,20 @@ impl VisibleView {
         seen.map_err(|error| {
             let hidden = matches!(error, NameError::Unknown(_))
                 && !matches!(names::resolve(&self.view, text), Err(NameError::Unknown(_)));
-            Problem::from(error).hide_existence(hidden)
+            Problem::from(error)
+                .hide_existence(hidden)
+                .with_candidates("unknown_vm", || self.similar_vms(text))
         })
+    }
+
+    /// Names of the caller's VMs that are similar to an unknown one; paths if it is a path.
+    fn similar_vms(&self, text: &str) -> Vec<String> {
+        let scopes = self.scopes(Bound::Unbounded).map(|(_, scope)| &scope.scope);
+        let members = scopes.flat_map(|scope| scope.members.iter().map(move |member| (scope, &member.name)));
+        match text.contains('/') {
+            true => names::similar(text, members.map(|(scope, name)| format!("{}/{name}", scope.path))),
+            false => names::similar(text, members.map(|(_, name)| name.as_str())),
+        }
     }
 
     /// Checks that a host has VMs that the caller sees, for a list that is empty.

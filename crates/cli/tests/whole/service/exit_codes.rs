@@ -66,6 +66,18 @@ fn exit_codes_are_consistent() {
         (2, &["serve", "--config", agent]),
         (2, &["serve", "--driver", "exec"]),
         (2, &["token", "create", "x", "--role", "viewer"]),
+        (2, &["token", "create", "x", "--role", "king", "--on", "/"]),
+        (2, &["token", "create", "x", "--grant", "king:/"]),
+        (2, &["event", "schedule", "a", "--type", "nothing"]),
+        (2, &["event", "schedule", "a", "--cause", "nothing"]),
+        (2, &["event", "schedule", "a", "--type", "reboot", "--duration", "nine"]),
+        (2, &["vm", "add", "b", "--kind", "nothing"]),
+        // The service does not understand these.
+        (2, &["vm", "add", "b", "--address", "nowhere"]),
+        (2, &["vm", "add", "b c"]),
+        // It understands these and refuses them.
+        (1, &["vm", "restart", "a", "--not-before", "yesterday"]),
+        (1, &["vm", "restart", "a", "--not-before", "2962-11-20"]),
         (2, &["vm", "remove", "a"]),
         (2, &["host", "failed", "h1", "--timeout", "1s"]),
         (2, &["event", "wait", &event, "--for", "nothing"]),

@@ -512,6 +512,36 @@ fn pruning_keeps_vms_not_created_by_a_file() {
 }
 
 #[test]
+fn api_root_lists_the_routes() {
+    let service = Service::start(&[]);
+    let answer = service.operator_request("GET", "/v1", "", "");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let index = answer.json();
+    assert_eq!(index["openapi"], "/v1/openapi.json");
+    let routes = index["routes"].as_array().unwrap();
+    assert!(routes.iter().any(|route| route["method"] == "POST" && route["path"] == "/v1/events"), "{index}");
+    assert_eq!(service.request_with("nb_wrong", "GET", "/v1", "", "").status, 401);
+    let missing = service.operator_request("GET", "/v1/nothing", "", "");
+    assert_eq!(missing.json()["detail"], "there is nothing at /v1/nothing; GET /v1 lists all routes");
+}
+
+#[test]
+fn similar_vm_is_suggested_only_if_visible() {
+    let service = Service::start(&[]);
+    service.cli(&["vm", "add", "web-0", "--scope", "acme/shop/web-0"]);
+    service.cli(&["vm", "add", "web-1", "--scope", "other/shop/web-1"]);
+    let made = service.cli_json(&["token", "create", "shop", "--role", "viewer", "--on", "acme"]);
+    let secret = made["secret"].as_str().unwrap();
+    let detail = |vm: &str| service.request_with(secret, "GET", &format!("/v1/vms/{vm}"), "", "").json();
+    let suggested = detail("wbe-0");
+    assert_eq!(suggested["candidates"], serde_json::json!(["web-0"]), "{suggested}");
+    assert!(suggested["detail"].as_str().unwrap().ends_with("; did you mean web-0?"), "{suggested}");
+    // What the caller must not see is neither suggested nor told from what does not exist.
+    let hidden = detail("web-1");
+    assert_eq!(hidden["detail"].as_str().unwrap().replace("web-1", "web-2"), detail("web-2")["detail"]);
+}
+
+#[test]
 fn recreated_token_invalidates_old_one() {
     let mut service = Service::start(&[]);
     let token = service.data().join("operator.token");

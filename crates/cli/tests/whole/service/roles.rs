@@ -143,6 +143,7 @@ fn role_permissions() {
         ("POST", "/v1/operations/{operation}/cancel", Value::Null, [ok, ok, ok, 403, 403, 404, 401]),
         ("GET", "/v1/history", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/status", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
+        ("GET", "/v1", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/openapi.json", Value::Null, [ok, ok, ok, ok, ok, ok, 401]),
         ("GET", "/v1/tokens", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("POST", "/v1/tokens", grant, [201, 403, 403, 403, 403, 403, 401]),
@@ -429,7 +430,7 @@ fn tokens_are_created_listed_revoked_and_limited() {
     refused(&["token", "create", "x", "--role", "tenant"], "--on");
     refused(
         &["token", "create", "x", "--role", "king", "--on", "/"],
-        "is not one of operator, tenant, viewer",
+        "[possible values: operator, tenant, viewer]",
     );
     refused(&["token", "create", "x", "--role", "viewer", "--on", "a/b/c/d"], "more than three parts");
     refused(&["token", "create", "x/y", "--role", "operator"], "bad_name");

@@ -71,6 +71,11 @@ fn errors_with_next_step() {
 }
 
 #[test]
+fn words_as_typed() {
+    Session::with_service(&service()).check("typed");
+}
+
+#[test]
 fn commands_without_service() {
     Session::new().check("no_service");
 }

@@ -147,7 +147,13 @@ impl Session {
             line = line.replace(&format!("<id {}>", at + 1), id);
             line = line.replace(&format!("<id {}…>", at + 1), &id[..8]);
         }
-        line.split_whitespace().map(|name| name.trim_matches('\'').to_owned()).collect()
+        // What is between quotes is one word.
+        let parts = line.split('\'').enumerate();
+        let words = parts.flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        words.collect()
     }
 
     /// The output, with placeholders for values that differ between runs.
