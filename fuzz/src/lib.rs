@@ -21,8 +21,13 @@ mod agent {
 #[path = "../../crates/agent/src/journal/content.rs"]
 pub mod journal;
 
-#[path = "../../crates/cli/src/fleet_file.rs"]
-pub mod fleet_file;
+pub use cli::fleet_file;
+
+/// The fleet file with its modules.
+#[path = "../../crates/cli/src"]
+mod cli {
+    pub mod fleet_file;
+}
 
 #[path = "../../crates/client/src/discovery/lease.rs"]
 pub mod lease;
@@ -46,6 +51,14 @@ pub mod lines;
 /// Stub of the command line's times, for the fleet file.
 pub mod time {
     pub use crate::span::parse as parse_duration;
+}
+
+/// Stub of suggestions, which change messages only, for the fleet file.
+pub mod suggest {
+    /// No suggestion.
+    pub fn nearest<'a>(_: &str, _: impl IntoIterator<Item = &'a str>) -> Option<String> {
+        None
+    }
 }
 
 /// Stub of the command line's output, for the fleet file.

@@ -777,9 +777,9 @@ pub enum Operation {
         /// Only operations on this host
         #[arg(long)]
         host: Option<String>,
-        /// Only operations whose events have this type: Freeze, Reboot, Redeploy, Preempt or Terminate
-        #[arg(long)]
-        r#type: Option<String>,
+        /// Only operations whose events have this type
+        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
+        r#type: Option<EventType>,
         #[command(flatten)]
         list: ListArgs,
     },

@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(
             mistakes("quux = 1", &[]),
             [
-                "1: unknown key quux; there are data, log, log_format, root_token_file, ready_file, guest, proxy, operator, events, driver"
+                "1: unknown key quux; there are data, log, log_format, root_token_file, fleet_file, ready_file, guest, proxy, operator, events, driver"
             ]
         );
         assert_eq!(mistakes("\n\nx = = 1", &[]).len(), 1);

@@ -78,7 +78,7 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
 }
 
 /// Reads the scopes of a file. Errors in it are usage errors.
-fn described(file: &Path) -> Result<Vec<FileScope>> {
+pub fn described(file: &Path) -> Result<Vec<FileScope>> {
     Ok(fleet_file::parse(file, &read(file)?).map_err(|error| UsageError::because(&error))?)
 }
 

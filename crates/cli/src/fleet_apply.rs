@@ -9,6 +9,7 @@
 //!   scope.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::http::REQUESTS_AT_ONCE;
 use crate::output;
 use crate::progress::Progress;
 
-/// Up to this many scopes get a line each; for more, only refusals and a summary are printed.
+/// Up to this many scopes get a line each; for more, only refusals and the totals are printed.
 pub const REPORTED_MAX: usize = 200;
 
 /// Interval of progress lines without a terminal.
@@ -106,10 +107,11 @@ pub fn apply(
         state.report(scopes, &named)?;
     }
     if options.output.is_text() {
-        if !report {
-            output::line(&summary(state.outcomes.values()))?;
-        }
         pruned.report_pruned(&unnamed)?;
+        let mut totals = Totals { refused: state.refused.len() + pruned.refused.len(), ..Totals::default() };
+        state.outcomes.values().for_each(|outcome| totals.add(outcome, false));
+        pruned.outcomes.iter().for_each(|(index, outcome)| totals.add(outcome, unnamed[*index].removed));
+        output::line(&totals.to_string())?;
     }
     for (index, error) in &state.refused {
         output::eprint(&format!("{}: {error:#}", scopes[*index].display()));
@@ -120,10 +122,20 @@ pub fn apply(
     let errors: Vec<&Error> = state.refused.values().chain(pruned.refused.values()).collect();
     let all = scopes.len() + unnamed.len();
     let outcomes = state.outcomes.into_values().chain(pruned.outcomes.into_values()).collect();
-    let why = match (errors.len(), errors.iter().all(|error| has_code(error, REVISION_DIFFERS))) {
-        (0, _) => return Ok(outcomes),
-        (some, true) => format!("{some} of {all} scopes have changed since the plan was made; run it again"),
-        (some, false) => format!("{some} of {all} scopes were refused; fix the file and apply it again"),
+    let are_all = |is: fn(&Error) -> bool| errors.iter().all(|error| is(error));
+    let why = match errors.len() {
+        0 => return Ok(outcomes),
+        some if are_all(|error| has_code(error, REVISION_DIFFERS)) => {
+            format!("{some} of {all} scopes have changed since the plan was made; run it again")
+        }
+        some if are_all(is_role_missing) => {
+            let refused = state.refused.keys().map(|index| &scopes[*index].path);
+            let on = common_path(refused);
+            format!(
+                "{some} of {all} scopes were refused: this token may not change them; use one with the role operator there (an operator creates it with 'notbefore token create NAME --role operator --on {on}')"
+            )
+        }
+        some => format!("{some} of {all} scopes were refused; fix the file and apply it again"),
     };
     options.output.answer(&outcomes, |_| Ok(()))?;
     bail!(why)
@@ -243,6 +255,28 @@ fn ended(plan: &ScopePlan) -> String {
     }
 }
 
+pub fn has_code(error: &Error, code: &str) -> bool {
+    error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
+}
+
+/// Whether the token lacks a role: it sees the scope, or it does not even see it.
+fn is_role_missing(error: &Error) -> bool {
+    has_code(error, "not_permitted") || has_code(error, "unknown_scope")
+}
+
+/// The longest path that contains all scopes; `PATH` if there is none below `/`.
+fn common_path<'a>(mut paths: impl Iterator<Item = &'a [String; 3]>) -> String {
+    let mut common: Vec<&String> = paths.next().into_iter().flatten().collect();
+    for path in paths {
+        let same = common.iter().zip(path).take_while(|(one, two)| one.eq_ignore_ascii_case(two)).count();
+        common.truncate(same);
+    }
+    match common.is_empty() {
+        true => "PATH".to_owned(),
+        false => common.iter().map(|part| part.as_str()).collect::<Vec<_>>().join("/"),
+    }
+}
+
 fn is_address_taken(error: &Error) -> bool {
     has_code(error, "address_taken")
 }
@@ -292,18 +326,54 @@ fn line(outcome: &ScopeOutcome) -> String {
 }
 
 /// All outcomes in one line.
-fn summary<'a>(outcomes: impl Iterator<Item = &'a ScopeOutcome>) -> String {
-    let outcomes: Vec<&ScopeOutcome> = outcomes.collect();
-    let vms = |of: fn(&ScopeOutcome) -> usize| outcomes.iter().map(|one| of(one)).sum::<usize>();
-    let of_vms = [vms(|one| one.added), vms(|one| one.changed), vms(|one| one.removed)];
-    let created = outcomes.iter().filter(|one| one.created).count();
-    let is_same = |one: &&&ScopeOutcome| !one.created && one.added + one.changed + one.removed == 0;
-    let (scopes, unchanged) = (outcomes.len(), outcomes.iter().filter(is_same).count());
-    let changed = scopes - created - unchanged;
-    let of_scopes = parts(&[(created, "created"), (changed, "changed"), (unchanged, "unchanged")]);
-    match parts(&[(of_vms[0], "added"), (of_vms[1], "changed"), (of_vms[2], "removed")]) {
-        none if none.is_empty() => format!("{scopes} scopes: {of_scopes}"),
-        of_vms => format!("{scopes} scopes: {of_scopes}; VMs: {of_vms}"),
+#[derive(Default)]
+struct Totals {
+    created: usize,
+    changed: usize,
+    removed: usize,
+    unchanged: usize,
+    refused: usize,
+    /// VMs.
+    vms_added: usize,
+    vms_changed: usize,
+    vms_removed: usize,
+}
+
+impl Totals {
+    fn add(&mut self, outcome: &ScopeOutcome, is_removed: bool) {
+        let ScopeOutcome { created, added, changed, removed, .. } = outcome;
+        let count = match (created, is_removed, added + changed + removed) {
+            (true, _, _) => &mut self.created,
+            (false, true, _) => &mut self.removed,
+            (false, false, 0) => &mut self.unchanged,
+            (false, false, _) => &mut self.changed,
+        };
+        *count += 1;
+        self.vms_added += added;
+        self.vms_changed += changed;
+        self.vms_removed += removed;
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { created, changed, removed, unchanged, refused, .. } = *self;
+        let scopes = match created + changed + removed + unchanged + refused {
+            1 => "1 scope".to_owned(),
+            many => format!("{many} scopes"),
+        };
+        let of_scopes = parts(&[
+            (created, "created"),
+            (changed, "changed"),
+            (removed, "removed"),
+            (unchanged, "unchanged"),
+            (refused, "refused"),
+        ]);
+        let of_scopes = if of_scopes.is_empty() { "nothing to do".to_owned() } else { of_scopes };
+        let of_vms =
+            parts(&[(self.vms_added, "added"), (self.vms_changed, "changed"), (self.vms_removed, "removed")]);
+        let of_vms = if of_vms.is_empty() { of_vms } else { format!("; VMs: {of_vms}") };
+        write!(f, "{scopes}: {of_scopes}{of_vms}")
     }
 }
 
@@ -326,11 +396,35 @@ mod tests {
             removed: 0,
         };
         let outcomes = [one(true, 3, 0), one(false, 0, 2), one(false, 0, 0), one(false, 0, 0)];
+        let totals = |outcomes: &[ScopeOutcome], refused| {
+            let mut totals = Totals { refused, ..Totals::default() };
+            outcomes.iter().for_each(|outcome| totals.add(outcome, false));
+            totals.to_string()
+        };
         assert_eq!(
-            summary(outcomes.iter()),
+            totals(&outcomes, 0),
             "4 scopes: 1 created, 1 changed, 2 unchanged; VMs: 3 added, 2 changed"
         );
-        assert_eq!(summary(outcomes[2..].iter()), "2 scopes: 2 unchanged");
+        assert_eq!(totals(&outcomes[2..], 1), "3 scopes: 2 unchanged, 1 refused");
+        assert_eq!(totals(&outcomes[2..3], 0), "1 scope: 1 unchanged");
+        assert_eq!(totals(&[], 0), "0 scopes: nothing to do");
+        let mut pruned = Totals::default();
+        pruned.add(&ScopeOutcome { removed: 2, ..one(false, 0, 0) }, true);
+        assert_eq!(pruned.to_string(), "1 scope: 1 removed; VMs: 2 removed");
         assert_eq!(line(&outcomes[1]), "s: 2 changed");
+    }
+
+    #[test]
+    fn common_path_of_scopes_is_suggested_for_a_role() {
+        let path = |text: &str| {
+            let mut parts = text.split('/').map(str::to_owned);
+            std::array::from_fn(|_| parts.next().unwrap())
+        };
+        let common =
+            |texts: &[&str]| common_path(texts.iter().map(|text| path(text)).collect::<Vec<_>>().iter());
+        assert_eq!(common(&["acme/shop/web"]), "acme/shop/web");
+        assert_eq!(common(&["acme/shop/web", "ACME/shop/db"]), "acme/shop");
+        assert_eq!(common(&["acme/shop/web", "acme/shop/db", "acme/blog/web"]), "acme");
+        assert_eq!(common(&["acme/shop/web", "other/shop/web"]), "PATH");
     }
 }

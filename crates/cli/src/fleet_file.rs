@@ -1,7 +1,10 @@
 //! Parser of the fleet file: scopes and VMs in YAML.
 //!
-//! Errors name the line and the fix before any request is sent: unknown keys, duplicate VM names in a scope, duplicate
-//! addresses in a network, duplicate scopes.
+//! All mistakes are reported at once, with line and cure, before any request is sent: unknown keys, values of the wrong
+//! form, invalid names, duplicate VM names in a scope, duplicate addresses in a network, duplicate scopes. Only a file
+//! that is not YAML has a single error.
+
+mod tree;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,15 +12,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use notbefore_core::Name;
-use notbefore_core::scope::{TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
+use notbefore_core::scope::{MEMBERS_MAX, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
 use notbefore_wire::guest::instance::Instance;
 use notbefore_wire::operator::{Policy, ScopeKind, ScopeSpec, VmSpec};
 use notbefore_wire::text::shorten;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
 use crate::output::file_name;
+use crate::suggest::nearest;
 use crate::time::parse_duration;
+use tree::Tree;
 
 /// Size limit of a file; enough for a million VMs.
 pub const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -25,8 +31,29 @@ pub const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Limit of the parser's message, which quotes the lines around an error.
 const SHOWN_CHARACTERS_MAX: usize = 1_000;
 
+/// Limit of mistakes in a message.
+const MISTAKES_SHOWN_MAX: usize = 20;
+
+/// Largest file that is read again for all its mistakes. The tree takes about a hundred times as much memory.
+const TREE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Node budget of a small file; larger files get one node per byte.
 const NODES_ALWAYS: usize = 100_000;
+
+/// A value with its line.
+#[derive(Clone, Debug, Default)]
+struct At<T> {
+    value: T,
+    /// From 1; 0 for a value that the file does not have, which is not checked.
+    line: u64,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(At { value, line: referenced.line() })
+    }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,25 +64,31 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scope {
-    name: Spanned<String>,
-    kind: Spanned<ScopeKind>,
+    name: At<String>,
+    kind: At<ScopeKind>,
     #[serde(default = "default_name")]
-    subscription: String,
+    subscription: At<String>,
     #[serde(default = "default_name")]
-    group: String,
+    group: At<String>,
     #[serde(default)]
     automatically_approve_reboot: bool,
     #[serde(default)]
     automatically_approve_redeploy: bool,
-    terminate_notification: Option<Spanned<String>>,
+    terminate_notification: Option<At<String>>,
     #[serde(default)]
     vms: Vec<Vm>,
+}
+
+impl Scope {
+    fn path(&self) -> String {
+        format!("{}/{}/{}", self.subscription.value, self.group.value, self.name.value)
+    }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Vm {
-    name: Spanned<String>,
+    name: At<String>,
     #[serde(default)]
     update_domain: u32,
     #[serde(default)]
@@ -65,12 +98,40 @@ struct Vm {
     #[serde(default)]
     spot: bool,
     #[serde(default)]
-    addresses: Vec<Spanned<String>>,
+    addresses: Vec<At<String>>,
     instance: Option<Instance>,
 }
 
-fn default_name() -> String {
-    "default".to_owned()
+fn default_name() -> At<String> {
+    At { value: "default".to_owned(), line: 0 }
+}
+
+/// All mistakes of a file, so that they can be corrected at once.
+#[derive(Debug, Default)]
+struct Mistakes(Vec<(u64, String)>);
+
+impl Mistakes {
+    fn add(&mut self, line: u64, what: impl Into<String>) {
+        self.0.push((line, what.into()));
+    }
+
+    /// An error with all mistakes, sorted by line; none if there are none.
+    fn into_result(mut self, name: &Path) -> Result<()> {
+        self.0.sort_by_key(|(line, _)| *line);
+        let name = file_name(name);
+        let one = |(line, what): &(u64, String)| format!("{name}:{line}: {what}");
+        let mut lines: Vec<String> = self.0.iter().take(MISTAKES_SHOWN_MAX).map(one).collect();
+        match self.0.len() {
+            0 => Ok(()),
+            1 => bail!("{}", lines.concat()),
+            many => {
+                if many > lines.len() {
+                    lines.push(format!("and {} more", many - lines.len()));
+                }
+                bail!("{name} has {many} mistakes:\n  {}", lines.join("\n  "))
+            }
+        }
+    }
 }
 
 /// A parsed scope of a fleet file.
@@ -93,6 +154,23 @@ pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
     if text.len() > FILE_BYTES_MAX {
         bail!("{} exceeds the limit of {FILE_BYTES_MAX} bytes; split it", file_name(name));
     }
+    let mut mistakes = Mistakes::default();
+    let file: File = match from_yaml(text) {
+        Ok(file) => file,
+        Err(error) => {
+            let tree = read_again(text, &error);
+            let file = tree.map(|tree| tree::fleet(&tree, &mut mistakes));
+            file.filter(|_| !mistakes.0.is_empty()).ok_or_else(|| explain(&error)).with_context(|| {
+                format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", file_name(name))
+            })?
+        }
+    };
+    check(&file, &mut mistakes);
+    mistakes.into_result(name)?;
+    Ok(file.scopes.into_iter().map(to_spec).collect())
+}
+
+fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
     // The parser's default limits are too small for a fleet. These grow with the file's size, so that anchors cannot
     // expand to more than a file of this size could contain.
     let nodes = text.len().max(NODES_ALWAYS);
@@ -103,24 +181,28 @@ pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
             max_total_scalar_bytes: nodes,
         },
     };
-    let parsed = serde_saphyr::from_str_with_options(text, options);
-    let file: File = parsed.map_err(explain).with_context(|| {
-        format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", file_name(name))
-    })?;
-    let place = |line: u64| format!("{}:{line}", file_name(name));
-    check(&file, &place)?;
-    file.scopes.into_iter().map(|scope| to_spec(scope, &place)).collect()
+    serde_saphyr::from_str_with_options(text, options)
 }
 
-/// The parser's message, shortened since it quotes keys and values in full. A budget error also names the fix.
-fn explain(error: serde_saphyr::Error) -> anyhow::Error {
+/// The file as a tree; none if it has none, or exceeds a limit.
+fn read_again(text: &str, error: &serde_saphyr::Error) -> Option<At<Tree>> {
+    let is_small = text.len() <= TREE_BYTES_MAX && !is_of_budget(error);
+    is_small.then(|| from_yaml(text).ok()).flatten()
+}
+
+fn is_of_budget(error: &serde_saphyr::Error) -> bool {
     use serde_saphyr::Error;
-    let shown = shorten(&error.to_string(), SHOWN_CHARACTERS_MAX);
-    let mut cause = &error;
+    let mut cause = error;
     while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = cause {
         cause = error;
     }
-    match matches!(cause, Error::Budget { .. }) {
+    matches!(cause, Error::Budget { .. })
+}
+
+/// The parser's message, shortened since it quotes keys and values in full. A budget error also names the fix.
+fn explain(error: &serde_saphyr::Error) -> anyhow::Error {
+    let shown = shorten(&error.to_string(), SHOWN_CHARACTERS_MAX);
+    match is_of_budget(error) {
         true => anyhow!(
             "its anchors and aliases (&, *) expand to more than a file of this size may contain; write them out: {shown}"
         ),
@@ -128,56 +210,81 @@ fn explain(error: serde_saphyr::Error) -> anyhow::Error {
     }
 }
 
-/// Refuses duplicates, invalid names and addresses, and standalone scopes with several VMs.
-fn check(file: &File, place: &dyn Fn(u64) -> String) -> Result<()> {
+/// Records duplicates, invalid names, kinds, spans and addresses, and scopes with too many VMs.
+fn check(file: &File, mistakes: &mut Mistakes) {
     let mut scopes = HashMap::new();
-    let mut addresses: HashMap<String, (String, u64)> = HashMap::new();
+    let mut addresses: HashMap<String, (&str, u64)> = HashMap::new();
     for scope in &file.scopes {
-        let path =
-            format!("{}/{}/{}", scope.subscription, scope.group, scope.name.value).to_ascii_lowercase();
-        let at = line(&scope.name);
-        if let Some(first) = scopes.insert(path.clone(), at) {
-            bail!("{}: scope {path} is defined twice, first in line {first}; merge them", place(at));
+        let path = scope.path().to_ascii_lowercase();
+        for part in [&scope.subscription, &scope.group, &scope.name] {
+            check_name(part, mistakes);
         }
-        if let (true, [_, second, ..]) = (scope.kind.value == ScopeKind::Standalone, scope.vms.as_slice()) {
-            let at = line(&second.name);
-            bail!(
-                "{}: scope {path} is standalone and can have only one VM; move this VM to its own scope",
-                place(at)
-            );
+        let line = scope.name.line;
+        if line > 0
+            && let Some(first) = scopes.insert(path.clone(), line)
+        {
+            mistakes.add(line, format!("scope {path} is defined twice, first in line {first}; merge them"));
+        }
+        check_kind(&scope.kind, mistakes);
+        if let Some(span) = &scope.terminate_notification
+            && let Err(error) = notification(&span.value)
+        {
+            mistakes.add(span.line, error.to_string());
+        }
+        let second = scope.vms.get(1).filter(|_| scope.kind.value == ScopeKind::Standalone);
+        if let Some(second) = second {
+            let what = "is standalone and can have only one VM; move this VM to its own scope";
+            mistakes.add(second.name.line, format!("scope {path} {what}"));
+        }
+        if let Some(vm) = scope.vms.get(MEMBERS_MAX) {
+            let vms = scope.vms.len();
+            let what =
+                format!("has {vms} VMs, the limit is {MEMBERS_MAX}; put the others into another scope");
+            mistakes.add(vm.name.line, format!("scope {path} {what}"));
         }
         let mut names = HashMap::new();
         for vm in &scope.vms {
-            let at = line(&vm.name);
-            if let Some(first) = names.insert(vm.name.value.to_ascii_lowercase(), at) {
-                let name = &vm.name.value;
-                bail!(
-                    "{}: VM {name} is in scope {path} twice, first in line {first} (names are case-insensitive); rename one",
-                    place(at)
-                );
+            check_name(&vm.name, mistakes);
+            let (name, line) = (vm.name.value.as_str(), vm.name.line);
+            if line > 0
+                && let Some(first) = names.insert(name.to_ascii_lowercase(), line)
+            {
+                mistakes.add(line, format!("VM {name} is in scope {path} twice, first in line {first} (names are case-insensitive); rename one"));
             }
-            if let Err(error) = vm.name.value.parse::<Name>() {
-                bail!("{}: {error}", place(at));
-            }
-            for address in &vm.addresses {
-                let at = line(address);
-                let ip = address.value.rsplit('/').next().unwrap_or_default();
+            for At { value: address, line } in &vm.addresses {
+                let ip = address.rsplit('/').next().unwrap_or_default();
                 if ip.parse::<std::net::IpAddr>().is_err() {
-                    let address = &address.value;
-                    bail!("{}: invalid address {address:?}; write 10.0.0.4 or network/10.0.0.4", place(at));
-                }
-                let known = addresses.insert(normal(&address.value), (vm.name.value.clone(), at));
-                if let Some((owner, first)) = known {
-                    let address = &address.value;
-                    bail!(
-                        "{}: address {address} is taken by VM {owner} in line {first}; give each VM its own, or another network (network/{address})",
-                        place(at)
+                    let address = shorten(address, SHOWN_CHARACTERS_MAX / 10);
+                    mistakes.add(
+                        *line,
+                        format!("invalid address {address:?}; write 10.0.0.4 or network/10.0.0.4"),
                     );
+                    continue;
+                }
+                if let Some((owner, first)) = addresses.insert(normal(address), (name, *line)) {
+                    mistakes.add(*line, format!("address {address} is taken by VM {owner} in line {first}; give each VM its own, or another network (network/{address})"));
                 }
             }
         }
     }
-    Ok(())
+}
+
+fn check_name(name: &At<String>, mistakes: &mut Mistakes) {
+    if name.line > 0
+        && let Err(error) = name.value.parse::<Name>()
+    {
+        mistakes.add(name.line, shorten(&error.to_string(), SHOWN_CHARACTERS_MAX / 4));
+    }
+}
+
+fn check_kind(kind: &At<ScopeKind>, mistakes: &mut Mistakes) {
+    if let ScopeKind::Unknown(word) = &kind.value {
+        let kinds: Vec<&str> = ScopeKind::ALL.iter().map(ScopeKind::as_str).collect();
+        let word = shorten(word, SHOWN_CHARACTERS_MAX / 10);
+        let meant = nearest(&word, kinds.iter().copied());
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        mistakes.add(kind.line, format!("kind {word:?} is not one of {}{meant}", kinds.join(", ")));
+    }
 }
 
 /// The canonical address with its network: `10.0.0.1` and `default/10.0.0.1` are equal.
@@ -186,10 +293,6 @@ fn normal(address: &str) -> String {
     let ip =
         ip.parse::<std::net::IpAddr>().map_or_else(|_| ip.to_owned(), |ip| ip.to_canonical().to_string());
     format!("{}/{ip}", network.to_ascii_lowercase())
-}
-
-fn line<T>(spanned: &Spanned<T>) -> u64 {
-    spanned.referenced.line()
 }
 
 /// Parses a span, either `5m` or in ISO 8601 as in Azure templates: `PT5M`.
@@ -201,26 +304,19 @@ fn parse_notification(text: &str) -> Result<Duration> {
     span.with_context(|| format!("invalid span {text:?}; write 5m or PT5M"))
 }
 
-fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
-    if let ScopeKind::Unknown(kind) = &scope.kind.value {
-        let kinds = ScopeKind::ALL.iter().map(ScopeKind::as_str).collect::<Vec<_>>().join(", ");
-        bail!("{}: kind {kind:?} is not one of {kinds}", place(line(&scope.kind)));
+/// The terminate notification in seconds.
+fn notification(text: &str) -> Result<u32> {
+    let span = parse_notification(text)?;
+    if !(TERMINATE_NOTICE_MIN..=TERMINATE_NOTICE_MAX).contains(&span) {
+        let text = shorten(text, SHOWN_CHARACTERS_MAX / 10);
+        bail!("terminate_notification must be 5m to 15m (PT5M to PT15M), not {text}");
     }
-    let notification = match &scope.terminate_notification {
-        None => None,
-        Some(said) => {
-            let span =
-                parse_notification(&said.value).map_err(|error| anyhow!("{}: {error}", place(line(said))))?;
-            if !(TERMINATE_NOTICE_MIN..=TERMINATE_NOTICE_MAX).contains(&span) {
-                bail!(
-                    "{}: terminate_notification must be 5m to 15m (PT5M to PT15M), not {}",
-                    place(line(said)),
-                    said.value
-                );
-            }
-            Some(u32::try_from(span.as_secs()).unwrap_or(u32::MAX))
-        }
-    };
+    Ok(u32::try_from(span.as_secs()).unwrap_or(u32::MAX))
+}
+
+/// The scope of a file without mistakes.
+fn to_spec(scope: Scope) -> FileScope {
+    let notification = scope.terminate_notification.and_then(|span| notification(&span.value).ok());
     let policy = Policy {
         automatically_approve_reboot: scope.automatically_approve_reboot,
         automatically_approve_redeploy: scope.automatically_approve_redeploy,
@@ -237,10 +333,10 @@ fn to_spec(scope: Scope, place: &dyn Fn(u64) -> String) -> Result<FileScope> {
         instance: vm.instance,
     };
     let vms = scope.vms.into_iter().map(vm).collect();
-    Ok(FileScope {
-        path: [scope.subscription, scope.group, scope.name.value],
+    FileScope {
+        path: [scope.subscription.value, scope.group.value, scope.name.value],
         spec: ScopeSpec { kind: scope.kind.value, policy, vms },
-    })
+    }
 }
 
 #[cfg(test)]
@@ -307,9 +403,104 @@ mod tests {
     }
 
     #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let text = "scopes:
+  - name: web
+    kind: availability-sets
+    vmss: []
+    host: h1
+    automatically_approve_reboot: often
+    terminate_notification: soon
+    vms:
+      - { name: web-0, updat_domain: 1, update_domain: -1, spot: 3 }
+      - { name: web 1, addresses: [300.1.1.1, [10.0.0.1]] }
+      - update_domain: 0
+      - just-a-name
+      - { name: WEB-0, instance: { vm_siz: x } }
+  - kind: 7
+    name: [a]
+colour: red
+";
+        let said = refusal(text);
+        let expected = [
+            "fleet.yaml has 18 mistakes:",
+            "  fleet.yaml:3: kind \"availability-sets\" is not one of standalone, availability-set, cloud-service, scale-set; did you mean availability-set?",
+            "  fleet.yaml:4: unknown key vmss of a scope; did you mean vms?",
+            "  fleet.yaml:5: unknown key host of a scope; it is a key of a VM",
+            "  fleet.yaml:6: automatically_approve_reboot: expected true or false, not \"often\"",
+            "  fleet.yaml:7: \"soon\" is not a time span; write 30s, 20m, 1h30m, 7d or 2w",
+            "  fleet.yaml:9: unknown key updat_domain of a VM; did you mean update_domain?",
+            "  fleet.yaml:9: update_domain: expected a whole number from 0 to 4294967295, not -1",
+            "  fleet.yaml:9: spot: expected true or false, not 3",
+            "  fleet.yaml:10: addresses: expected text, not a list",
+            "  fleet.yaml:10: name \"web 1\" contains ' '; letters, digits, '-', '_' and '.' are allowed",
+            "  fleet.yaml:10: invalid address \"300.1.1.1\"; write 10.0.0.4 or network/10.0.0.4",
+            "  fleet.yaml:11: name is missing; expected the VM's name",
+            "  fleet.yaml:12: expected a VM with name, update_domain, fault_domain, zone, host, spot, addresses, instance, not \"just-a-name\"",
+            "  fleet.yaml:13: instance: unknown field `vm_siz`, expected one of ",
+            "  fleet.yaml:13: VM WEB-0 is in scope default/default/web twice, first in line 9 (names are case-insensitive); rename one",
+            "  fleet.yaml:14: kind \"7\" is not one of standalone, availability-set, cloud-service, scale-set",
+            "  fleet.yaml:15: name: expected text, not a list",
+            "  fleet.yaml:16: unknown key colour of a fleet file; there are scopes",
+        ];
+        assert_eq!(said.lines().count(), expected.len(), "{said}");
+        for (line, expected) in said.lines().zip(expected) {
+            assert!(line.starts_with(expected), "{line}\n{expected}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_a_message_are_limited() {
+        let vms: String = (0..50).map(|n| format!("      - {{ name: v{n}, x: 1 }}\n")).collect();
+        let said = refusal(&format!("{WEB}{vms}"));
+        assert!(
+            said.starts_with("fleet.yaml has 50 mistakes:\n  fleet.yaml:5: unknown key x of a VM; "),
+            "{said}"
+        );
+        assert!(said.ends_with("\n  and 30 more"), "{said}");
+    }
+
+    #[test]
+    fn keys_of_the_tree_are_those_of_the_types() {
+        let value = |key: &str| match key {
+            "vms" | "addresses" => "[]",
+            "instance" => "{}",
+            "kind" => "scale-set",
+            "terminate_notification" => "5m",
+            "update_domain" | "fault_domain" => "1",
+            "spot" | "automatically_approve_reboot" | "automatically_approve_redeploy" => "true",
+            _ => "x",
+        };
+        let all = |keys: &[&str]| {
+            let pairs: Vec<String> = keys.iter().map(|key| format!("{key}: {}", value(key))).collect();
+            pairs.join(", ")
+        };
+        let scope =
+            all(tree::SCOPE_KEYS).replace("vms: []", &format!("vms: [ {{ {} }} ]", all(tree::VM_KEYS)));
+        parse(Path::new("f"), &format!("scopes: [ {{ {scope} }} ]")).unwrap();
+        // An unknown key makes the parser list those that there are.
+        for (text, keys) in
+            [("scopes: [ { x: 1 } ]", tree::SCOPE_KEYS), ("scopes: [ { vms: [ { x: 1 } ] } ]", tree::VM_KEYS)]
+        {
+            let listed = from_yaml::<File>(text).unwrap_err().to_string();
+            assert!(listed.contains(&format!("expected one of {}\n", keys.join(", "))), "{listed}");
+        }
+    }
+
+    #[test]
+    fn scope_with_too_many_vms_is_refused() {
+        let vms: String = (0..=MEMBERS_MAX).map(|n| format!("      - name: v{n}\n")).collect();
+        let said = refusal(&format!("{WEB}{vms}"));
+        assert!(
+            said.starts_with("fleet.yaml:1005: scope default/default/web has 1001 VMs, the limit is 1000"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn unknown_keys_are_named_with_line() {
         let key = refusal(&format!("{WEB}      - {{ name: a, updat_domain: 1 }}\n"));
-        assert!(key.contains("updat_domain") && key.contains("update_domain") && key.contains('5'), "{key}");
+        assert_eq!(key, "fleet.yaml:5: unknown key updat_domain of a VM; did you mean update_domain?");
         let kind = refusal("scopes:\n  - name: a\n    kind: alone\n");
         assert!(kind.starts_with("fleet.yaml:3: kind \"alone\" is not one of standalone"), "{kind}");
         let span = refusal("scopes:\n  - { name: a, kind: scale-set, terminate_notification: soon }\n");

@@ -62,6 +62,7 @@ use std::time::Duration;
 #[cfg(unix)]
 use anyhow::Context;
 use clap::FromArgMatches;
+use notbefore_settings::suggest;
 
 use args::{Args, Output, TopCommand};
 use client::Client;

@@ -19,7 +19,7 @@ use crate::{time, watch};
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
         args::Operation::List { host, r#type, list } => {
-            let query = [("host", host), ("type", r#type)];
+            let query = [("host", host), ("type", r#type.map(|event_type| event_type.to_string()))];
             watch::show(&list.watch, || {
                 let operations: Vec<Operation> = client.list_first("/v1/operations", &query, list.limit())?;
                 output.list(&operations, &columns(), "no open operations")

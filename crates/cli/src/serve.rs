@@ -1,11 +1,13 @@
 //! `notbefore serve`
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::exec::{ExecConfig, check_command};
+use notbefore_service::fleet::{FleetFile, FleetScope};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::OperatorServerLimits;
@@ -21,7 +23,8 @@ use tokio::sync::watch;
 
 use crate::args::{Output, Serve};
 use crate::config::print::{self, Effective};
-use crate::{config, logs, output, systemd};
+use crate::fleet_file::FileScope;
+use crate::{config, fleet, logs, output, systemd};
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
     let loaded = config::load(&Sources::of_process(serve.config, serve.settings.0))?;
@@ -96,6 +99,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         data: settings.general.data,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,
+        fleet: settings.general.fleet_file.map(read_fleet).transpose()?,
         guest: settings.guest.listen,
         guest_vms: settings.guest.vms,
         proxy: ProxyConfig { addresses: settings.proxy.addresses, secret_file: settings.proxy.secret_file },
@@ -152,6 +156,13 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     };
     config.check()?;
     Ok(config)
+}
+
+/// Reads a fleet file; its mistakes are errors of the configuration.
+fn read_fleet(name: PathBuf) -> Result<FleetFile> {
+    let scopes = fleet::described(&name)?;
+    let scopes = scopes.into_iter().map(|FileScope { path, spec }| FleetScope { path, spec });
+    Ok(FleetFile { scopes: scopes.collect(), name })
 }
 
 /// Converts a count; its setting allows 1 or more.

@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use notbefore_core::{Name, Settings};
 
 use crate::exec::ExecConfig;
+use crate::fleet::FleetFile;
 use crate::guest::settings::GuestSettings;
 use crate::listen::ListenAddress;
 use crate::operator::change_rate::ChangeRateLimit;
@@ -27,6 +28,8 @@ pub struct ServeConfig {
     pub root_token_file: Option<PathBuf>,
     /// The file to write when the service is ready.
     pub ready_file: Option<PathBuf>,
+    /// The fleet file to apply at the start.
+    pub fleet: Option<FleetFile>,
     /// Guest listeners.
     pub guest: Vec<GuestListener>,
     /// Listeners of single VMs.

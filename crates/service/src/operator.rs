@@ -38,7 +38,7 @@ mod path;
 mod present;
 mod problem;
 mod reader;
-mod scopes;
+pub(crate) mod scopes;
 mod seen;
 pub mod server;
 pub mod status;

@@ -40,7 +40,7 @@ use crate::scan::Scan;
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
 use crate::vm_log::VmLog;
-use crate::{event_log, integrity, janitor, names, operator, tokens};
+use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 
 /// Records read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
@@ -371,13 +371,18 @@ async fn prepared(records: Vec<(Key, Versioned)>) -> Result<Vec<Prepared>, Serve
     Ok(prepared?)
 }
 
-/// Creates the VMs that have a listener of their own and, if there is no VM, the first-run VM. Returns the full path of
-/// each VM with a listener: a VM added later elsewhere under the same name is not matched.
+/// Applies the fleet file, creates the VMs that have a listener of their own and, if there is no VM, the first-run VM.
+/// Returns the full path of each VM with a listener: a VM added later elsewhere under the same name is not matched.
 async fn prepare_fleet(
     config: &ServeConfig,
     engine: &EngineHandle,
     views: &Arc<Views>,
 ) -> Result<Vec<String>, ServeError> {
+    // First: a listener of one VM may name a VM of the file.
+    if let Some(file) = &config.fleet {
+        fleet::apply(file, engine).await?;
+        fleet::log_leftovers(file, &views.newest());
+    }
     let mut paths = Vec::new();
     for one in &config.guest_vms {
         let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };

@@ -45,6 +45,8 @@ settings! {
         log_format: LogFormat = LogFormat::Text, LOG_FORMAT, Flag::Value("log-format", "FORMAT");
         /// File with the first token, 20 characters or more, read when that token is created; `none`: a random token
         root_token_file: Option<PathBuf> = None, FILE, Flag::Value("root-token-file", "FILE");
+        /// Fleet file to apply at every start, before guests are answered. It adds and changes, and removes nothing
+        fleet_file: Option<PathBuf> = None, FILE, Flag::Value("fleet", "FILE");
         /// File to write when the service is ready, with its listeners as JSON; removed when the service stops
         ready_file: Option<PathBuf> = None, FILE, Flag::Value("ready-file", "FILE");
     }

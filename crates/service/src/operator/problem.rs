@@ -101,6 +101,14 @@ impl Problem {
         self
     }
 
+    pub fn with_detail(self, detail: String) -> Self {
+        Self { detail, ..self }
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// 403; the detail names the role needed.
     pub fn not_permitted(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "not_permitted", detail)

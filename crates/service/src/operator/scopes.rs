@@ -95,6 +95,11 @@ pub async fn put(
     Ok(outcome(path, caller_view.ask(change, Ok((permit, command))).await?))
 }
 
+/// The change that a scope of a fleet file asks for, which removes nothing.
+pub fn from_fleet_file(path: ScopePath, spec: &wire::ScopeSpec) -> Result<PutScope, Problem> {
+    described(path, &PutQuery { prune: false, fleet: true }, spec)
+}
+
 fn described(path: ScopePath, query: &PutQuery, spec: &wire::ScopeSpec) -> Result<PutScope, Problem> {
     Ok(PutScope {
         path,

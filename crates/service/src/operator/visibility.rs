@@ -616,7 +616,14 @@ impl CallerView {
     /// Checks the caller's role at the path of a scope, which may not exist yet.
     pub fn permit_at(&self, needed: Role, path: &ScopePath) -> Result<Permit, Problem> {
         let id = path.id();
-        if self.can_see(&id) { self.permit(needed, &id) } else { Err(self.unknown_scope(path)) }
+        if self.can_see(&id) {
+            return self.permit(needed, &id);
+        }
+        // The same words for a scope that exists and for one that does not.
+        let name = self.caller.principal.name();
+        Err(self.unknown_scope(path).with_detail(format!(
+            "token {name} has no role on {path} and does not see it; this needs the role {needed} there"
+        )))
     }
 
     pub fn permit_on_vm(&self, needed: Role, vm: VmId) -> Result<Permit, Problem> {

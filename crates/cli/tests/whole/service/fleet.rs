@@ -65,8 +65,7 @@ fn a_fleet_comes_and_goes(vms: usize, per_scope: usize) {
     let checked = timed("  check", || service.cli(&["fleet", "apply", "--check", file]));
     assert!(checked.contains(&format!("{scopes} scopes and {vms} VMs, no errors")), "{checked}");
     let applied = timed("  apply", || service.cli(&["fleet", "apply", file]));
-    let sum =
-        |of_scopes: &str| if scopes > 200 { format!("{scopes} scopes: {of_scopes}") } else { String::new() };
+    let sum = |of_scopes: &str| format!("{scopes} scopes: {of_scopes}");
     assert!(applied.contains(&sum(&format!("{scopes} created; VMs: {vms} added"))), "{applied}");
     println!("  resident: {} MiB", resident_mib(&service));
     let again = timed("  apply again", || service.cli(&["fleet", "apply", file]));
@@ -113,7 +112,7 @@ fn vm_can_move_between_scopes_of_the_file() {
         std::fs::write(&file, scopes(with)).unwrap();
         let stdout = service.cli(&["fleet", "apply", "--prune", "--yes", file.to_str().unwrap()]);
         // The report is in the order of the file.
-        let names: Vec<&str> = stdout.lines().map(|line| line.split(':').next().unwrap()).collect();
+        let names: Vec<&str> = stdout.lines().take(40).map(|line| line.split(':').next().unwrap()).collect();
         let expected: Vec<String> = (0..40).map(|n| format!("default/default/s{n}")).collect();
         assert_eq!(names, expected);
         assert_eq!(service.cli_json(&["vm", "show", "x"])["scope"], format!("default/default/s{with}"));
@@ -147,4 +146,99 @@ fn interrupted_apply_is_finished_by_next() {
     let stdout = service.cli(&["fleet", "apply", file.to_str().unwrap()]);
     assert!(stdout.starts_with("600 scopes: ") && stdout.contains(" unchanged"), "{stdout}");
     assert_eq!(service.cli_json(&["fleet", "show"]).as_array().unwrap().len(), 600);
+}
+
+const WEB: &str = "scopes:
+  - name: web
+    kind: availability-set
+    vms:
+      - { name: web-0, addresses: [127.1.31.1] }
+      - { name: web-1, addresses: [127.1.31.2] }
+  - { name: db, kind: standalone, vms: [ { name: db } ] }
+";
+
+#[test]
+fn fleet_file_of_serve_is_applied_before_the_service_is_ready() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("fleet.yaml");
+    std::fs::write(&file, WEB).unwrap();
+    let path = file.to_str().unwrap();
+    let flags = ["--fleet", path, "--guest-vm", "web-1=127.0.0.1:0"];
+    let mut service = Service::start_with(&[("NOTBEFORE_LOG", "info")], &flags);
+    assert_eq!(service.poll(Ipv4Addr::new(127, 1, 31, 1), "2020-07-01").status, 200);
+    let vms = || -> Vec<String> {
+        let vms = service.cli_json(&["vm", "list"]);
+        vms.as_array().unwrap().iter().map(|vm| vm["path"].as_str().unwrap().to_owned()).collect()
+    };
+    // The listener of one VM is that of the file's VM, and there is no first-run VM.
+    assert_eq!(vms(), ["default/default/db/db", "default/default/web/web-0", "default/default/web/web-1"]);
+    let all = "2 scopes created, 0 changed, 0 unchanged, 0 refused; 3 VMs added, 0 changed";
+    assert!(service.log().contains(&format!("fleet file {path}: {all}")), "{}", service.log());
+    assert!(!service.log().contains("--prune"), "{}", service.log());
+
+    // A smaller file removes nothing, and the log has the command that does.
+    let smaller =
+        "scopes:\n  - name: web\n    kind: availability-set\n    vms: [ { name: web-0, host: h1 } ]\n";
+    std::fs::write(&file, smaller).unwrap();
+    service.kill();
+    let mut service = service.restart();
+    assert_eq!(service.cli_json(&["vm", "list"]).as_array().unwrap().len(), 3);
+    assert_eq!(service.cli_json(&["vm", "show", "web-0"])["host"], "h1");
+    let log = service.log();
+    assert!(
+        log.contains("0 scopes created, 1 changed, 0 unchanged, 0 refused; 0 VMs added, 1 changed"),
+        "{log}"
+    );
+    let says = format!(
+        "2 VMs and 1 scopes of earlier files are not in it and stay; to remove them, run 'notbefore fleet apply {path} --prune'"
+    );
+    assert!(log.contains(&says), "{log}");
+    service.cli(&["fleet", "apply", path, "--prune", "--yes"]);
+    assert_eq!(service.cli_json(&["vm", "list"]).as_array().unwrap().len(), 1);
+
+    // A refused scope does not keep the service from serving the others.
+    let other = "scopes:\n  - { name: web, kind: scale-set }\n  - { name: new, kind: standalone, vms: [ { name: new } ] }\n";
+    std::fs::write(&file, other).unwrap();
+    service.kill();
+    let service = service.restart();
+    let log = service.log();
+    assert!(
+        log.contains("scope default/default/web was refused: scope default/default/web is of kind"),
+        "{log}"
+    );
+    service.cli(&["vm", "show", "new"]);
+}
+
+#[test]
+fn vm_moves_between_scopes_of_the_fleet_file_of_serve() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("fleet.yaml");
+    let scopes = |address: [&str; 2]| {
+        let vm = |n: usize| format!("{{ name: v{n}, addresses: [{}] }}", address[n]);
+        format!(
+            "scopes:\n  - {{ name: a, kind: standalone, vms: [ {} ] }}\n  - {{ name: b, kind: standalone, vms: [ {} ] }}\n",
+            vm(0),
+            vm(1)
+        )
+    };
+    std::fs::write(&file, scopes(["10.0.0.1", "10.0.0.2"])).unwrap();
+    let service = Service::start(&["--fleet", file.to_str().unwrap()]);
+    // The first scope gets the address that the second one gives up.
+    std::fs::write(&file, scopes(["10.0.0.2", "10.0.0.3"])).unwrap();
+    let service = service.restart();
+    assert_eq!(service.cli_json(&["vm", "show", "v0"])["addresses"][0], "10.0.0.2");
+    assert_eq!(service.cli_json(&["vm", "show", "v1"])["addresses"][0], "10.0.0.3");
+}
+
+#[test]
+fn mistakes_in_the_fleet_file_of_serve_stop_the_start() {
+    let place = tempfile::tempdir().unwrap();
+    let (file, data) = (place.path().join("fleet.yaml"), place.path().join("data"));
+    std::fs::write(&file, "scopes:\n  - { name: a, kind: nothing, vmss: [] }\n").unwrap();
+    let mut command = std::process::Command::new(support::binary());
+    let output = command.args(["serve", "--fleet"]).arg(&file).arg("--data").arg(&data).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("fleet.yaml has 2 mistakes:") && said.contains("did you mean vms?"), "{said}");
+    assert!(!data.exists(), "{said}");
 }

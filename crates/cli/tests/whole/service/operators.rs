@@ -366,7 +366,7 @@ fn fleet_file_converges_and_prunes_only_its_own() {
     service.apply_fleet(FLEET);
     assert_eq!(
         service.apply_fleet(FLEET),
-        "default/default/web: unchanged\ndefault/default/db: unchanged\ndefault/default/batch: unchanged\n"
+        "default/default/web: unchanged\ndefault/default/db: unchanged\ndefault/default/batch: unchanged\n3 scopes: 3 unchanged\n"
     );
     service.cli(&["vm", "add", "web-9", "--scope", "web"]);
     service.cli(&["vm", "add", "own", "--address", "127.1.10.9"]);
@@ -374,11 +374,14 @@ fn fleet_file_converges_and_prunes_only_its_own() {
     let smaller = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n      - { name: web-0, update_domain: 3, addresses: [127.1.10.1] }\n";
     std::fs::write(&file, smaller).unwrap();
     let path = file.to_str().unwrap();
-    assert_eq!(service.cli(&["fleet", "apply", path]), "default/default/web: 1 changed\n");
+    assert_eq!(
+        service.cli(&["fleet", "apply", path]),
+        "default/default/web: 1 changed\n1 scope: 1 changed; VMs: 1 changed\n"
+    );
     let pruned = service.cli(&["fleet", "apply", path, "--prune", "--yes"]);
     assert_eq!(
         pruned,
-        "default/default/web: 1 removed\ndefault/default/batch: removed\ndefault/default/db: removed\n"
+        "default/default/web: 1 removed\ndefault/default/batch: removed\ndefault/default/db: removed\n3 scopes: 1 changed, 2 removed; VMs: 4 removed\n"
     );
     let left: Vec<String> = service
         .cli_json(&["vm", "list"])
@@ -506,7 +509,7 @@ fn pruning_keeps_vms_not_created_by_a_file() {
         service.cli(&["fleet", "apply", "--prune", "--yes", "--allow-empty", file.to_str().unwrap()]);
     assert_eq!(
         stdout,
-        "default/default/web: 1 removed, 1 kept (not created by a file)\ndefault/default/x: removed\n"
+        "default/default/web: 1 removed, 1 kept (not created by a file)\ndefault/default/x: removed\n2 scopes: 1 changed, 1 removed; VMs: 2 removed\n"
     );
     assert_eq!(service.cli_json(&["vm", "list"])[0]["path"], "default/default/web/extra");
 }

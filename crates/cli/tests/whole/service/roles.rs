@@ -688,3 +688,40 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
     assert!(log.contains("notbefore::audit") && log.contains("hidden"), "{log}");
     assert!(log.contains("further refusals"), "{log}");
 }
+
+#[test]
+fn fleet_apply_says_which_role_is_missing_where() {
+    let world = World::new();
+    let file = world.service.data().join("fleet.yaml");
+    let apply = |token: &str| {
+        let mut command = Command::new(support::binary());
+        command.args(["fleet", "apply", file.to_str().unwrap()]).env("NOTBEFORE_TOKEN", token);
+        let output = command.env("NOTBEFORE_DATA", world.service.data()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    std::fs::write(&file, FLEET).unwrap();
+    let said = apply(&world.token("owner", &["tenant:acme"]));
+    let says = [
+        "acme/shop/web: this needs the role operator on acme/shop/web; token owner has tenant there (not_permitted)",
+        "globex/shop/web: token owner has no role on globex/shop/web and does not see it; this needs the role operator there (unknown_scope)",
+        "4 of 4 scopes were refused: this token may not change them; use one with the role operator there (an operator creates it with 'notbefore token create NAME --role operator --on PATH')",
+    ];
+    for line in says {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    // A scope that does not exist gets the same words as one that the caller does not see.
+    let file_of = |name: &str| {
+        format!(
+            "scopes:\n  - {{ name: {name}, subscription: globex, group: shop, kind: availability-set }}\n"
+        )
+    };
+    std::fs::write(&file, file_of("web")).unwrap();
+    let hidden = apply(&world.token("one", &["tenant:acme"]));
+    std::fs::write(&file, file_of("bew")).unwrap();
+    assert_eq!(
+        apply(&world.token("two", &["tenant:acme"])).replace("bew", "web").replace("two", "one"),
+        hidden
+    );
+    assert!(hidden.contains("--on globex/shop/web'"), "{hidden}");
+}

@@ -37,7 +37,7 @@ fn fleet_of_two_hundred() -> String {
 fn scale_set_sees_all_members_and_zonal_vm_only_itself() {
     let service = Service::start(&[]);
     let stdout = service.apply_fleet(&fleet_of_two_hundred());
-    assert_eq!(stdout.lines().count(), 101);
+    assert_eq!(stdout.lines().count(), 102, "one for each scope, and the totals");
     assert!(stdout.starts_with("default/default/set: created, 100 VMs\n"), "{stdout}");
 
     service.cli(&["event", "schedule", "--type", "reboot", "set-7"]);

@@ -76,6 +76,14 @@ fn words_as_typed() {
 }
 
 #[test]
+fn fleet_files_with_mistakes_and_tokens_without_rights() {
+    let service = service();
+    let tenant = service.cli_json(&["token", "create", "shop", "--role", "tenant", "--on", "default/shop"]);
+    let session = Session::with_service(&service).with_word("tenant", tenant["secret"].as_str().unwrap());
+    session.check("fleet");
+}
+
+#[test]
 fn commands_without_service() {
     Session::new().check("no_service");
 }
