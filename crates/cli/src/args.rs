@@ -14,7 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
-use notbefore_wire::operator::{Cause, EventStatus, EventType, Role, ScopeKind};
+use notbefore_wire::operator::{Cause, EventSort, EventStatus, EventType, Role, ScopeKind};
 
 #[cfg(windows)]
 pub use agent::Install;
@@ -239,6 +239,7 @@ impl TopCommand {
             Self::Fleet(Fleet::Apply(_) | Fleet::Diff { .. })
             | Self::Agent(_)
             | Self::Status(_)
+            | Self::Healthy(_)
             | Self::Clock(_)
             | Self::Audit(_)
             | Self::Get(_)

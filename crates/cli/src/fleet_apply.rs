@@ -255,10 +255,6 @@ fn ended(plan: &ScopePlan) -> String {
     }
 }
 
-pub fn has_code(error: &Error, code: &str) -> bool {
-    error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == code)
-}
-
 /// Whether the token lacks a role: it sees the scope, or it does not even see it.
 fn is_role_missing(error: &Error) -> bool {
     has_code(error, "not_permitted") || has_code(error, "unknown_scope")

@@ -66,10 +66,7 @@ async fn run_until_stopped(config: ServeConfig, output: Output) -> Result<()> {
     });
     let ready = |running: &Running| {
         // Ignore errors: the service runs even if standard output is closed.
-        let _ = match output {
-            Output::Json => output::json_line(&running.addresses.listeners),
-            Output::Table => announce(&running.addresses),
-        };
+        let _ = output.item(&running.addresses.listeners, |_| announce(&running.addresses));
         systemd::ready(running);
         tokio::spawn(systemd::keep_notified(running.clone()));
         let running = running.clone();

@@ -146,14 +146,14 @@ async fn missing_program_is_looked_for_until_it_is_there() {
     agent.board.named("web-0", true);
     agent.check_programs();
     assert_eq!(agent.missing_programs.len(), 1);
-    let Readiness::No(why) = agent.board.ready() else { panic!("it is ready") };
+    let why = agent.board.ready().unwrap_err();
     assert!(why.contains("rule all, step pool before") && !why.contains("drain"), "{why}");
     // Any program of the system will do.
     std::fs::copy("/bin/true", &program).unwrap();
     assert_eq!(agent.due(), Some(agent.clock.now().tick + PROGRAMS_REST));
     tokio::time::advance(PROGRAMS_REST).await;
     agent.run_due().await;
-    assert_eq!((agent.board.ready(), agent.due()), (Readiness::Yes("ready".to_owned()), None));
+    assert_eq!((agent.board.ready(), agent.due()), (Ok("ready".to_owned()), None));
 }
 
 #[tokio::test(start_paused = true)]

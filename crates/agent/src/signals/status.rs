@@ -262,14 +262,14 @@ mod tests {
         board.programs(["a", "b", "c", "d", "e"].map(|step| format!("rule r, step {step} before")).to_vec());
         assert_eq!(
             board.ready(),
-            Readiness::No(
+            Err(
                 "programs of steps are missing (rule r, step a before; rule r, step b before; rule r, step c before \
                  and 2 more): 'notbefore agent check' names them"
                     .to_owned()
             )
         );
         board.programs(Vec::new());
-        assert_eq!(board.ready(), Readiness::Yes("ready".to_owned()));
+        assert_eq!(board.ready(), Ok("ready".to_owned()));
     }
 
     #[tokio::test(start_paused = true)]

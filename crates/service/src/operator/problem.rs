@@ -75,11 +75,6 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    #[cfg(test)]
-    pub fn detail(&self) -> &str {
-        &self.detail
-    }
-
     /// Whether the problem has this code.
     pub fn is(&self, code: &str) -> bool {
         self.code == code

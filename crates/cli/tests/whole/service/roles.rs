@@ -691,17 +691,17 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
 
 #[test]
 fn fleet_apply_says_which_role_is_missing_where() {
-    let world = World::new();
-    let file = world.service.data().join("fleet.yaml");
+    let fixture = Fixture::new();
+    let file = fixture.service.data().join("fleet.yaml");
     let apply = |token: &str| {
         let mut command = Command::new(support::binary());
         command.args(["fleet", "apply", file.to_str().unwrap()]).env("NOTBEFORE_TOKEN", token);
-        let output = command.env("NOTBEFORE_DATA", world.service.data()).output().unwrap();
+        let output = command.env("NOTBEFORE_DATA", fixture.service.data()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
     std::fs::write(&file, FLEET).unwrap();
-    let said = apply(&world.token("owner", &["tenant:acme"]));
+    let said = apply(&fixture.token("owner", &["tenant:acme"]));
     let says = [
         "acme/shop/web: this needs the role operator on acme/shop/web; token owner has tenant there (not_permitted)",
         "globex/shop/web: token owner has no role on globex/shop/web and does not see it; this needs the role operator there (unknown_scope)",
@@ -717,10 +717,10 @@ fn fleet_apply_says_which_role_is_missing_where() {
         )
     };
     std::fs::write(&file, file_of("web")).unwrap();
-    let hidden = apply(&world.token("one", &["tenant:acme"]));
+    let hidden = apply(&fixture.token("one", &["tenant:acme"]));
     std::fs::write(&file, file_of("bew")).unwrap();
     assert_eq!(
-        apply(&world.token("two", &["tenant:acme"])).replace("bew", "web").replace("two", "one"),
+        apply(&fixture.token("two", &["tenant:acme"])).replace("bew", "web").replace("two", "one"),
         hidden
     );
     assert!(hidden.contains("--on globex/shop/web'"), "{hidden}");

@@ -79,7 +79,8 @@ fn words_as_typed() {
 fn fleet_files_with_mistakes_and_tokens_without_rights() {
     let service = service();
     let tenant = service.cli_json(&["token", "create", "shop", "--role", "tenant", "--on", "default/shop"]);
-    let session = Session::with_service(&service).with_word("tenant", tenant["secret"].as_str().unwrap());
+    let session =
+        Session::with_service(&service).with_placeholder("tenant", tenant["secret"].as_str().unwrap());
     session.check("fleet");
 }
 
