@@ -490,7 +490,7 @@ pub struct ConfirmArgs {
 pub struct ListArgs {
     /// Maximum number of lines
     #[arg(long, value_name = "N", value_parser = parse_count)]
-    limit: Option<u64>,
+    limit: Option<usize>,
     #[command(flatten)]
     pub watch: WatchArgs,
 }
@@ -503,12 +503,12 @@ pub struct WatchArgs {
     pub watch: bool,
     /// With --watch: exit after this many times
     #[arg(long, requires = "watch", value_name = "N", value_parser = parse_count)]
-    pub count: Option<u64>,
+    pub count: Option<usize>,
 }
 
 impl ListArgs {
     pub fn limit(&self) -> usize {
-        self.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+        self.limit.unwrap_or(usize::MAX)
     }
 }
 

@@ -19,7 +19,7 @@ pub fn show(watch: &WatchArgs, mut frame: impl FnMut() -> Result<String>) -> Res
         return output::text(&frame()?);
     }
     let mut screen = Screen::default();
-    let mut left = watch.count.unwrap_or(u64::MAX);
+    let mut left = watch.count.unwrap_or(usize::MAX);
     loop {
         let next = match frame() {
             Err(error) if !screen.is_empty() && !error.is::<Refused>() => format!("notbefore: {error:#}\n"),

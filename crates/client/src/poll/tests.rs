@@ -362,21 +362,21 @@ fn hourly_version_probe_keeps_old_etag() {
 #[test]
 fn documentation_matches_constants() {
     let page = include_str!("../../../../docs/guide/rust-client.md");
-    for (said, number) in [
+    for (phrase, number) in [
         ("at most {} poll a second", PACE),
         ("and waits {} s", WAIT),
         ("| first answer | within {} s", FIRST_TIMEOUT),
-        ("| later ones | within {} s", TIMEOUT),
-        ("after one that took longer, {} s", SLOW_TIMEOUT),
+        ("| later answers | within {} s", TIMEOUT),
+        ("after a timeout {} s", SLOW_TIMEOUT),
         ("is tried again after {} s", RETRY_INTERVAL),
-        ("| without its tag | once in {} s", REFRESH),
+        ("| requests without a tag | once in {} s", REFRESH),
         ("then {} s, and up to half of that more", BACKOFF_MAX),
         ("honoured up to {} s", RETRY_AFTER_MAX),
-        ("one, kept; {} s to make it", crate::http::CONNECT_TIME_MAX),
+        ("one, kept open; {} s to connect", crate::http::CONNECT_TIME_MAX),
         ("is asked again for {} s", crate::discovery::BUSY_TIME_MAX),
     ] {
-        let said = said.replace("{}", &number.as_secs().to_string());
-        assert!(page.contains(&said), "{said}");
+        let text = phrase.replace("{}", &number.as_secs().to_string());
+        assert!(page.contains(&text), "{text}");
     }
     assert_eq!(RAISE_INTERVAL, seconds(3_600), "every hour");
 }

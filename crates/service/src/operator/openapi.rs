@@ -155,11 +155,13 @@ mod tests {
     use notbefore_wire::operator::clock::Clock;
     use notbefore_wire::operator::fleet::ScopePlan;
     use notbefore_wire::operator::hosts::{Host, HostPlan, HostsPlan};
+    use notbefore_wire::operator::status::Status;
     use notbefore_wire::operator::tokens::{NewToken, Token};
+    use notbefore_wire::operator::vm_log::VmLog;
     use serde::de::DeserializeOwned;
     use serde_json::{Map, Value, json};
     use wire::audit::AuditEntry;
-    use wire::{Event, Fact, Operation, Page, Problem, Scope, ScopeOutcome, Vm};
+    use wire::{ApiIndex, Event, Fact, Operation, Page, Problem, Scope, ScopeOutcome, Vm};
 
     use super::*;
 
@@ -206,7 +208,8 @@ mod tests {
     #[test]
     fn responses_of_a_later_release_can_be_read() {
         type Read = fn(&Value) -> Result<(), String>;
-        let readers: [(&str, Read); 20] = [
+        let readers: [(&str, Read); 23] = [
+            ("ApiIndex", reads::<ApiIndex>),
             ("Clock", reads::<Clock>),
             ("Event", reads::<Event>),
             ("Fact", reads::<Fact>),
@@ -226,7 +229,9 @@ mod tests {
             ("Scope", reads::<Scope>),
             ("ScopeOutcome", reads::<ScopeOutcome>),
             ("ScopePlan", reads::<ScopePlan>),
+            ("Status", reads::<Status>),
             ("Vm", reads::<Vm>),
+            ("VmLog", reads::<VmLog>),
         ];
         let api = serde_json::to_value(super::super::description()).unwrap();
         let calls =

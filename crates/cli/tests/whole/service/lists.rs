@@ -113,9 +113,9 @@ fn filters_select_and_name_what_is_unknown() {
         (&["vm", "list", "--host", "h22"], "did you mean h2"),
         (&["operation", "list", "--host", "h22"], "did you mean h2"),
         (&["event", "list", "--scope", "wib"], "unknown_scope"),
-        (&["event", "list", "--type", "rebot"], "bad_type"),
-        (&["operation", "list", "--type", "rebot"], "bad_type"),
-        (&["event", "list", "--sort", "name"], "is not one of scope, time"),
+        (&["event", "list", "--type", "rebot"], "a similar value exists: 'Reboot'"),
+        (&["operation", "list", "--type", "rebot"], "a similar value exists: 'Reboot'"),
+        (&["event", "list", "--sort", "name"], "[possible values: scope, time]"),
     ] {
         let refused = service.cli_refused(words);
         assert!(refused.contains(expected), "{words:?}: {refused}");
