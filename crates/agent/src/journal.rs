@@ -335,6 +335,13 @@ pub fn memory(state: &Path, file: &str) -> Option<PathBuf> {
     owner::is_ours(&dir, &VmId::detect()).then(|| dir.path().join(file))
 }
 
+impl Drop for Journal {
+    /// Unlocks. Closing the file is not enough: a child process that is about to run its program still has it open.
+    fn drop(&mut self) {
+        let _ = self.lock.as_ref().map(File::unlock);
+    }
+}
+
 fn hold(lock: File, path: PathBuf) -> Result<File, OpenError> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
