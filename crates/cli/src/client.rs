@@ -230,6 +230,7 @@ impl Client {
     }
 
     /// Opens a response of any length as a stream.
+    #[cfg(unix)]
     pub fn open(&self, path: &str) -> Result<http::Reader<'_>> {
         self.open_request(Request::get(self.at(path)))
     }

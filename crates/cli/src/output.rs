@@ -167,6 +167,7 @@ pub fn data(bytes: &[u8]) -> Result<()> {
 }
 
 /// Prints a value as indented JSON.
+#[cfg(unix)]
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
     write(&json_text(value)?)
 }
