@@ -3,8 +3,12 @@
 #[path = "../../crates/service/src/guest/body.rs"]
 mod body;
 #[allow(dead_code)]
+#[path = "../../crates/service/src/guest/client.rs"]
+mod client;
+#[allow(dead_code)]
 #[path = "../../crates/service/src/guest/conditional.rs"]
 mod conditional;
+#[allow(dead_code)]
 #[path = "../../crates/service/src/guest/head_cache.rs"]
 mod head_cache;
 #[allow(dead_code)]
@@ -150,11 +154,12 @@ fn check_head_cache(bytes: &[u8], head: &Head<'_, '_>, length: usize, poll: Plai
         assert!(length > head_cache::HEAD_BYTES_MAX, "not known again");
         return;
     };
-    assert_eq!((found.head_length, found.poll), (length, poll));
-    assert_eq!(found.tags.is_some(), head.has(Name::IfNoneMatch));
+    assert_eq!((found.head_length(), found.poll), (length, poll));
+    assert_eq!(found.tags().is_some(), head.has(Name::IfNoneMatch));
+    assert_eq!(found.client().version, poll.version);
     for incarnation in [0, 1, 7, 12] {
         assert_eq!(
-            conditional::matches_etag(found.tags.into_iter(), incarnation),
+            conditional::matches_etag(found.tags().into_iter(), incarnation),
             conditional::matches_etag(head.all(Name::IfNoneMatch), incarnation),
             "the tags are others"
         );
