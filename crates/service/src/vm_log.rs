@@ -4,7 +4,7 @@
 //! approvals and the begin of polls, the recorder ([`crate::delivery::recorder`]) records first reads. All of it is
 //! bounded ([`entries`], [`lines`]), because guests control how often it happens.
 //!
-//! Recording takes a lock for about a microsecond: one of [`SHARDS`], by VM. Lines are queued, and a task writes them,
+//! Recording takes a lock for about a microsecond: one of `SHARDS`, by VM. Lines are queued, and a task writes them,
 //! so that a reader of the log that is slow does not delay guests.
 
 pub mod entries;
@@ -102,7 +102,7 @@ impl VmLog {
         let RefusedRequest { head, error, detail, at } = *refused;
         let (request, detail) = (request(head), text(detail.as_bytes()));
         let from = caller.source.ip();
-        let source = guest.map_or_else(|| Source::stranger(from), |(vm, _)| Source::Vm(vm));
+        let source = guest.map_or_else(|| Source::unknown_caller(from), |(vm, _)| Source::Vm(vm));
         let mut lines = lock(&self.lines);
         if lines.limit.admit_refusal(source, error.reason(), at) {
             match lines.pending.len() < PENDING_MAX {
@@ -219,7 +219,7 @@ fn request(head: &[u8]) -> Box<str> {
     text(without_version.unwrap_or(line))
 }
 
-/// A guest's bytes as text: escaped, and cut to [`TEXT_CHARS_MAX`].
+/// A guest's bytes as text: escaped, and cut to `TEXT_CHARS_MAX`.
 pub fn text(bytes: &[u8]) -> Box<str> {
     // A character has at most 4 bytes, so this is enough.
     let bytes = &bytes[..bytes.len().min(4 * (TEXT_CHARS_MAX + 1))];

@@ -8,7 +8,7 @@
 //! | 2 | a command takes effect at most once | [`at_most_once`] |
 //! | 3 | phases never go back | [`phases_never_go_back`] |
 //! | 4 | incarnation + 1 exactly when the document changes | [`incarnation_counts_documents`] |
-//! | 5 | no start before NotBefore without approval or a named cause | [`nothing_starts_unbidden`] |
+//! | 5 | no start before NotBefore without approval or a named cause | [`starts_are_justified`] |
 //! | 6 | no planned event starts while an event of another update domain is started | [`update_domains_take_turns`] |
 //! | 7 | a VM sees and touches only its scope | [`only_members_approve`], [`foreign_is_unknown`] |
 //! | 8 | an address maps to at most one VM | [`addresses_are_unambiguous`] |

@@ -1,7 +1,7 @@
 //! `/v1/status`: what happens next, and what needs an operator.
 //!
 //! The work of a request is bounded at any fleet size: counts come from [`Counts`](crate::view::Counts), events from
-//! the view's order of time up to [`VMS_EXAMINED_MAX`], and listening VMs of a large fleet from a cache.
+//! the view's order of time up to `VMS_EXAMINED_MAX`, and listening VMs of a large fleet from a cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -32,7 +32,7 @@ const COUNTED_EACH_TIME_MAX: usize = 10_000;
 /// How long the count of a larger fleet is used.
 const COUNT_KEPT: SignedDuration = SignedDuration::from_secs(10);
 
-/// Numbers of listening VMs below the same paths, for callers that see more than [`COUNTED_EACH_TIME_MAX`] VMs.
+/// Numbers of listening VMs below the same paths, for callers that see more than `COUNTED_EACH_TIME_MAX` VMs.
 #[derive(Default)]
 pub struct ListeningCache(Mutex<BTreeMap<Arc<[Prefix]>, api::ListeningCounts>>);
 

@@ -3,9 +3,9 @@
 //! | lines | limit |
 //! |---|---|
 //! | all | [`LINES_PER_SECOND`], of which the last two are for the numbers of hidden lines |
-//! | refused requests | [`REFUSALS_PER_SECOND`], so that guests do not hide what happens to events |
-//! | refused requests of callers that are no VM | [`STRANGERS_PER_SECOND`], so that they do not hide those of VMs |
-//! | one source and one reason | [`LINES_PER_SOURCE`] in a minute |
+//! | refused requests | `REFUSALS_PER_SECOND`, so that guests do not hide what happens to events |
+//! | refused requests of callers that are no VM | `UNKNOWN_CALLERS_PER_SECOND`, so that they do not hide those of VMs |
+//! | one source and one reason | `LINES_PER_SOURCE` in a minute |
 //!
 //! Hidden lines are counted: those of events are reported after each second, refused requests after each minute. A
 //! client that is refused at every poll therefore causes a few lines a minute.
@@ -18,7 +18,7 @@ use notbefore_core::VmId;
 
 pub const LINES_PER_SECOND: u32 = 50;
 const REFUSALS_PER_SECOND: u32 = 20;
-const STRANGERS_PER_SECOND: u32 = 10;
+const UNKNOWN_CALLERS_PER_SECOND: u32 = 10;
 const LINES_PER_SOURCE: u32 = 3;
 /// Lines with numbers of hidden lines, at most one of each kind in a second.
 const SUMMARIES: u32 = 2;
@@ -28,12 +28,12 @@ const SUMMARIES: u32 = 2;
 pub enum Source {
     Vm(VmId),
     /// A caller that is no VM. Addresses of one IPv6 /64 are one source.
-    Stranger(IpAddr),
+    UnknownCaller(IpAddr),
 }
 
 impl Source {
-    pub fn stranger(address: IpAddr) -> Self {
-        Self::Stranger(match address {
+    pub fn unknown_caller(address: IpAddr) -> Self {
+        Self::UnknownCaller(match address {
             IpAddr::V4(_) => address,
             IpAddr::V6(address) => {
                 let prefix = u128::from(address) >> 64 << 64;
@@ -79,10 +79,10 @@ impl LineLimit {
     /// Whether to write a line about a refused request; if not, it is counted.
     pub fn admit_refusal(&mut self, source: Source, reason: &'static str, now: Timestamp) -> bool {
         self.advance(now);
-        let is_stranger = matches!(source, Source::Stranger(_));
+        let is_stranger = matches!(source, Source::UnknownCaller(_));
         let has_room = self.written < LINES_PER_SECOND - SUMMARIES
             && self.refusals < REFUSALS_PER_SECOND
-            && !(is_stranger && self.strangers == STRANGERS_PER_SECOND);
+            && !(is_stranger && self.strangers == UNKNOWN_CALLERS_PER_SECOND);
         if has_room {
             let lines = self.by_source.entry((source, reason)).or_default();
             if *lines < LINES_PER_SOURCE {
@@ -144,8 +144,8 @@ mod tests {
         Timestamp::from_second(60_000_000).unwrap() + SignedDuration::from_millis(hundredths * 10)
     }
 
-    fn stranger(n: u32) -> Source {
-        Source::stranger(IpAddr::V4(n.into()))
+    fn unknown_caller(n: u32) -> Source {
+        Source::unknown_caller(IpAddr::V4(n.into()))
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_prefix_are_one_source() {
-        let source = |text: &str| Source::stranger(text.parse().unwrap());
+        let source = |text: &str| Source::unknown_caller(text.parse().unwrap());
         assert_eq!(source("fd00:7::1"), source("fd00:7::ffff:1"));
         assert_ne!(source("fd00:7::1"), source("fd00:7:0:1::1"));
         assert_ne!(source("10.0.0.1"), source("10.0.0.2"));
