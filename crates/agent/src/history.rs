@@ -2,7 +2,7 @@
 //!
 //! `history.jsonl` in the state directory, beside the journal: one line per fact about an event of this VM, or about an
 //! event with a rule. Lines are appended and synced by a task of its own, so no step waits for the disk. A line that a
-//! crash cut short is skipped by readers, and the next one starts on a new line. At [`BYTES_MAX`] the file is replaced
+//! crash cut short is skipped by readers, and the next one starts on a new line. At `BYTES_MAX` the file is replaced
 //! by its newest events. Nothing depends on the history: a failed write is logged and repeated with the next fact.
 
 use std::collections::BTreeMap;
@@ -236,7 +236,7 @@ impl Line {
     }
 }
 
-/// Reads the history, running agent or not: at most [`EVENTS_MAX`] events, oldest first.
+/// Reads the history, running agent or not: at most `EVENTS_MAX` events, oldest first.
 pub fn read(state: &Path) -> io::Result<Vec<PastEvent>> {
     let lines = match StateFile::history(state).read() {
         Err(error) if error.kind() == io::ErrorKind::NotFound && state.is_dir() => Vec::new(),
@@ -245,7 +245,7 @@ pub fn read(state: &Path) -> io::Result<Vec<PastEvent>> {
     Ok(grouped(lines).iter().map(|lines| PastEvent::of(lines)).collect())
 }
 
-/// Appends lines; at [`BYTES_MAX`], replaces the file by its newest events and these lines.
+/// Appends lines; at `BYTES_MAX`, replaces the file by its newest events and these lines.
 fn append(file: &StateFile, new: &[Line]) -> io::Result<()> {
     let text = encode(new)?;
     let mut opened = file.open()?;
@@ -285,7 +285,7 @@ fn lines(bytes: &[u8]) -> Vec<Line> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// The lines of each event, events in order of first sight; the newest [`EVENTS_MAX`] events, and of each its first
+/// The lines of each event, events in order of first sight; the newest `EVENTS_MAX` events, and of each its first
 /// line and its newest.
 fn grouped(lines: Vec<Line>) -> Vec<Vec<Line>> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();

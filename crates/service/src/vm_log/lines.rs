@@ -55,7 +55,7 @@ pub struct LineLimit {
     second: i64,
     written: u32,
     refusals: u32,
-    strangers: u32,
+    unknown_callers: u32,
     minute: i64,
     /// Lines of this minute by source and reason. It has an entry for a written line only, so its size is bounded.
     by_source: HashMap<(Source, &'static str), u32>,
@@ -79,17 +79,17 @@ impl LineLimit {
     /// Whether to write a line about a refused request; if not, it is counted.
     pub fn admit_refusal(&mut self, source: Source, reason: &'static str, now: Timestamp) -> bool {
         self.advance(now);
-        let is_stranger = matches!(source, Source::UnknownCaller(_));
+        let is_unknown = matches!(source, Source::UnknownCaller(_));
         let has_room = self.written < LINES_PER_SECOND - SUMMARIES
             && self.refusals < REFUSALS_PER_SECOND
-            && !(is_stranger && self.strangers == UNKNOWN_CALLERS_PER_SECOND);
+            && !(is_unknown && self.unknown_callers == UNKNOWN_CALLERS_PER_SECOND);
         if has_room {
             let lines = self.by_source.entry((source, reason)).or_default();
             if *lines < LINES_PER_SOURCE {
                 *lines += 1;
                 self.written += 1;
                 self.refusals += 1;
-                self.strangers += u32::from(is_stranger);
+                self.unknown_callers += u32::from(is_unknown);
                 return true;
             }
         }
@@ -121,7 +121,7 @@ impl LineLimit {
     fn advance(&mut self, now: Timestamp) {
         let second = now.as_second();
         if second != self.second {
-            (self.second, self.written, self.refusals, self.strangers) = (second, 0, 0, 0);
+            (self.second, self.written, self.refusals, self.unknown_callers) = (second, 0, 0, 0);
             self.due.events += std::mem::take(&mut self.hidden_events);
         }
         let minute = second.div_euclid(60);
@@ -158,7 +158,7 @@ mod tests {
                 let now = at(second * 100 + hundredth);
                 for n in 0..20 {
                     let source = u32::try_from(second * 2_000 + hundredth * 20 + n).unwrap();
-                    lines += u64::from(limit.admit_refusal(stranger(source), "unknown_caller", now));
+                    lines += u64::from(limit.admit_refusal(unknown_caller(source), "unknown_caller", now));
                     lines += u64::from(limit.admit_refusal(Source::Vm(vm(n as u128)), "not_found", now));
                     lines += u64::from(limit.admit_event(now));
                 }
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn refusals_leave_room_for_events_and_strangers_for_vms() {
+    fn refusals_leave_room_for_events_and_unknown_callers_for_vms() {
         let mut limit = LineLimit::default();
-        let strangers = (0..100).filter(|n| limit.admit_refusal(stranger(*n), "unknown_caller", at(0)));
-        assert_eq!(strangers.count(), 10);
+        let unknown = (0..100).filter(|n| limit.admit_refusal(unknown_caller(*n), "unknown_caller", at(0)));
+        assert_eq!(unknown.count(), 10);
         let vms = (0..100).filter(|n| limit.admit_refusal(Source::Vm(vm(*n)), "not_found", at(0)));
         assert_eq!(vms.count(), 10);
         assert_eq!((0..100).filter(|_| limit.admit_event(at(0))).count(), 28);
