@@ -38,6 +38,8 @@ const JOURNAL_REST: Duration = Duration::from_secs(5);
 const PROGRAMS_REST: Duration = Duration::from_secs(60);
 /// Longest id that an answer repeats.
 const ID_CHARACTERS_MAX: usize = 100;
+/// Fewest characters of an abbreviated id.
+const ID_START_MIN: usize = 4;
 /// Capacity of the channel of approval answers. Each event has at most one approval under way.
 const ANSWERS_MAX: usize = 64;
 /// A lasting outage is logged once in this many failed polls: about every ten minutes.
@@ -554,6 +556,11 @@ impl Agent {
         };
         let found: Vec<&TrackedEvent> = self.state.events().iter().filter(begins).collect();
         let exact = found.iter().find(|handled| handled.event.id.as_str().len() == wanted.len());
+        if exact.is_none() && wanted.len() < ID_START_MIN {
+            return Err(format!(
+                "{wanted:?} is too short for an event; give {ID_START_MIN} characters or more of the id"
+            ));
+        }
         let wanted = shorten(wanted, ID_CHARACTERS_MAX);
         match (exact, found.as_slice()) {
             (Some(event), _) | (None, [event]) => Ok(event),

@@ -794,7 +794,9 @@ pub enum Operation {
         after_help = "At a terminal it shows the events to cancel and asks for confirmation; without a terminal it does not ask."
     )]
     Cancel {
-        operation: String,
+        /// Operation ids, or their first digits
+        #[arg(required = true, value_name = "OPERATION")]
+        operations: Vec<String>,
         #[command(flatten)]
         confirmation: ConfirmArgs,
     },

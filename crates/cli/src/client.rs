@@ -151,9 +151,9 @@ impl Client {
         query: &[(&str, Option<String>)],
         count: usize,
     ) -> Result<(Vec<T>, u64)> {
-        let said =
+        let filters =
             query.iter().filter_map(|(name, value)| Some(format!("&{name}={}", encode(value.as_deref()?))));
-        let query: String = said.collect();
+        let query: String = filters.collect();
         let mut items = Vec::new();
         let (mut cursor, mut revision) = (String::new(), None);
         loop {

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::args::Output;
 use crate::client::Refused;
+use crate::output;
 
 /// Makes the change for each id in order and shows each result; as JSON, all results in one array. Fails at the end, with
 /// the reason of each refused id. An error that is not a refusal, such as a lost connection, would be the same for the
@@ -19,7 +20,7 @@ pub fn each<T: Serialize>(
     for id in ids {
         match change(id) {
             Ok(one) => {
-                if output == Output::Table {
+                if output.is_text() {
                     show(&one)?;
                 }
                 done.push(one);
@@ -35,6 +36,23 @@ pub fn each<T: Serialize>(
     }
     output.answer(&done, |_| Ok(()))?;
     summary(ids.len(), done.len(), failed)
+}
+
+/// What several ids name, for a plan. An id that cannot be shown is reported and left out; the change refuses it again.
+/// Fails if no id is left.
+pub fn planned<T>(ids: &[String], get: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    let mut found = Vec::new();
+    for id in ids {
+        match get(id) {
+            Ok(one) => found.push(one),
+            Err(error) if ids.len() == 1 => return Err(error),
+            Err(error) => output::eprint(&format!("notbefore: {id}: {error:#}")),
+        }
+    }
+    match found.is_empty() {
+        true => Err(anyhow!("none of the {} can be changed", ids.len())),
+        false => Ok(found),
+    }
 }
 
 fn summary(all: usize, done: usize, mut failed: Vec<(&str, Error)>) -> Result<()> {

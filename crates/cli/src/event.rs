@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::each::each;
+use crate::each::{each, planned};
 use crate::exit::UsageError;
 use crate::operation::{self, names};
 use crate::output::{self, Rows, or_dash, yes_no};
@@ -54,8 +54,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         }
         args::Event::Cancel { events, confirmation } => {
             let question = Question::optional("Cancel this?", "nothing was cancelled");
-            let plan =
-                || events.iter().map(|event| client.get(&at(event, ""))).collect::<Result<Vec<Event>>>();
+            let plan = || planned(&events, |event| client.get::<Event>(&at(event, "")));
             if let Decision::DryRun =
                 confirm::show_and_ask(&confirmation, output, question, plan, |events| cancel_plan(events))?
             {

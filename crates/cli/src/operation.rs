@@ -9,7 +9,7 @@ use notbefore_wire::operator::{
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::each::each;
+use crate::each::{each, planned};
 use crate::output::{self, Rows, or_dash};
 use crate::table::{Colour, Column};
 use crate::vm::when;
@@ -26,15 +26,14 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
             })
         }
         args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
-        args::Operation::Cancel { operation, confirmation } => {
-            let question = Question::optional("Cancel it?", "nothing was cancelled");
-            let plan = || cancellable(get(client, &operation)?);
-            if let Decision::DryRun =
-                confirm::show_and_ask(&confirmation, output, question, plan, cancel_plan)?
-            {
+        args::Operation::Cancel { operations, confirmation } => {
+            let question = Question::optional("Cancel this?", "nothing was cancelled");
+            let plan = || planned(&operations, |id| cancellable(get(client, id)?));
+            let lines = |all: &Vec<Operation>| all.iter().flat_map(cancel_plan).collect();
+            if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
                 return Ok(());
             }
-            output.answer(&act(client, &operation, &OperationVerb::Cancel)?, show)
+            each(&operations, output, |id| act(client, id, &OperationVerb::Cancel), show)
         }
         args::Operation::Start { operations } => {
             each(&operations, output, |id| act(client, id, &OperationVerb::Start), show)

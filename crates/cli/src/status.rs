@@ -111,7 +111,8 @@ fn place(group: &EventGroup) -> String {
 
 fn failed_line(failed: &FailedEvent) -> String {
     let FailedEvent { event, event_type, scope, vm, why } = failed;
-    format!("  {event}  {event_type} of {vm} in {scope}: {why}")
+    let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    format!("  {event}  {event_type} of {vm} in {scope}{why}")
 }
 
 fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMut(&str, String)) {
@@ -229,7 +230,7 @@ mod tests {
             event_type: EventType::Reboot,
             scope: "a/b/c".into(),
             vm: "web-0".into(),
-            why: "exit status 1".into(),
+            why: Some("exit status 1".into()),
         };
         let service = ServiceStatus {
             version: "1.2.3".into(),

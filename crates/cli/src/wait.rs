@@ -182,7 +182,7 @@ struct Progress {
 impl Progress {
     fn new(output: Output) -> Result<Self> {
         let style = ProgressStyle::with_template("[{bar:24}] {msg}")?.progress_chars("=> ");
-        let at_terminal = output == Output::Table && io::stderr().is_terminal();
+        let at_terminal = output.is_text() && io::stderr().is_terminal();
         Ok(Self { output, at_terminal, style, bars: MultiProgress::new(), shown: Vec::new() })
     }
 
@@ -204,7 +204,7 @@ impl Progress {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
             bar.set_message(state.clone());
-            if !self.at_terminal && self.output == Output::Table {
+            if !self.at_terminal && self.output.is_text() {
                 output::eprint(&state);
             }
             *last = state;

@@ -46,6 +46,8 @@ use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 const LOAD_PAGE: usize = 5_000;
 /// Interval at which VMs with a listener of their own are recorded as polled.
 const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// More than the listeners of any service have.
+const READY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Why the service could not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +84,11 @@ pub enum ServeError {
     /// The operator listener's certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The ready file would replace another file.
+    #[error(
+        "--ready-file {}: the file exists and is no ready file of a service; remove it, or name another file", .0.display()
+    )]
+    ReadyFile(PathBuf),
     /// A command of the service itself at the start was refused.
     #[error("cannot prepare the fleet: {0}")]
     Prepare(#[from] Failure),
@@ -129,7 +136,9 @@ pub async fn serve(
     let dir = DataDir::prepare(&config.data)?;
     let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
     // A service that was killed has left its ready file. The lock is held, so it is not that of another one.
-    config.ready_file.iter().for_each(|file| drop(std::fs::remove_file(file)));
+    if let Some(file) = &config.ready_file {
+        remove_ready_file(file)?;
+    }
     tokens::ensure_first(&*store, &dir, config.root_token_file.as_deref(), clock.now()).await?;
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir).await?;
@@ -238,6 +247,8 @@ pub async fn serve(
         reloads.add("the operator listener's certificate", move || certificate.reload(&dir, clock.now()));
     }
     if let Some(file) = &config.ready_file {
+        // The service itself has created files since its start, and the ready file must not replace one of them.
+        remove_ready_file(file)?;
         published.write(file.clone(), &json_line(&listeners))?;
     }
     let addresses = Addresses {
@@ -468,6 +479,26 @@ fn absolute(path: &Path) -> String {
 fn json_line(listeners: &Listeners) -> String {
     // The type has no map and no number that JSON cannot hold.
     serde_json::to_string(listeners).unwrap_or_default() + "\n"
+}
+
+/// Removes a ready file that an earlier service has left. Another file is kept, and is an error: its path may be a mistake.
+fn remove_ready_file(path: &Path) -> Result<(), ServeError> {
+    let failed = |source| ServeError::File { path: path.to_owned(), source };
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(found) if !found.is_file() || found.len() > READY_FILE_BYTES_MAX => {
+            return Err(ServeError::ReadyFile(path.to_owned()));
+        }
+        Ok(_) => {}
+    }
+    let text = std::fs::read(path).map_err(failed)?;
+    let left: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    // An empty file is one that a script has created for us, for example with mktemp.
+    if text.is_empty() || (left["pid"].is_u64() && left["operator"]["url"].is_string()) {
+        return std::fs::remove_file(path).map_err(failed);
+    }
+    Err(ServeError::ReadyFile(path.to_owned()))
 }
 
 /// Files that say where a running service listens. Dropping removes them, the last one first.

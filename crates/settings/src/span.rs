@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Limit: a hundred years. A longer span is no useful offset from a date.
 const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
-/// Parses `90s`, `20m`, `1h30m`, `7d`, `2w`; a bare number is seconds.
+/// Parses `90s`, `20m`, `1h30m`, `7d`, `2w`; a number alone is seconds. A number after a unit needs a unit too: `1h30`
+/// could mean minutes or seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a time span; write 30s, 20m, 1h30m, 7d or 2w");
     let mut total = 0_u64;
@@ -28,6 +29,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         total = count.checked_mul(unit).and_then(|seconds| total.checked_add(seconds)).ok_or_else(wrong)?;
     }
     if !digits.is_empty() {
+        if digits != text.trim() {
+            return Err(format!(
+                "{text:?} is not a time span: {digits} has no unit; write {text}m or {text}s"
+            ));
+        }
         let seconds: u64 = digits.parse().map_err(|_| wrong())?;
         total = total.checked_add(seconds).ok_or_else(wrong)?;
     } else if text.trim().is_empty() {
@@ -63,7 +69,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "m", "5x", "-5m", "1.5h", "99999999999999999999s", "200000d"] {
+        for text in ["", "m", "5x", "-5m", "1.5h", "1h30", "99999999999999999999s", "200000d"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -14,6 +14,7 @@ use notbefore_core::time::after;
 use notbefore_core::{CommandState, Event, EventType, Prefix};
 use notbefore_wire::operator::status as api;
 
+use super::access::CommandReasons;
 use super::problem::ApiResult;
 use super::visibility::{CallerView, VisibleView};
 use super::wire_names::WireName;
@@ -79,12 +80,14 @@ pub async fn show(caller_view: CallerView) -> ApiResult<api::Status> {
             waiting_for_operator: counts.waiting_for_operator,
         },
         next,
-        failed: caller_view.failed().take(api::FAILED_LISTED_MAX).filter_map(failed).collect(),
+        failed: (caller_view.failed().take(api::FAILED_LISTED_MAX))
+            .filter_map(|(scope, event)| failed(scope, event, caller_view.reasons))
+            .collect(),
         service,
     }))
 }
 
-fn failed((scope, event): (&Arc<ScopeView>, &Event)) -> Option<api::FailedEvent> {
+fn failed(scope: &ScopeView, event: &Event, reasons: CommandReasons) -> Option<api::FailedEvent> {
     let mut commands = event.resources.iter().zip(&event.exec_run()?.commands);
     commands.find_map(|(resource, command)| match command {
         CommandState::Failed { why, .. } => Some(api::FailedEvent {
@@ -92,7 +95,7 @@ fn failed((scope, event): (&Arc<ScopeView>, &Event)) -> Option<api::FailedEvent>
             event_type: event.cause.event_type().wire_name(),
             scope: scope.scope.path.to_string(),
             vm: resource.name.to_string(),
-            why: why.clone(),
+            why: reasons.show(why),
         }),
         CommandState::Waiting { .. }
         | CommandState::Running { .. }

@@ -22,6 +22,8 @@ const UNKNOWN_CALLERS_PER_SECOND: u32 = 10;
 const LINES_PER_SOURCE: u32 = 3;
 /// Lines with numbers of hidden lines, at most one of each kind in a second.
 const SUMMARIES: u32 = 2;
+/// Seconds. A clock that is set back by more begins a new second; a request is never that late.
+const SET_BACK_MIN: i64 = 300;
 
 /// The source of a refused request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,9 +119,11 @@ impl LineLimit {
         }
     }
 
-    /// Begins a new second or minute. The clock may also have been set back.
+    /// Begins a new second or minute. Threads may be out of order, and a request has the time of its head, which a guest
+    /// can choose by a slow body; so an earlier second counts as the present one, unless the clock was set back.
     fn advance(&mut self, now: Timestamp) {
-        let second = now.as_second();
+        let is_late = |second: i64| (1..=SET_BACK_MIN).contains(&(self.second - second));
+        let second = Some(now.as_second()).filter(|second| !is_late(*second)).unwrap_or(self.second);
         if second != self.second {
             (self.second, self.written, self.refusals, self.unknown_callers) = (second, 0, 0, 0);
             self.due.events += std::mem::take(&mut self.hidden_events);
@@ -204,6 +208,15 @@ mod tests {
         assert_eq!((0..100).filter(|_| limit.admit_event(at(0))).count(), 28);
         assert_eq!(limit.take_hidden(at(99)), Hidden::default(), "the second is not over");
         assert_eq!(limit.take_hidden(at(100)), Hidden { events: 72, refusals: 0 });
+    }
+
+    #[test]
+    fn late_requests_do_not_reset_the_limit() {
+        let mut limit = LineLimit::default();
+        let times = [60_000, 59_900].into_iter().cycle().take(200);
+        let written = times.filter(|time| limit.admit_refusal(Source::Vm(vm(1)), "not_found", at(*time)));
+        assert_eq!(written.count(), 3);
+        assert!(limit.admit_refusal(Source::Vm(vm(1)), "not_found", at(20_000)), "the clock was set back");
     }
 
     #[test]

@@ -118,8 +118,9 @@ pub struct FailedEvent {
     pub scope: String,
     /// The VM of the first failed command.
     pub vm: String,
-    /// Why that command failed.
-    pub why: String,
+    /// Why that command failed. Only for operators on `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The service itself.

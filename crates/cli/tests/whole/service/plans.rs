@@ -363,6 +363,11 @@ fn event_cancel_shows_one_plan_for_all_and_asks_at_terminal_only() {
     let seen = run_at_terminal(&service, &words, "n");
     assert!(seen.has_prompt() && seen.code == 1 && seen.text.contains("nothing was cancelled"), "{seen:?}");
     assert_eq!(service.cli_json(&["event", "list"]).as_array().unwrap().len(), 3);
+    // An unknown id does not keep the plan of the others.
+    let unknown = "00000000-0000-0000-0000-00000000ffff";
+    let output = service.run(&["event", "cancel", &first, unknown, "--dry-run"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("is cancelled"), "{output:?}");
+    assert!(stderr(&output).contains(&format!("{unknown}: there is no event")), "{output:?}");
 
     let output = service.run(&[&words[..], &["--output", "json"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -371,6 +376,20 @@ fn event_cancel_shows_one_plan_for_all_and_asks_at_terminal_only() {
     assert_eq!(ids, [&json!(first), &json!(second)]);
     assert!(stderr(&output).contains("1 of 3 failed, 2 done"), "{}", stderr(&output));
     assert!(stderr(&output).contains(&format!("{started}: event {started} has started")));
+}
+
+#[test]
+fn operation_cancel_takes_several_ids() {
+    let service = Service::start(&[]);
+    let operations = ["a", "b"].map(|vm| {
+        service.cli(&["vm", "add", vm, "--host", vm]);
+        let made = service.cli_json(&["host", "maintain", vm, "--type", "reboot", "--yes"]);
+        made[0]["id"].as_str().unwrap().to_owned()
+    });
+    let [one, two] = operations.each_ref().map(String::as_str);
+    let done = service.cli_json(&["operation", "cancel", one, two]);
+    let is_cancelled = |one: &Value| one["cancelled"] == true;
+    assert_eq!(done.as_array().unwrap().iter().filter(|one| is_cancelled(one)).count(), 2, "{done}");
 }
 
 #[test]

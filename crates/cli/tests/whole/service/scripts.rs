@@ -65,6 +65,25 @@ fn listeners_file_and_ready_file_name_every_listener_while_service_runs() {
 }
 
 #[test]
+fn ready_file_replaces_no_other_file() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, other) = (place.path().join("data"), place.path().join("fleet.yaml"));
+    fs::write(&other, "scopes: []\n").unwrap();
+    let is_kept = |file: &Path| {
+        let before = fs::read(file).ok();
+        let (code, stderr) = refused(&data, &["--ready-file", file.to_str().unwrap()]);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("the file exists and is no ready file of a service"), "{stderr}");
+        assert!(before.is_none() || fs::read(file).ok() == before, "{}", file.display());
+    };
+    is_kept(&other);
+    // The service creates these itself before it is ready.
+    is_kept(&data.join("operator.token"));
+    is_kept(&data.join("store.redb"));
+    is_kept(&data);
+}
+
+#[test]
 fn ready_file_that_cannot_be_written_stops_the_service() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");

@@ -171,8 +171,10 @@ fn failure_reason_is_shown_only_to_operators_on_root() {
     };
     let secret = |text: &str| text.contains("no such domain") || text.contains("carry-out");
     let get = |token: &str, target: &str| service.request_with(token, "GET", target, "", "").body;
-    let live =
-        |token: &str| get(token, &format!("/v1/events/{event}")) + &get(token, "/v1/events") + &stream(token);
+    let live = |token: &str| {
+        let event = get(token, &format!("/v1/events/{event}"));
+        event + &get(token, "/v1/events") + &get(token, "/v1/status") + &stream(token)
+    };
     let ids = |token: &str| {
         let shown: Value = serde_json::from_str(&get(token, &format!("/v1/events/{event}"))).unwrap();
         shown["trail"].as_array().unwrap().iter().map(|fact| fact["id"].clone()).collect::<Vec<_>>()
@@ -188,7 +190,7 @@ fn failure_reason_is_shown_only_to_operators_on_root() {
         }
     }
     let shown = live(&root) + &get(&root, "/v1/audit");
-    assert_eq!(shown.matches("no such domain").count(), 7, "two commands and five facts: {shown}");
+    assert_eq!(shown.matches("no such domain").count(), 8, "three commands and five facts: {shown}");
     service.cli(&["event", "complete", &event]);
     trial.ended(&event);
     let ended = |token: &str| get(token, &format!("/v1/events/{event}")) + &get(token, "/v1/history");
