@@ -160,7 +160,8 @@ async fn missing_program_is_looked_for_until_it_is_there() {
 async fn retry_command_names_the_event_by_its_first_digits() {
     let (mut agent, _ends, mut answers) = agent("");
     let mut document = document();
-    let id = document.events[0].id.as_str().to_owned();
+    let id = "A12345".to_owned();
+    document.events[0].id = EventId::new(id.clone());
     let mut second = document.events[0].clone();
     second.id = EventId::new(format!("{id}0"));
     document.events.push(second);
