@@ -206,7 +206,6 @@ impl Line {
             FactKind::Appeared { .. }
             | FactKind::Matched
             | FactKind::Unmatched
-            | FactKind::RuleUnmatched
             | FactKind::Prepared
             | FactKind::NotApproving { .. }
             | FactKind::Withheld { .. }

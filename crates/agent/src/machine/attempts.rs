@@ -5,7 +5,7 @@ use notbefore_client::document::EventId;
 
 use super::io::{AfterFailure, FactKind, RunId, Stage, StepOutcome};
 use super::tracked_event::{
-    AfterRestore, Approval, Bound, Course, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
+    Approval, Bound, Course, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
 };
 use super::{Turn, settle};
 use crate::rules::{OnFailure, StepAction};
@@ -147,16 +147,11 @@ impl Turn<'_> {
         }
     }
 
-    /// Retries a failed step with its current rule, whether it failed for good or waits for its next attempt. If that
-    /// rule no longer matches the event, what was done by it is undone, and another rule may match.
+    /// Retries a failed step with its current rule, whether it failed for good or waits for its next attempt.
     pub(super) fn retry_step(&mut self, index: usize) {
         let now = self.now.tick;
         let handled = &mut self.state.events[index];
         let waits = matches!(handled.presence, Presence::Waiting { .. }) && !handled.is_over();
-        let match_input = settle::match_input(handled, now);
-        let mut rules =
-            self.setup.rules.iter().filter(|rule| !rule.matches.covers_ignoring_time(&match_input));
-        let is_unmatched = waits && rules.any(|rule| handled.rule().is_some_and(|own| own.name == rule.name));
         let Some(course) = &mut handled.course else { return };
         let stage = match course.phase {
             Phase::Withheld { .. } if waits => Stage::Before,
@@ -169,10 +164,6 @@ impl Turn<'_> {
             | Phase::Restoring { .. }
             | Phase::Done => return,
         };
-        if is_unmatched && stage == Stage::Before {
-            self.report(index, FactKind::RuleUnmatched);
-            return self.lapse(index, AfterRestore::AnotherRule);
-        }
         let corrected = course.apply_rules(&self.setup.rules);
         let is_for_good = match &mut course.phase {
             Phase::Withheld { step, undo } => {

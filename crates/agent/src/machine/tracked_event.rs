@@ -143,7 +143,7 @@ pub enum RestoreWait {
 #[serde(rename_all = "kebab-case")]
 pub enum AfterRestore {
     Done,
-    /// Match another rule: the undone rule was for other VMs' events, or no longer matches after a reload.
+    /// Match another rule: the event has become this VM's, and the undone rule was for other VMs' events.
     AnotherRule,
 }
 

@@ -142,8 +142,8 @@ struct Seen {
     halted: bool,
     /// Whether it was for other VMs only when last seen.
     was_others: bool,
-    /// Whether another rule may apply: it became this VM's, or its rule no longer matches.
-    rule_replaced: bool,
+    /// Whether it became this VM's after it was other VMs': another rule may apply.
+    became_mine: bool,
     /// Whether a started preparation is not undone.
     is_undo_pending: bool,
     booted: bool,
@@ -299,7 +299,7 @@ impl World {
         for (event, _) in &self.document {
             let mine = event.resources.contains(&self.me);
             let seen = self.seen.entry(event.id.clone()).or_default();
-            seen.rule_replaced |= mine && seen.was_others;
+            seen.became_mine |= mine && seen.was_others;
             seen.was_others = !mine;
         }
     }
@@ -472,7 +472,7 @@ impl World {
                     rule.matches.resources == ResourceMatch::Mine && !event.resources.contains(&self.me)
                 };
                 let over = listed.as_ref().is_none_or(lost);
-                assert!(over || early || seen.rule_replaced, "restores before the event is over: {run:?}");
+                assert!(over || early || seen.became_mine, "restores before the event is over: {run:?}");
                 assert!(
                     seen.is_undo_pending || rule.before.is_empty(),
                     "undoes without a preparation: {run:?}"
@@ -481,8 +481,7 @@ impl World {
                     let Some(their_rule) = &theirs.rule else { continue };
                     let mine = self.listed(other).is_some_and(|event| event.resources.contains(&self.me));
                     let over_early = their_rule.restore == Restore::Booted && theirs.booted;
-                    let is_over = over_early || theirs.rule_replaced;
-                    let keeps_out = mine && their_rule.drain && theirs.is_undo_pending && !is_over;
+                    let keeps_out = mine && their_rule.drain && theirs.is_undo_pending && !over_early;
                     let held = rule.drain && run.event.resources.contains(&self.me);
                     assert!(*other == id || !held || !keeps_out, "{run:?} although {other} drains the VM");
                 }
@@ -540,7 +539,7 @@ impl World {
                 let handled = self.state.events().iter().find(|handled| handled.event.id == id);
                 let handled = handled.expect("an event that has a rule is handled");
                 seen.rule = handled.rule().cloned();
-                seen.rule_replaced = false;
+                seen.became_mine = false;
                 seen.handled_steps.clear();
             }
             FactKind::StepDone { step, stage: Stage::Before }
@@ -558,9 +557,6 @@ impl World {
             }
             FactKind::StepDropped { stage: Stage::Before, .. } => {
                 (seen.withheld, seen.halted) = (false, false)
-            }
-            FactKind::RuleUnmatched => {
-                (seen.withheld, seen.halted, seen.rule_replaced) = (false, false, true);
             }
             FactKind::TriedAgain { step, stage: Stage::Before } => {
                 let written = |rule: &&Rule| seen.rule.as_ref().is_some_and(|seen| seen.name == rule.name);

@@ -233,36 +233,6 @@ fn failed_step_of_removed_rule_is_retried_unchanged() {
 }
 
 #[test]
-fn failed_step_is_not_retried_if_its_rule_no_longer_matches() {
-    let unmatched = || {
-        let matches = Match { kinds: vec![EventKind::Freeze], ..rule("r").matches };
-        Rule { matches, ..rule("r") }
-    };
-    for restarts in [false, true] {
-        // What was done is undone; then another rule may match.
-        let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
-        world.end(StepOutcome::Done);
-        world.end(failed());
-        let other = Rule { before: vec![step("other")], ..rule("other") };
-        load_rules(&mut world, vec![unmatched(), other], restarts);
-        assert!(has_fact(&world, "A", &FactKind::RuleUnmatched));
-        assert_eq!(world.only_run().stage, Stage::After);
-        world.end(StepOutcome::Done);
-        assert_eq!(world.only_run().step.name, "other");
-        world.check_cleanup();
-
-        // A retry that waits for its delay does not run either.
-        let patient = Step { retries: 3, retry_delay: seconds(60), ..step("drain") };
-        let rules = vec![Rule { before: vec![patient], after: vec![], ..rule("r") }];
-        let mut world = with_event(rules, EventKind::Reboot, QUARTER);
-        world.end(failed());
-        load_rules(&mut world, vec![unmatched()], restarts);
-        world.pass(seconds(120));
-        assert!(world.running.is_empty() && world.state.events()[0].rule().is_none());
-    }
-}
-
-#[test]
 fn reload_does_not_affect_events_without_failures() {
     let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
     world.reload(vec![Rule { before: vec![step("drain"), named("stop")], ..rule("r") }]);
