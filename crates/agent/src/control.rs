@@ -68,19 +68,19 @@ pub struct Reloaded {
     /// Steps whose program is missing, and why.
     pub missing_programs: Vec<String>,
     /// What the new rules caused at once.
-    pub facts: Vec<Told>,
+    pub facts: Vec<FactText>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retried {
     pub event: String,
     /// What the retry caused at once.
-    pub facts: Vec<Told>,
+    pub facts: Vec<FactText>,
 }
 
 /// A fact about an event, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct FactText {
     pub event: String,
     pub text: String,
 }

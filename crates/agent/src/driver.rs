@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::admission::{Admission, TokenBucket};
 use crate::check::{self, Problem};
 use crate::config::{self, Config, Sources};
-use crate::control::{Answer, Reloaded, Request, Retried, Told};
+use crate::control::{Answer, FactText, Reloaded, Request, Retried};
 use crate::history::History;
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal};
@@ -95,7 +95,7 @@ pub struct Agent {
     status: String,
     history: Option<History>,
     /// Facts since a command, for its answer.
-    told: Option<Vec<Told>>,
+    told: Option<Vec<FactText>>,
 }
 
 /// The other side of the agent.
@@ -436,7 +436,7 @@ impl Agent {
                 }
                 if let Some(told) = &mut self.told {
                     let (event, text) = (fact.event.id.as_str().to_owned(), fact_text::sentence(&fact));
-                    told.push(Told { event, text });
+                    told.push(FactText { event, text });
                 }
                 if let Some(to) = &self.config.notify {
                     self.notifier.send_fact(to, &fact, self.setup.me.name(), self.config.dry_run);

@@ -3,15 +3,17 @@
 //! A task follows the store's watch, so a line says what is durable, whatever caused it. The number of lines is limited
 //! ([`crate::vm_log::lines`]).
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use notbefore_store::{Revision, Store, WatchError};
+use notbefore_store::{Revision, Store};
 use notbefore_wire::operator::{Fact, FactDetail};
 
 use crate::clock::Clock;
 use crate::names::first_of;
 use crate::operator::access::CommandReasons;
 use crate::operator::facts;
+use crate::runtime::for_each_commit;
 use crate::vm_log::VmLog;
 
 /// Log target.
@@ -20,36 +22,23 @@ pub const TARGET: &str = "notbefore::event";
 const NAMES_MAX: usize = 10;
 
 /// Logs changes of events after a revision, forever. Does nothing if the log's filter excludes them.
-pub async fn write(store: Arc<dyn Store>, mut after: Revision, vm_log: Arc<VmLog>, clock: Arc<dyn Clock>) {
+pub async fn write(store: Arc<dyn Store>, after: Revision, vm_log: Arc<VmLog>, clock: Arc<dyn Clock>) {
     if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
         return;
     }
-    loop {
-        let mut watch = match store.watch(after).await {
-            Ok(watch) => watch,
-            Err(WatchError::Compacted { oldest }) => {
-                tracing::warn!(target: TARGET, "changes of events came too fast for the log: some are missing in it");
-                after = oldest;
-                continue;
-            }
-            Err(WatchError::Closed) => return,
-        };
-        loop {
-            match watch.next().await {
-                Ok(batch) => {
-                    after = batch.revision;
-                    for (_, fact) in facts::of_batch(&batch, CommandReasons::SHOWN, |_, _| true) {
-                        let Some((verb, detail)) = described(&fact.what) else { continue };
-                        if vm_log.admit_event_line(clock.now()) {
-                            write_line(&fact, verb, &detail);
-                        }
-                    }
-                }
-                Err(WatchError::Compacted { .. }) => break,
-                Err(WatchError::Closed) => return,
+    let missed = |_, _| {
+        tracing::warn!(target: TARGET, "changes of events came too fast for the log: some are missing in it");
+    };
+    let log = |batch| {
+        for (_, fact) in facts::of_batch(&batch, CommandReasons::SHOWN, |_, _| true) {
+            let Some((verb, detail)) = described(&fact.what) else { continue };
+            if vm_log.admit_event_line(clock.now()) {
+                write_line(&fact, verb, &detail);
             }
         }
-    }
+        ControlFlow::Continue(())
+    };
+    for_each_commit(&*store, after, missed, log).await;
 }
 
 fn write_line(fact: &Fact, verb: &str, detail: &str) {

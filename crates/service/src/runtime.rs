@@ -8,6 +8,7 @@
 //! view. The order for a caller stays: durable, published, answered.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -567,12 +568,30 @@ async fn sleep(wait: Duration) {
 }
 
 /// Passes every commit to the engine. On one node these are its own, except those whose outcome was unknown.
-async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::UnboundedSender<Signal>) {
+async fn watch_store(store: Arc<dyn Store>, after: Revision, signals: mpsc::UnboundedSender<Signal>) {
+    let missed = |after, oldest| {
+        tracing::error!(%after, %oldest, "fell behind the store: commits in between were missed");
+    };
+    let pass = |batch| match signals.send(Signal::Watched(batch)) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    };
+    for_each_commit(&*store, after, missed, pass).await;
+}
+
+/// Calls `handle` with every commit after a revision, until it breaks or the store closes. Calls `missed` with the last
+/// revision seen and the next one that is left, if commits in between were compacted.
+pub async fn for_each_commit(
+    store: &dyn Store,
+    mut after: Revision,
+    missed: impl Fn(Revision, Revision),
+    mut handle: impl FnMut(Batch) -> ControlFlow<()>,
+) {
     loop {
         let mut watch = match store.watch(after).await {
             Ok(watch) => watch,
             Err(WatchError::Compacted { oldest }) => {
-                tracing::error!(%after, %oldest, "fell behind the store: commits in between were missed");
+                missed(after, oldest);
                 after = oldest;
                 continue;
             }
@@ -582,7 +601,7 @@ async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::
             match watch.next().await {
                 Ok(batch) => {
                     after = batch.revision;
-                    if signals.send(Signal::Watched(batch)).is_err() {
+                    if handle(batch).is_break() {
                         return;
                     }
                 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use notbefore_agent::control::{self, Answer, Reloaded, Request, Retried, Told};
+use notbefore_agent::control::{self, Answer, FactText, Reloaded, Request, Retried};
 
 use super::state_dir;
 use crate::args::{Output, Retry, StateDir};
@@ -56,6 +56,6 @@ pub fn retry(retry: &Retry, output: Output) -> Result<()> {
     })
 }
 
-fn show(facts: &[Told]) -> Result<()> {
-    facts.iter().try_for_each(|Told { event, text }| output::line(&format!("event {event}: {text}")))
+fn show(facts: &[FactText]) -> Result<()> {
+    facts.iter().try_for_each(|FactText { event, text }| output::line(&format!("event {event}: {text}")))
 }
