@@ -814,6 +814,13 @@ pub enum Operation {
         #[arg(required = true, value_name = "OPERATION")]
         operations: Vec<String>,
     },
+    /// Retry the exec driver's command for the host of operations
+    #[command(after_help = include_str!("args/help/operation_retry.txt").trim_end())]
+    Retry {
+        /// The operations
+        #[arg(required = true, value_name = "OPERATION")]
+        operations: Vec<String>,
+    },
     /// Wait until all events of operations are read, approved, started or ended, and show progress; Ctrl-C leaves them
     /// running
     #[command(after_help = include_str!("args/help/operation_wait.txt").trim_end())]

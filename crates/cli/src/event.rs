@@ -14,7 +14,7 @@ use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::each::{each, planned};
 use crate::exit::UsageError;
-use crate::operation::{self, names};
+use crate::operation::{self, host_command, names};
 use crate::output::{self, Rows, or_dash, yes_no};
 use crate::table::{Colour, Column};
 use crate::wait::{Kind, wait};
@@ -137,8 +137,10 @@ fn unread(event: &Event) -> String {
 
 /// Whether an exec command needs an operator.
 fn has_failed(event: &Event) -> bool {
-    let mut commands = event.exec.iter().flat_map(|exec| &exec.commands);
-    commands.any(|command| command.state == CommandState::Failed)
+    event.exec.iter().any(|exec| {
+        exec.commands.iter().any(|command| command.state == CommandState::Failed)
+            || exec.host_command.as_ref().is_some_and(|command| command.state == CommandState::Failed)
+    })
 }
 
 /// The event's status, with `failed` if an exec command needs an operator.
@@ -224,6 +226,9 @@ fn show(event: &Event) -> Result<()> {
     let width = commands.iter().map(|command| command.name.len()).max().unwrap_or_default();
     for command in commands {
         output::line(&format!("    {:<width$}  {}", command.name, command_status(command)))?;
+    }
+    if let Some(command) = event.exec.as_ref().and_then(|exec| exec.host_command.as_ref()) {
+        output::line(&format!("  host command {}", host_command(command)))?;
     }
     if !event.seen.is_empty() {
         output::line("  read by")?;

@@ -20,6 +20,13 @@ fn subject(fact: &Fact) -> String {
     match (&fact.what, cause_and_detail(&fact.what).0) {
         (FactDetail::OperationRequested { .. } | FactDetail::OperationStarted { .. }, _)
         | (FactDetail::OperationCompleted | FactDetail::OperationCancelled, _) => id(fact.operation),
+        (
+            FactDetail::HostCommandTookOver { host, .. }
+            | FactDetail::HostCommandAttemptFailed { host, .. }
+            | FactDetail::HostCommandFailed { host, .. }
+            | FactDetail::HostCommandRetried { host },
+            _,
+        ) => format!("{host} {}", id(fact.operation)),
         (FactDetail::ScopeCreated | FactDetail::ScopeRemoved, _) => fact.scope.clone().unwrap_or_default(),
         (FactDetail::TokenCreated { name, .. } | FactDetail::TokenRevoked { name }, _) => name.clone(),
         (FactDetail::EventRead { .. }, _) => event(),
@@ -66,6 +73,16 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         }
         FactDetail::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
         FactDetail::OperationStarted { why } => (None, why.clone()),
+        FactDetail::HostCommandTookOver { host, owner, fence } => {
+            (None, format!("{host}: process {owner} runs its command, fencing number {fence}"))
+        }
+        FactDetail::HostCommandAttemptFailed { host, attempt, why } => {
+            (None, format!("{host}, attempt {attempt}{}", because(why.as_deref())))
+        }
+        FactDetail::HostCommandFailed { host, attempts, why } => {
+            (None, format!("{host}, after the last attempt ({attempts}){}", because(why.as_deref())))
+        }
+        FactDetail::HostCommandRetried { host } => (None, host.clone()),
         FactDetail::VmMoved { host } => (None, format!("to {host}")),
         FactDetail::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
         FactDetail::TokenRevoked { name } => (None, name.clone()),

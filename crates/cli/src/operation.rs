@@ -2,14 +2,15 @@
 
 use anyhow::{Result, bail};
 use notbefore_wire::operator::{
-    HostStart, Operation, OperationProgress, OperationState, OperationTarget, OperationVerb, Resource,
-    ScheduleEvents, TargetStatus,
+    HostCommand, HostStart, Operation, OperationProgress, OperationState, OperationTarget, OperationVerb,
+    Resource, ScheduleEvents, TargetStatus,
 };
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::each::{each, planned};
+use crate::fact::because;
 use crate::output::{self, Rows, or_dash};
 use crate::table::{Colour, Column};
 use crate::vm::when;
@@ -40,6 +41,9 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
         }
         args::Operation::Complete { operations } => {
             each(&operations, output, |id| act(client, id, &OperationVerb::Complete), show)
+        }
+        args::Operation::Retry { operations } => {
+            each(&operations, output, |id| act(client, id, &OperationVerb::Retry), show)
         }
         args::Operation::Wait { operations, until } => {
             wait(client, Kind::Operations, &operations, &until, output)
@@ -96,6 +100,7 @@ fn show(operation: &Operation) -> Result<()> {
         ("release", if_waiting(operation.release.to_string())),
         ("start", if_waiting(start.to_owned())),
         ("waits for", operation.waits_for.clone().unwrap_or_default()),
+        ("host command", operation.host_command.as_ref().map(host_command).unwrap_or_default()),
         ("progress", progress(&operation.progress)),
     ])?;
     let parts = Rows(&operation.targets).columns(&[
@@ -112,6 +117,15 @@ fn show(operation: &Operation) -> Result<()> {
         ("VMS", &|part| names(&part.resources)),
     ]);
     parts.print("")
+}
+
+/// The state of a host's command.
+pub fn host_command(command: &HostCommand) -> String {
+    let HostCommand { state, attempt, due_at, why, .. } = command;
+    let attempt = attempt.filter(|attempt| *attempt > 0).map(|attempt| format!(", attempt {attempt}"));
+    let due_at = due_at.map(|at| format!(", again at {at}"));
+    let (attempt, due_at) = (attempt.unwrap_or_default(), due_at.unwrap_or_default());
+    format!("{state}{attempt}{due_at}{}", because(why.as_deref()))
 }
 
 /// One-line progress of an operation.

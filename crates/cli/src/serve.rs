@@ -144,6 +144,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             exec: ExecSettings {
                 attempts_max: u32::try_from(settings.exec.attempts)?,
                 backoff_first: settings.exec.backoff,
+                has_host_command: settings.exec.host_command.is_some(),
                 ..ExecSettings::default()
             },
         },
@@ -170,7 +171,7 @@ fn counted(count: usize) -> Result<NonZeroU32> {
 /// Configuration of the exec driver, if it is selected.
 fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecConfig>> {
     let command = match (driver, &exec.command) {
-        (DriverKind::Exec, Some(command)) => check_command(command)?,
+        (DriverKind::Exec, Some(command)) => check_command("--exec", command)?,
         (DriverKind::Exec, None) => {
             bail!("the exec driver needs a command: set it with --exec FILE (driver.exec.command)")
         }
@@ -178,8 +179,15 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
             "{} is set as the exec driver's command, but the driver is {driver}; use --driver exec (driver.kind)",
             command.display()
         ),
-        (DriverKind::Simulated | DriverKind::Manual, None) => return Ok(None),
+        (DriverKind::Simulated | DriverKind::Manual, None) => match &exec.host_command {
+            Some(command) => bail!(
+                "{} is set as the exec driver's command for hosts, but the driver is {driver}; use --driver exec (driver.kind)",
+                command.display()
+            ),
+            None => return Ok(None),
+        },
     };
+    let host_command = exec.host_command.as_deref();
     let passed_on = |name: &String| {
         let value = std::env::var_os(name).with_context(|| {
             format!(
@@ -189,7 +197,9 @@ fn exec_config(driver: DriverKind, exec: &config::Exec) -> Result<Option<ExecCon
         Ok((name.into(), value))
     };
     Ok(Some(ExecConfig {
+        host_command: host_command.map(|command| check_command("--exec-host", command)).transpose()?,
         timeout: exec.timeout,
+        host_timeout: exec.host_timeout,
         concurrency: exec.concurrency,
         extra_environment: exec.environment.iter().map(passed_on).collect::<Result<_>>()?,
         ..ExecConfig::new(command)

@@ -2,10 +2,13 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use notbefore_wire::operator::status::{DiskStatus, EventGroup, FailedEvent, ServiceStatus, Status};
+use notbefore_wire::operator::status::{
+    DiskStatus, EventGroup, FailedEvent, FailedHost, ServiceStatus, Status,
+};
 
 use crate::args::{Output, WatchArgs};
 use crate::client::Client;
+use crate::fact::because;
 use crate::output::Rows;
 use crate::{time, watch};
 
@@ -18,7 +21,7 @@ pub fn run(client: &Client, watch: &WatchArgs, output: Output) -> Result<()> {
 
 /// The status as text. Times are relative to the service's clock, because events start by it.
 fn lines(status: &Status) -> Vec<String> {
-    let Status { now, vms, listening, events, next, failed, service, .. } = status;
+    let Status { now, vms, listening, events, next, failed, failed_hosts, service, .. } = status;
     let mut lines = Vec::new();
     let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
     let total = |count: fn(&EventGroup) -> usize| next.groups.iter().map(count).sum::<usize>();
@@ -52,15 +55,20 @@ fn lines(status: &Status) -> Vec<String> {
     }
     field(
         "failed",
-        match events.failed {
-            0 => "none".to_owned(),
-            some => format!(
-                "{}: 'notbefore event retry EVENT' or 'notbefore event complete EVENT'",
-                many(some, "event")
-            ),
+        match (events.failed, failed_hosts.len()) {
+            (0, 0) => "none".to_owned(),
+            (0, hosts) => {
+                format!("{}: 'notbefore operation retry OPERATION' or '… complete'", many(hosts, "host"))
+            }
+            (some, hosts) => {
+                let hosts = if hosts > 0 { format!(", {}", many(hosts, "host")) } else { String::new() };
+                let some = many(some, "event");
+                format!("{some}{hosts}: 'notbefore event retry EVENT' or 'notbefore event complete EVENT'")
+            }
         },
     );
     lines.extend(failed.iter().map(failed_line));
+    lines.extend(failed_hosts.iter().map(failed_host_line));
     let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
     let unknown = match listening.unknown {
         0 => String::new(),
@@ -111,8 +119,14 @@ fn place(group: &EventGroup) -> String {
 
 fn failed_line(failed: &FailedEvent) -> String {
     let FailedEvent { event, event_type, scope, vm, why } = failed;
-    let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let why = because(why.as_deref());
     format!("  {event}  {event_type} of {vm} in {scope}{why}")
+}
+
+fn failed_host_line(failed: &FailedHost) -> String {
+    let FailedHost { operation, cause, host, why } = failed;
+    let why = because(why.as_deref());
+    format!("  {operation}  {cause} of host {host}{why}")
 }
 
 fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMut(&str, String)) {
@@ -204,6 +218,7 @@ mod tests {
             events: EventCounts::default(),
             next: NextHour { until: at(3_600), groups: Vec::new(), partial: false, later_from: None },
             failed: Vec::new(),
+            failed_hosts: Vec::new(),
             service: None,
         }
     }
@@ -254,6 +269,7 @@ mod tests {
                 ..quiet().next
             },
             failed: vec![failed],
+            failed_hosts: Vec::new(),
             service: Some(service),
             ..quiet()
         };

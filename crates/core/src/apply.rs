@@ -79,6 +79,8 @@ pub enum Command {
     Ran(Vec<Ran>),
     /// Retry failed commands.
     Retry(EventId),
+    /// The command of the operation's host is done: its parts may end.
+    HostDone(OperationId),
     SetPolicy(Policy),
     /// Add VMs or update them, by id.
     Enrol(Vec<Member>),
@@ -108,6 +110,8 @@ pub struct NewEvent {
     pub time_given: bool,
     /// Whether it is part of a host operation.
     pub joint_start: bool,
+    /// Whether it ends only when the command of its operation's host is done.
+    pub waits_for_host: bool,
     /// Whether its operation is already released.
     pub released: bool,
 }
@@ -225,6 +229,7 @@ impl Scope {
             Command::Complete { event, hosts } => change.complete(event, &hosts)?,
             Command::Ran(reports) => change.ran(reports),
             Command::Retry(event) => change.retry(event)?,
+            Command::HostDone(operation) => change.host_done(operation),
             Command::SetPolicy(policy) => change.set_policy(policy)?,
             Command::Enrol(members) => change.add_members(members)?,
             Command::Remove(vms) => change.remove(&vms)?,
@@ -287,6 +292,7 @@ impl Change<'_> {
             release: new.release,
             time_given: new.time_given,
             joint_start: new.joint_start,
+            waits_for_host: new.waits_for_host,
             phase: Phase::Scheduled {
                 not_before: not_before.unwrap_or(now),
                 approval: None,

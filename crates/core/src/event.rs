@@ -41,6 +41,9 @@ pub struct Event {
     /// Part of a host operation, which starts as a whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub joint_start: bool,
+    /// Exec driver: it ends only when the command of its operation's host is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_host: bool,
     pub phase: Phase,
     /// Its facts, oldest first.
     pub trail: Vec<Recorded<EventFact>>,

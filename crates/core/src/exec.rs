@@ -1,4 +1,5 @@
 //! The exec driver's state machine, with fencing: one command per resource of a started event, run by the service.
+//! The host of an operation may have a command too; [`crate::host_command`] has its rules, and the same states.
 //!
 //! This module records who runs the commands and the state of each. A command is *Running* in the store before it
 //! is spawned. So it runs at least once and, while the service does not restart, at most once:
@@ -27,8 +28,9 @@ use crate::actor::Actor;
 use crate::apply::{ApplyContext, Change};
 use crate::event::{DriverKind, Event, Phase, Resource, Run};
 use crate::fact::EventFact;
-use crate::ids::{EventId, Name, VmId};
+use crate::ids::{EventId, Name, OperationId, VmId};
 use crate::refusal::Refusal;
+use crate::settings::ExecSettings;
 use crate::time::{after, round_up};
 
 /// Limit on a stored failure reason: one line of a program's error output. The log has the whole output.
@@ -40,14 +42,14 @@ const REASONS_BYTES_MAX: usize = 1_000 * REASON_BYTES_MIN;
 /// Limit on the name of a host that a command reports.
 pub const HOST_BYTES_MAX: usize = 128;
 
-/// The commands of a started event.
+/// The commands of a started event, or the command of an operation's host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRun {
     /// The process that runs them.
     pub owner: String,
     /// 1 for the first owner, one more for each takeover.
     pub fence: u64,
-    /// In the order of the event's resources.
+    /// In the order of the event's resources; a single one for a host.
     pub commands: Vec<CommandState>,
 }
 
@@ -110,7 +112,7 @@ pub fn reason_bytes_max(resources: usize) -> usize {
 impl Ending {
     /// Makes an ending fit for the record. An invalid host becomes a failure; reasons are cut to size, without
     /// characters that JSON would escape.
-    fn checked(self, reason_bytes_max: usize) -> Self {
+    pub(crate) fn checked(self, reason_bytes_max: usize) -> Self {
         let fits = |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host);
         match self {
             Self::Succeeded { host: Some(host) } if !fits(&host) => Self::Failed {
@@ -169,15 +171,73 @@ impl CommandState {
 }
 
 impl ExecRun {
+    /// A new run: every command is due at once.
+    pub(crate) fn new(owner: &str, commands: usize, settings: &ExecSettings, now: Timestamp) -> Self {
+        let left = settings.attempts();
+        let command = CommandState::Waiting { attempt: 0, left, due_at: now, why: String::new() };
+        Self { owner: owner.to_owned(), fence: 1, commands: vec![command; commands] }
+    }
+
     /// When the first command is due.
-    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+    pub fn next_due(&self) -> Option<Timestamp> {
         self.commands.iter().filter_map(CommandState::due_at).min()
     }
 
     /// Whether every command is Done or Gone.
-    fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.commands.iter().all(CommandState::is_over)
             && self.commands.iter().any(|command| *command != CommandState::Gone)
+    }
+
+    /// Whether a command has no attempts left.
+    pub fn has_failed(&self) -> bool {
+        self.commands.iter().any(|command| matches!(command, CommandState::Failed { .. }))
+    }
+
+    /// Sets the commands that are due to Running.
+    pub(crate) fn start_due(&mut self, now: Timestamp) {
+        for command in &mut self.commands {
+            if let CommandState::Waiting { attempt, left, due_at, .. } = command
+                && *due_at <= now
+            {
+                *command = CommandState::Running { attempt: *attempt + 1, left: left.saturating_sub(1) };
+            }
+        }
+    }
+
+    /// Makes failed and waiting commands due at once, with all their attempts. Returns their number.
+    pub(crate) fn retry(&mut self, settings: &ExecSettings, now: Timestamp) -> usize {
+        let mut retried = 0;
+        for command in &mut self.commands {
+            let (attempt, why) = match command {
+                CommandState::Failed { attempt, why } | CommandState::Waiting { attempt, why, .. } => {
+                    (*attempt, std::mem::take(why))
+                }
+                CommandState::Running { .. } | CommandState::Done { .. } | CommandState::Gone => continue,
+            };
+            *command = CommandState::Waiting { attempt, left: settings.attempts(), due_at: now, why };
+            retried += 1;
+        }
+        retried
+    }
+
+    /// Takes the run over from another process, which is dead or lost its lease. Returns the states of the commands
+    /// that were Running: they run again if they have attempts left.
+    pub(crate) fn take_over(&mut self, owner: &str) -> Vec<(usize, CommandState, CommandChange)> {
+        self.owner = owner.to_owned();
+        self.fence += 1;
+        let interrupted = self.commands.iter().enumerate().filter_map(|(at, command)| {
+            let CommandState::Running { attempt, left } = *command else { return None };
+            let why = "the service ended while it ran".to_owned();
+            let (next, change) = match left {
+                0 => given_up(attempt, why),
+                left => {
+                    (CommandState::Running { attempt: attempt + 1, left: left - 1 }, CommandChange::Nothing)
+                }
+            };
+            Some((at, next, change))
+        });
+        interrupted.collect()
     }
 }
 
@@ -190,8 +250,12 @@ impl Event {
 
     /// Whether one of its commands has no attempts left.
     pub fn has_failed(&self) -> bool {
-        let commands = self.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
-        commands.iter().any(|command| matches!(command, CommandState::Failed { .. }))
+        self.exec_run().is_some_and(ExecRun::has_failed)
+    }
+
+    /// Whether its commands are done, and it ends once its host's command is done too.
+    pub fn is_ready_for_host(&self) -> bool {
+        self.waits_for_host && self.exec_run().is_some_and(ExecRun::is_finished)
     }
 
     fn exec_run_mut(&mut self) -> Option<&mut ExecRun> {
@@ -211,7 +275,7 @@ impl Event {
 }
 
 /// The fact to record for a change of one command.
-enum CommandChange {
+pub(crate) enum CommandChange {
     Nothing,
     AttemptFailed { attempt: u32, why: String },
     Failed { attempts: u32, why: String },
@@ -222,19 +286,28 @@ fn given_up(attempt: u32, why: String) -> (CommandState, CommandChange) {
     (CommandState::Failed { attempt, why: why.clone() }, CommandChange::Failed { attempts: attempt, why })
 }
 
-impl Change<'_> {
-    /// The run of an event that starts: every command is due at once, and settling starts them.
-    pub(crate) fn new_exec_run(&self, resources: &[Resource]) -> ExecRun {
-        let left = self.context.settings.exec.attempts();
-        let due_at = self.context.now;
-        let command = |_: &Resource| CommandState::Waiting { attempt: 0, left, due_at, why: String::new() };
-        ExecRun {
-            owner: self.context.runner.to_owned(),
-            fence: 1,
-            commands: resources.iter().map(command).collect(),
+/// The state of a command after an attempt ended.
+pub(crate) fn state_after(
+    settings: &ExecSettings,
+    now: Timestamp,
+    attempt: u32,
+    left: u32,
+    ending: Ending,
+) -> (CommandState, CommandChange) {
+    match ending {
+        Ending::Succeeded { host } => (CommandState::Done { host }, CommandChange::Nothing),
+        Ending::Blocked { why } => given_up(attempt, why),
+        Ending::Failed { why } if left == 0 => given_up(attempt, why),
+        Ending::Failed { why } => {
+            let pause = settings.backoff(settings.attempts().saturating_sub(left));
+            let due_at = round_up(after(now, pause));
+            let next = CommandState::Waiting { attempt, left, due_at, why: why.clone() };
+            (next, CommandChange::AttemptFailed { attempt, why })
         }
     }
+}
 
+impl Change<'_> {
     /// Takes reports of commands. A stale report, or one of an ended event, changes nothing.
     pub(crate) fn ran(&mut self, reports: Vec<Ran>) {
         for Ran { event, vm, fence, attempt, ending } in reports {
@@ -250,24 +323,9 @@ impl Change<'_> {
                 continue;
             }
             let ending = ending.checked(reason_bytes_max(run.commands.len()));
-            let (next, command_change) = self.state_after(attempt, left, ending);
+            let ApplyContext { now, settings, .. } = self.context;
+            let (next, command_change) = state_after(&settings.exec, now, attempt, left, ending);
             self.set_command(index, at, next, command_change);
-        }
-    }
-
-    /// The state of a command after an attempt ended.
-    fn state_after(&self, attempt: u32, left: u32, ending: Ending) -> (CommandState, CommandChange) {
-        let exec = &self.context.settings.exec;
-        match ending {
-            Ending::Succeeded { host } => (CommandState::Done { host }, CommandChange::Nothing),
-            Ending::Blocked { why } => given_up(attempt, why),
-            Ending::Failed { why } if left == 0 => given_up(attempt, why),
-            Ending::Failed { why } => {
-                let pause = exec.backoff(exec.attempts().saturating_sub(left));
-                let due_at = round_up(after(self.context.now, pause));
-                let next = CommandState::Waiting { attempt, left, due_at, why: why.clone() };
-                (next, CommandChange::AttemptFailed { attempt, why })
-            }
         }
     }
 
@@ -280,18 +338,7 @@ impl Change<'_> {
             return Err(Refusal::NotExec { event: id, driver: event.driver });
         }
         let run = event.exec_run_mut().ok_or(Refusal::EventNotStarted(id))?;
-        let left = settings.exec.attempts();
-        let mut retried = 0;
-        for command in &mut run.commands {
-            let (attempt, why) = match command {
-                CommandState::Failed { attempt, why } | CommandState::Waiting { attempt, why, .. } => {
-                    (*attempt, std::mem::take(why))
-                }
-                CommandState::Running { .. } | CommandState::Done { .. } | CommandState::Gone => continue,
-            };
-            *command = CommandState::Waiting { attempt, left, due_at: now, why };
-            retried += 1;
-        }
+        let retried = run.retry(&settings.exec, now);
         if retried == 0 {
             return Err(Refusal::NothingFailed(id));
         }
@@ -309,16 +356,13 @@ impl Change<'_> {
         let members = self.members();
         let mut event = self.scope.events[index].clone();
         let vms: Vec<VmId> = event.resources.iter().map(|resource| resource.vm).collect();
-        let commands = event.exec_run_mut().map(|run| run.commands.as_mut_slice()).unwrap_or_default();
-        for (vm, command) in vms.iter().zip(commands) {
-            if !command.is_over() && !members.contains(vm) {
-                *command = CommandState::Gone;
+        if let Some(run) = event.exec_run_mut() {
+            for (vm, command) in vms.iter().zip(&mut run.commands) {
+                if !command.is_over() && !members.contains(vm) {
+                    *command = CommandState::Gone;
+                }
             }
-            if let CommandState::Waiting { attempt, left, due_at, .. } = command
-                && *due_at <= now
-            {
-                *command = CommandState::Running { attempt: *attempt + 1, left: left.saturating_sub(1) };
-            }
+            run.start_due(now);
         }
         self.scope.events[index] = event;
         true
@@ -341,37 +385,33 @@ impl Change<'_> {
         })
     }
 
-    /// Takes over another process's run. That process is dead or lost its lease. Its Running commands run again if
-    /// they have attempts left.
+    /// Takes over another process's run.
     fn take_over(&mut self, index: usize) {
         let runner = self.context.runner;
         let mut event = self.scope.events[index].clone();
         let Some(run) = event.exec_run_mut().filter(|run| run.owner != runner) else { return };
-        run.owner = runner.to_owned();
-        run.fence += 1;
+        let interrupted = run.take_over(runner);
         let took_over = EventFact::DriverTookOver { owner: run.owner.clone(), fence: run.fence };
-        let running = run.commands.iter().enumerate().filter_map(|(at, command)| {
-            let CommandState::Running { attempt, left } = *command else { return None };
-            Some((at, attempt, left))
-        });
-        let interrupted: Vec<(usize, u32, u32)> = running.collect();
         self.note_driver(&mut event, Actor::Service, None, took_over);
         self.scope.events[index] = event;
-        for (at, attempt, left) in interrupted {
-            let why = "the service ended while it ran".to_owned();
-            let (next, command_change) = match left {
-                0 => given_up(attempt, why),
-                left => {
-                    (CommandState::Running { attempt: attempt + 1, left: left - 1 }, CommandChange::Nothing)
-                }
-            };
+        for (at, next, command_change) in interrupted {
             self.set_command(index, at, next, command_change);
         }
     }
 
-    /// The first event whose commands are all Done or Gone.
+    /// The first event whose commands are all Done or Gone, and that does not wait for its host's command.
     pub(crate) fn next_finished(&self) -> Option<usize> {
-        self.scope.events.iter().position(|event| event.exec_run().is_some_and(ExecRun::is_finished))
+        self.scope
+            .events
+            .iter()
+            .position(|event| !event.waits_for_host && event.exec_run().is_some_and(ExecRun::is_finished))
+    }
+
+    /// The host's command is done: the operation's events end when their own commands are done.
+    pub(crate) fn host_done(&mut self, operation: OperationId) {
+        for event in self.scope.events.iter_mut().filter(|event| event.operation == operation) {
+            event.waits_for_host = false;
+        }
     }
 
     fn members(&self) -> HashSet<VmId> {

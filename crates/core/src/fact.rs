@@ -101,6 +101,19 @@ impl Fact {
     }
 }
 
+/// A fact about the exec driver's command for an operation's host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostCommandFact {
+    /// A process took over the command that another one ran.
+    TookOver { owner: String, fence: u64 },
+    /// It failed and will be retried.
+    AttemptFailed { attempt: u32, why: String },
+    /// It is out of attempts; the events stay Started until an operator retries it or completes the operation.
+    Failed { attempts: u32, why: String },
+    /// An operator retried it.
+    Retried,
+}
+
 /// An entry of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
@@ -130,6 +143,12 @@ pub enum Fact {
     /// All parts of an operation were completed together.
     OperationCompleted {
         operation: OperationId,
+    },
+    /// About the exec driver's command for an operation's host.
+    HostCommand {
+        operation: OperationId,
+        host: String,
+        what: HostCommandFact,
     },
     ScopeCreated {
         path: ScopePath,

@@ -19,6 +19,7 @@
 //! | [`access`] | access control: roles below paths, and tokens |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 //! | [`joint_start`] | how all events of a host start together |
+//! | [`host_command`] | the exec driver's command for the host of an operation |
 //! | [`clock_hold`] | the events that wait after a clock jump |
 //!
 //! The feature `samples` adds test fixtures; shipped builds do not enable it.
@@ -34,6 +35,7 @@ pub mod clock_hold;
 pub mod event;
 pub mod exec;
 pub mod fact;
+pub mod host_command;
 pub mod ids;
 pub mod joint_start;
 pub mod operation;
@@ -52,7 +54,8 @@ pub use cause::{Cause, EventType, Source};
 pub use clock_hold::ClockHold;
 pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run, StartReason};
 pub use exec::{CommandState, Ending, ExecRun, Ran};
-pub use fact::{EventFact, Fact, Recorded};
+pub use fact::{EventFact, Fact, HostCommandFact, Recorded};
+pub use host_command::{HostCommand, HostCommandContext, HostRan};
 pub use ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 pub use joint_start::{Blocked, Blocker, HostPart, HostStartState, JointStart, StartOrder};
 pub use operation::{Operation, OperationState, Release, Target, TargetState};

@@ -14,6 +14,7 @@ use crate::actor::Actor;
 use crate::apply::NewEvent;
 use crate::cause::{Cause, Grouping};
 use crate::event::{DriverKind, Outcome, Resource};
+use crate::host_command::HostCommand;
 use crate::ids::{EventId, OperationId, ScopeId};
 use crate::joint_start::JointStart;
 
@@ -46,6 +47,9 @@ pub struct Operation {
     /// Set for host operations only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint_start: Option<JointStart>,
+    /// Set if the exec driver has a command for the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_command: Option<HostCommand>,
     /// The actor that cancelled the whole operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<Actor>,
@@ -177,6 +181,7 @@ impl Operation {
             release: self.release,
             time_given: self.time_given,
             joint_start: self.joint_start.is_some(),
+            waits_for_host: self.host_command.is_some(),
             // A single part has no other parts to wait for.
             released: self.released || self.targets.len() == 1,
         }

@@ -37,6 +37,11 @@ pub enum Refusal {
         "no command of event {0} has failed or waits for a retry; 'notbefore event show' lists their states"
     )]
     NothingFailed(EventId),
+    /// No command of the host to retry.
+    #[error(
+        "no command for the host of operation {0} has failed or waits for a retry; commands of VMs are retried with 'notbefore event retry'"
+    )]
+    NoHostCommandFailed(OperationId),
     /// Blocked by the gate between update domains.
     #[error(
         "{waiting} must wait: {}; complete the started events, or wait for them to end", listed(.blockers)
@@ -191,7 +196,7 @@ impl Refusal {
             Self::EventStarted(_) => "event_started",
             Self::EventNotStarted(_) => "event_not_started",
             Self::NotExec { .. } => "not_exec",
-            Self::NothingFailed(_) => "nothing_failed",
+            Self::NothingFailed(_) | Self::NoHostCommandFailed(_) => "nothing_failed",
             Self::UpdateDomainBusy { .. } => "update_domain_busy",
             Self::PartOfHostOperation { .. } => "part_of_host_operation",
             Self::NothingToStart(_) => "nothing_to_start",

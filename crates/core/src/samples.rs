@@ -96,6 +96,7 @@ pub fn new_event(id: u128, cause: Cause, vms: &[VmId]) -> NewEvent {
         release: cause.release(),
         time_given: false,
         joint_start: false,
+        waits_for_host: false,
         released: false,
     }
 }
@@ -117,6 +118,7 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId]) -> Event {
         release: crate::operation::Release::Each,
         time_given: false,
         joint_start: false,
+        waits_for_host: false,
         phase: Phase::Scheduled { not_before, approval: None, released: false, ready: None },
         trail: vec![Recorded { at: now(), by: Actor::Timer, fact }],
     }
@@ -170,6 +172,7 @@ pub fn operation(id: u128, cause: Cause, targets: Vec<Target>) -> Operation {
         state: OperationState::Open,
         released: false,
         joint_start: None,
+        host_command: None,
         cancelled_by: None,
         completed_by: None,
     }

@@ -62,6 +62,8 @@ pub struct ExecSettings {
     /// The wait after the first failure; it doubles with each further failure.
     pub backoff_first: Duration,
     pub backoff_max: Duration,
+    /// Whether there is a command for the hosts of operations that are scheduled from now on.
+    pub has_host_command: bool,
 }
 
 impl Default for ExecSettings {
@@ -70,6 +72,7 @@ impl Default for ExecSettings {
             attempts_max: 5,
             backoff_first: Duration::from_secs(5),
             backoff_max: Duration::from_secs(5 * 60),
+            has_host_command: false,
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::apply::{ApplyContext, Change};
 use crate::cause::{Cause, EventType};
 use crate::clock_hold::ClockHold;
 use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
+use crate::exec::ExecRun;
 use crate::fact::{CancelReason, EventFact, Fact};
 use crate::ids::VmId;
 use crate::joint_start::{Blocker, HostPart, StartOrder};
@@ -206,7 +207,10 @@ impl Change<'_> {
         let run = match event.driver {
             DriverKind::Simulated => Run::Simulated { ends_at: after(now, self.simulated_span(&event)) },
             DriverKind::Manual => Run::Manual,
-            DriverKind::Exec => Run::Exec(self.new_exec_run(&event.resources)),
+            DriverKind::Exec => {
+                let ApplyContext { runner, settings, .. } = self.context;
+                Run::Exec(ExecRun::new(runner, event.resources.len(), &settings.exec, now))
+            }
         };
         event.phase = Phase::Started { at: now, why, run };
         self.note(&mut event, by, EventFact::EventStarted { why });

@@ -39,8 +39,8 @@ const COMMAND_BYTES_MAX: usize = 92;
 
 /// Bytes that each part may still add to an operation's record: another state, a refusal code or an outcome.
 const TARGET_GROWS_BY: usize = 48;
-/// Bytes that the whole operation may still add: who cancelled, completed and started it.
-const OPERATION_GROWS_BY: usize = 1024;
+/// Bytes that the whole operation may still add: who cancelled, completed and started it, and its host's command.
+const OPERATION_GROWS_BY: usize = 1536;
 
 /// Operations reserved in a transaction for the idempotency record.
 const RESERVED: usize = 2;
@@ -423,6 +423,7 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::OperationCancelled { .. }
             | Fact::OperationStarted { .. }
             | Fact::OperationCompleted { .. }
+            | Fact::HostCommand { .. }
             | Fact::ScopeCreated { .. }
             | Fact::PolicyChanged
             | Fact::ScopeRemoved { .. }
@@ -449,8 +450,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
     chunks
 }
 
-/// The operations to reconcile after a change of a scope: an event of theirs ended or, if approvals are counted, was
-/// approved or started. A start does not matter to an operation with one part.
+/// The operations to reconcile after a change of a scope: an event of theirs ended, became ready for its host's command
+/// or, if approvals are counted, was approved or started. A start does not matter to an operation with one part.
 pub(crate) fn to_reconcile(
     before: &Scope,
     after: Option<&Scope>,
@@ -462,7 +463,8 @@ pub(crate) fn to_reconcile(
             let has_begun = || now.is_started() != event.is_started() && !is_alone(event.operation);
             // The engine tracks host operations separately.
             let is_counted = event.release == Release::Together && !event.joint_start;
-            is_counted && (now.approved() != event.approved() || has_begun())
+            let is_ready = || now.is_ready_for_host() && !event.is_ready_for_host();
+            is_ready() || is_counted && (now.approved() != event.approved() || has_begun())
         }
     };
     before.events.iter().filter(moved).map(|event| event.operation).collect()

@@ -8,6 +8,7 @@
 //! - `hosts`: joint starts;
 //! - `apply_commits`: installs and publishes durable commits;
 //! - `commands`: runs the exec driver's commands;
+//! - `host_commands`: runs those of hosts;
 //! - `poll_times`: last polls and the heartbeat;
 //! - `clock`: the clock hold;
 //! - `queries`: dry runs.
@@ -16,6 +17,7 @@ mod apply_commits;
 mod clock;
 mod commands;
 mod fan_out;
+mod host_commands;
 mod hosts;
 mod jobs;
 mod poll_times;
@@ -39,10 +41,11 @@ use crate::request::{Answer, Command, Failure, Idempotency, Progress, Request};
 use crate::state::load::{Loader, prepare};
 use crate::state::{OwnRecord, Publication, Revisioned, State};
 use commands::RunningCommand;
+use host_commands::HostCommands;
 use hosts::HostStarts;
 use poll_times::LastPoll;
 
-pub use commands::{CommandId, DriverReport, DriverRun};
+pub use commands::{CommandId, CommandTarget, DriverReport, DriverRun, RunTarget};
 pub use poll_times::ENABLED_FOR;
 
 /// Interval of the heartbeat; with it the service's own downtime is not counted against guests.
@@ -151,6 +154,8 @@ enum Work {
     StorePolls(Vec<ScopeId>),
     /// Decide a host operation that may be due.
     DecideHost(OperationId),
+    /// The command of an operation's host begins, is due, has ended or has another owner.
+    HostCommand(OperationId),
     /// Finds out whether the start of a host operation with an unknown outcome took effect. It keeps the locks of
     /// the operation's scopes, so that nothing starts there before. `revision` is the operation's before the start.
     ConfirmHostStart { operation: OperationId, revision: Revision },
@@ -169,6 +174,7 @@ impl Work {
             | Work::StoreAlive
             | Work::StorePolls(_)
             | Work::DecideHost(_)
+            | Work::HostCommand(_)
             | Work::ConfirmHostStart { .. } => None,
         }
     }
@@ -223,6 +229,7 @@ pub struct Engine {
     replays: BTreeMap<(Revision, JobId), Result<Answer, Failure>>,
     /// The commands that this process requested and the records still want.
     commands: HashMap<ScopeId, BTreeMap<(EventId, VmId), RunningCommand>>,
+    host_commands: HostCommands,
     hosts: HostStarts,
     last_polls: HashMap<ScopeId, LastPoll>,
     polls_to_store: BTreeSet<ScopeId>,
@@ -297,9 +304,10 @@ impl Engine {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let retry = self.retries.first().map(|(at, _)| *at);
         let stalled = self.stalled.first().map(|(at, _)| *at);
-        let host = self.hosts.next_due();
+        let (host, host_command) = (self.hosts.next_due(), self.host_commands.next_due());
         let heard = self.store_polls_at;
-        [deadline, retry, stalled, host, heard, Some(self.store_alive_at)].into_iter().flatten().min()
+        let all = [deadline, retry, stalled, host, host_command, heard, Some(self.store_alive_at)];
+        all.into_iter().flatten().min()
     }
 
     /// Whether all requests are answered and no job is left.
@@ -368,6 +376,7 @@ impl Engine {
             }
             self.reconcile(operation, now, effects);
         }
+        self.run_due_host_commands(now, effects);
         for _ in 0..DUE_AT_ONCE_MAX {
             let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() else {
                 break;

@@ -55,7 +55,8 @@ pub mod tokens;
 
 pub use clock_watch::{ClockNews, ClockReading, ClockWatch};
 pub use engine::{
-    CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, JobId, Node, RequestId,
+    CommandId, CommandTarget, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, JobId, Node,
+    RequestId, RunTarget,
 };
 pub use keys::{KeyError, RecordKey};
 pub use records::{Address, DecodeError, FactBatch, Vm};

@@ -24,6 +24,10 @@ pub struct Remaining {
     pub complete: Vec<(ScopeId, EventId)>,
     /// Scopes whose parts do not have the operation's release state yet.
     pub release: Vec<ScopeId>,
+    /// Scopes whose parts do not know yet that the host's command is done.
+    pub host_done: Vec<ScopeId>,
+    /// Whether every live part waits for the host's command.
+    pub are_parts_ready: bool,
     /// The updated record, if it changes.
     pub record: Option<Operation>,
 }
@@ -34,7 +38,8 @@ impl Remaining {
         !(self.open.is_empty()
             && self.cancel.is_empty()
             && self.complete.is_empty()
-            && self.release.is_empty())
+            && self.release.is_empty()
+            && self.host_done.is_empty())
     }
 }
 
@@ -55,12 +60,16 @@ pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> 
     let opening = operation.state == OperationState::Opening && !called_off;
     let alone = operation.targets.len() == 1;
     let joint = operation.joint_start.is_some();
+    let (mut parts_ready, mut parts_not_ready) = (0, 0);
     for target in record.targets.iter_mut().filter(|target| target.state != TargetState::Ended) {
         let scope = state.scope(&target.scope);
         let live = scope.and_then(|held| held.value.event(target.event));
         let ended = scope.and_then(|held| held.value.ended.iter().find(|one| one.event == target.event));
         match (live, tried.get(&target.event)) {
-            (None, None) if opening && ended.is_none() => remaining.open.push(target.clone()),
+            (None, None) if opening && ended.is_none() => {
+                parts_not_ready += 1;
+                remaining.open.push(target.clone());
+            }
             (None, Some(Some(code))) if opening && ended.is_none() => target.refuse(code),
             (None, _) => target.end(ended.map(|one| one.outcome)),
             (Some(event), _) => match &event.phase {
@@ -73,8 +82,19 @@ pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> 
                     if !alone && !joint {
                         target.advance(TargetState::Approved);
                     }
+                    match event.is_ready_for_host() {
+                        true => parts_ready += 1,
+                        false => parts_not_ready += 1,
+                    }
+                    if event.waits_for_host
+                        && operation.is_host_done()
+                        && remaining.host_done.last() != Some(&target.scope)
+                    {
+                        remaining.host_done.push(target.scope.clone());
+                    }
                 }
                 Phase::Scheduled { approval, released, ready, .. } => {
+                    parts_not_ready += 1;
                     // For a host operation only the scopes hold the approvals.
                     if approval.is_some() && !joint {
                         target.advance(TargetState::Approved);
@@ -91,6 +111,7 @@ pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> 
             },
         }
     }
+    remaining.are_parts_ready = parts_ready > 0 && parts_not_ready == 0;
     if remaining.open.is_empty() {
         record.opened();
     }

@@ -157,6 +157,8 @@ pub enum OperationCommand {
     Start(OperationId),
     /// The operation was carried out.
     Complete(OperationId),
+    /// Retry the failed command of its host.
+    Retry(OperationId),
 }
 
 #[derive(Clone, Debug, PartialEq)]

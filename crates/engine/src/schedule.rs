@@ -9,8 +9,8 @@ use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{TargetVm, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, Member, MemberState, Name, Operation,
-    OperationId, OperationState, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
+    Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, HostCommand, Member, MemberState, Name,
+    Operation, OperationId, OperationState, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
 };
 
 use crate::draft::{encode_operation, encode_scope};
@@ -31,6 +31,7 @@ impl<'a> Planner<'a> {
             OperationCommand::Cancel(id) => self.cancel_operation(*id),
             OperationCommand::Start(id) => self.start_operation(*id),
             OperationCommand::Complete(id) => self.complete_operation(*id),
+            OperationCommand::Retry(id) => self.retry_host_command(*id),
         }
     }
 
@@ -112,6 +113,12 @@ impl<'a> Planner<'a> {
             by: self.by.clone(),
             requested_at: self.now,
             joint_start: Operation::new_joint_start(host.as_deref(), new.cause, targets.len()),
+            host_command: HostCommand::new(
+                host.as_deref(),
+                new.cause,
+                self.settings.driver,
+                &self.settings.exec,
+            ),
             host,
             not_before: self.common_not_before(new, &targets)?,
             time_given: new.not_before.is_some(),

@@ -71,6 +71,10 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         | FactDetail::OperationRequested { .. }
         | FactDetail::OperationCancelled
         | FactDetail::OperationStarted { .. }
+        | FactDetail::HostCommandTookOver { .. }
+        | FactDetail::HostCommandAttemptFailed { .. }
+        | FactDetail::HostCommandFailed { .. }
+        | FactDetail::HostCommandRetried { .. }
         | FactDetail::OperationCompleted
         | FactDetail::ScopeCreated
         | FactDetail::ScopeRemoved

@@ -1,17 +1,18 @@
-//! The exec driver: runs one command per VM of a started event, with the event's data in its environment.
+//! The exec driver: runs one command per VM of a started event, and one per host of an operation, with the event's
+//! data in its environment.
 //!
 //! The engine decides when a command runs, how often, and what its exit means. This module runs it and reports how it
 //! ended:
 //!
 //! ```text
-//!   Exec::run ─► VM lock ─► slot ─► run::run_attempt ─► keeper ─► command
-//!                                     │  output.rs: stdout and stderr, to the log
-//!                                     │  result.rs: the file NOTBEFORE_RESULT
-//!                                     └► Ending: succeeded, or failed and why
+//!   Exec::run ─► lock of the VM or host ─► slot ─► run::run_attempt ─► keeper ─► command
+//!                                                    │  output.rs: stdout and stderr, to the log
+//!                                                    │  result.rs: the file NOTBEFORE_RESULT
+//!                                                    └► Ending: succeeded, or failed and why
 //! ```
 //!
-//! A command waits for the lock of its VM, then for one of `concurrency` slots. A VM may have several started events.
-//! Their commands must not run at the same time, because each may read the VM's state and then change it.
+//! A command waits for the lock of its VM or host, then for one of `concurrency` slots. A VM may have several started
+//! events. Their commands must not run at the same time, because each may read the VM's state and then change it.
 //!
 //! A command gets a minimal environment (`environment`), because the service's own may contain an operator token. No
 //! process of a command outlives its run, even if the service is killed: see [`keeper`]. If the keeper was killed too,
@@ -25,10 +26,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use notbefore_core::{Ending, VmId};
-use notbefore_engine::{CommandId, DriverRun};
+use notbefore_core::{Ending, EventId, Name, OperationId, VmId};
+use notbefore_engine::{CommandId, DriverRun, RunTarget};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tracing::field::{DisplayValue, display};
 
 pub mod keeper;
 mod orphans;
@@ -51,8 +53,12 @@ pub type Variable = (OsString, OsString);
 pub struct ExecConfig {
     /// Absolute path of an executable file.
     pub command: PathBuf,
+    /// The same for hosts, if hosts have a command.
+    pub host_command: Option<PathBuf>,
     /// Time limit of an attempt.
     pub timeout: Duration,
+    /// Time limit of an attempt for a host.
+    pub host_timeout: Duration,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Most commands that run at the same time.
@@ -66,6 +72,8 @@ pub struct ExecConfig {
 impl ExecConfig {
     /// Default time limit: live migration of a large VM takes minutes.
     pub const TIMEOUT: Duration = Duration::from_secs(600);
+    /// Default time limit for a host: a large machine takes a quarter of an hour to start.
+    pub const HOST_TIMEOUT: Duration = Duration::from_secs(30 * 60);
     /// Default concurrency: fast enough for the VMs of a host, without overloading the control plane that commands
     /// call.
     pub const CONCURRENCY: usize = 16;
@@ -76,7 +84,9 @@ impl ExecConfig {
     pub fn new(command: PathBuf) -> Self {
         Self {
             command,
+            host_command: None,
             timeout: Self::TIMEOUT,
+            host_timeout: Self::HOST_TIMEOUT,
             grace: Self::GRACE,
             concurrency: Self::CONCURRENCY,
             extra_environment: Vec::new(),
@@ -88,26 +98,53 @@ impl ExecConfig {
 /// Why a command cannot be used. Checked when the service starts.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    #[error("--exec {path}: {error}; name an executable file")]
-    Missing { path: PathBuf, error: io::Error },
-    #[error("--exec {0} is not a file; name an executable file, such as a script")]
-    NoFile(PathBuf),
-    #[error("--exec {0} is not executable; chmod +x it")]
-    NotExecutable(PathBuf),
+    #[error("{flag} {path}: {error}; name an executable file")]
+    Missing { flag: &'static str, path: PathBuf, error: io::Error },
+    #[error("{flag} {path} is not a file; name an executable file, such as a script")]
+    NoFile { flag: &'static str, path: PathBuf },
+    #[error("{flag} {path} is not executable; chmod +x it")]
+    NotExecutable { flag: &'static str, path: PathBuf },
 }
 
 /// The absolute path of a command, if it is an executable file. Symbolic links are not resolved: the target may change.
-pub fn check_command(path: &Path) -> Result<PathBuf, CommandError> {
-    let missing = |error| CommandError::Missing { path: path.to_owned(), error };
-    let whole = std::path::absolute(path).map_err(missing)?;
-    let found = std::fs::metadata(&whole).map_err(missing)?;
+pub fn check_command(flag: &'static str, path: &Path) -> Result<PathBuf, CommandError> {
+    let missing = |error| CommandError::Missing { flag, path: path.to_owned(), error };
+    let path = std::path::absolute(path).map_err(missing)?;
+    let found = std::fs::metadata(&path).map_err(missing)?;
     if !found.is_file() {
-        return Err(CommandError::NoFile(whole));
+        return Err(CommandError::NoFile { flag, path });
     }
     if found.permissions().mode() & 0o111 == 0 {
-        return Err(CommandError::NotExecutable(whole));
+        return Err(CommandError::NotExecutable { flag, path });
     }
-    Ok(whole)
+    Ok(path)
+}
+
+/// The program for a run.
+#[derive(Clone, Copy, Debug)]
+struct Program<'a> {
+    command: &'a Path,
+    timeout: Duration,
+    /// The flag that sets the time limit.
+    timeout_flag: &'static str,
+}
+
+impl ExecConfig {
+    /// None for a host if hosts have no command.
+    fn program(&self, run: &DriverRun) -> Option<Program<'_>> {
+        match &run.target {
+            RunTarget::Vm { .. } => Some(Program {
+                command: &self.command,
+                timeout: self.timeout,
+                timeout_flag: "--exec-timeout",
+            }),
+            RunTarget::Host { .. } => Some(Program {
+                command: self.host_command.as_deref()?,
+                timeout: self.host_timeout,
+                timeout_flag: "--exec-host-timeout",
+            }),
+        }
+    }
 }
 
 /// The complete environment of a command.
@@ -115,23 +152,30 @@ fn environment(run: &DriverRun, result: &Path, extra_environment: &[Variable]) -
     /// Variables that most programs need; none contains a secret.
     const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
     let ours = INHERITED.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-    let facts = [
-        ("EVENT_ID", run.id.event.to_string()),
+    let mut facts = vec![
         ("OPERATION_ID", run.operation.to_string()),
         ("EVENT_TYPE", run.event_type.to_string()),
         ("CAUSE", run.cause.to_string()),
         ("DURATION", run.duration_s.to_string()),
-        ("SUBSCRIPTION", run.scope.subscription.to_string()),
-        ("GROUP", run.scope.group.to_string()),
-        ("SCOPE", run.scope.name.to_string()),
-        ("VM", run.name.to_string()),
-        ("VM_ID", run.id.vm.to_string()),
-        ("HOST", run.host.clone().unwrap_or_default()),
-        ("UPDATE_DOMAIN", run.update_domain.to_string()),
         ("ATTEMPT", run.id.attempt.to_string()),
         ("FENCE", run.id.fence.to_string()),
         ("OWNER", run.owner.clone()),
     ];
+    match &run.target {
+        RunTarget::Vm { event, vm, scope, name, host, update_domain } => facts.extend([
+            ("EVENT_ID", event.to_string()),
+            ("SUBSCRIPTION", scope.subscription.to_string()),
+            ("GROUP", scope.group.to_string()),
+            ("SCOPE", scope.name.to_string()),
+            ("VM", name.to_string()),
+            ("VM_ID", vm.to_string()),
+            ("HOST", host.clone().unwrap_or_default()),
+            ("UPDATE_DOMAIN", update_domain.to_string()),
+        ]),
+        RunTarget::Host { host, .. } => {
+            facts.extend([("HOST", host.clone()), ("VMS", run::vms_path(result).display().to_string())]);
+        }
+    }
     let facts = facts.into_iter().map(|(name, value)| (format!("NOTBEFORE_{name}").into(), value.into()));
     let result = [("NOTBEFORE_RESULT".into(), result.as_os_str().to_owned())];
     ours.chain(extra_environment.iter().cloned()).chain(facts).chain(result).collect()
@@ -146,8 +190,24 @@ pub struct Exec {
     state: Arc<Mutex<State>>,
 }
 
-/// Held by the running command of a VM.
-type VmLock = Arc<tokio::sync::Mutex<()>>;
+/// What only one command at a time may change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Locked {
+    Vm(VmId),
+    Host(String),
+}
+
+impl Locked {
+    fn by(run: &DriverRun) -> Self {
+        match &run.target {
+            RunTarget::Vm { vm, .. } => Self::Vm(*vm),
+            RunTarget::Host { host, .. } => Self::Host(host.clone()),
+        }
+    }
+}
+
+/// Held by the running command of a VM or host.
+type RunLock = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -156,8 +216,8 @@ struct State {
     tasks: JoinSet<()>,
     /// Running and waiting commands. Dropping the sender stops the command.
     runs: HashMap<CommandId, watch::Sender<()>>,
-    /// For each VM with a running or waiting command.
-    vm_locks: HashMap<VmId, VmLock>,
+    /// For each VM and host with a running or waiting command.
+    locks: HashMap<Locked, RunLock>,
 }
 
 impl Exec {
@@ -170,7 +230,7 @@ impl Exec {
         // Live keepers end their own commands; the records name the orphans.
         keeper::wait_for_keepers(&results, KEEPERS_GRACE).await?;
         if let Err(why) = orphans::kill(&results, |_| true, run::KILLED_GRACE).await {
-            tracing::warn!(target: "notbefore::exec", "{why}; until then no command runs for that VM");
+            tracing::warn!(target: "notbefore::exec", "{why}; until then no command runs for that VM or host");
         }
         // Result files that the earlier service did not remove.
         for entry in std::fs::read_dir(&results)? {
@@ -206,12 +266,13 @@ impl Driver for Exec {
         let (stop, mut stopped) = watch::channel(());
         let id = run.id;
         state.runs.insert(id, stop);
-        let turn = Arc::clone(state.vm_locks.entry(id.vm).or_default());
+        let locked = Locked::by(&run);
+        let turn = Arc::clone(state.locks.entry(locked.clone()).or_default());
         let (config, results) = (Arc::clone(&self.config), Arc::clone(&self.results));
         let (slots, runs) = (Arc::clone(&self.slots), Arc::clone(&self.state));
         state.tasks.spawn(async move {
             let run = Arc::new(run);
-            // Lock the VM before taking a slot, so that a command that waits for its VM occupies no slot.
+            // Lock the VM or host before taking a slot, so that a command that waits for it occupies no slot.
             let turn = async { (turn.lock_owned().await, slots.acquire_owned().await) };
             let turn = tokio::select! {
                 biased;
@@ -223,7 +284,7 @@ impl Driver for Exec {
                 Some((_, Err(_))) | None => None,
             };
             drop(turn);
-            lock(&runs).forget(id);
+            lock(&runs).forget(id, &locked);
             log_ending(&config, &run, ending.as_ref());
             if let Some(ending) = ending {
                 report.ended(ending);
@@ -237,63 +298,110 @@ impl Driver for Exec {
 }
 
 impl State {
-    /// Removes a run, and the VM's lock if no other command needs it.
-    fn forget(&mut self, id: CommandId) {
+    /// Removes a run, and its lock if no other command needs it.
+    fn forget(&mut self, id: CommandId, locked: &Locked) {
         self.runs.remove(&id);
-        if self.vm_locks.get(&id.vm).is_some_and(|turn| Arc::strong_count(turn) == 1) {
-            self.vm_locks.remove(&id.vm);
+        if self.locks.get(locked).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            self.locks.remove(locked);
+        }
+    }
+}
+
+/// The fields that name a run in the log; those without a value are left out.
+struct LogFields<'a> {
+    event: Option<DisplayValue<EventId>>,
+    vm: Option<DisplayValue<&'a Name>>,
+    operation: Option<DisplayValue<OperationId>>,
+    host: Option<&'a str>,
+    attempt: u32,
+}
+
+impl<'a> LogFields<'a> {
+    fn of(run: &'a DriverRun) -> Self {
+        let none = Self { event: None, vm: None, operation: None, host: None, attempt: run.id.attempt };
+        match &run.target {
+            RunTarget::Vm { event, name, .. } => {
+                Self { event: Some(display(*event)), vm: Some(display(name)), ..none }
+            }
+            RunTarget::Host { host, .. } => {
+                Self { operation: Some(display(run.operation)), host: Some(host), ..none }
+            }
         }
     }
 }
 
 fn log_ending(config: &ExecConfig, run: &DriverRun, ending: Option<&Ending>) {
-    let (event, vm, attempt) = (run.id.event, &run.name, run.id.attempt);
-    let command = config.command.display();
+    let LogFields { event, vm, operation, host, attempt } = LogFields::of(run);
+    let command = config.program(run).map_or_else(String::new, |one| one.command.display().to_string());
     match ending {
         Some(Ending::Succeeded { .. }) => {
-            tracing::info!(target: "notbefore::exec", %event, %vm, attempt, "{command} is done");
+            tracing::info!(
+                target: "notbefore::exec", event, vm, operation, host, attempt, "{command} is done"
+            );
         }
         Some(Ending::Failed { why } | Ending::Blocked { why }) => {
-            tracing::warn!(target: "notbefore::exec", %event, %vm, attempt, "{why}");
+            tracing::warn!(target: "notbefore::exec", event, vm, operation, host, attempt, "{why}");
         }
-        None => tracing::info!(target: "notbefore::exec", %event, %vm, attempt, "{command} was stopped"),
+        None => tracing::info!(
+            target: "notbefore::exec", event, vm, operation, host, attempt, "{command} was stopped"
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use notbefore_core::{Cause, EventId, EventType, OperationId, StartReason, VmId};
+    use notbefore_core::{Cause, EventType, StartReason};
+    use notbefore_engine::CommandTarget;
     use uuid::Uuid;
 
     use super::*;
 
     /// A run with arbitrary values.
     pub(super) fn some_run() -> DriverRun {
+        let (event, vm) = (EventId(Uuid::nil()), VmId(Uuid::nil()));
         DriverRun {
-            id: CommandId { event: EventId(Uuid::nil()), vm: VmId(Uuid::nil()), fence: 7, attempt: 3 },
+            id: CommandId { target: CommandTarget::Vm { event, vm }, fence: 7, attempt: 3 },
             operation: OperationId(Uuid::nil()),
             event_type: EventType::Reboot,
             cause: Cause::HostReboot,
             description: String::new(),
             duration_s: -1,
-            scope: "shop/web".parse().unwrap(),
-            name: "web-0".parse().unwrap(),
-            host: Some("h1".to_owned()),
-            update_domain: 2,
             owner: "n1".to_owned(),
             why: StartReason::Approved,
             started_at: Timestamp::UNIX_EPOCH,
+            target: RunTarget::Vm {
+                event,
+                vm,
+                scope: "shop/web".parse().unwrap(),
+                name: "web-0".parse().unwrap(),
+                host: Some("h1".to_owned()),
+                update_domain: 2,
+            },
+        }
+    }
+
+    /// The same for a host.
+    fn some_host_run() -> DriverRun {
+        let run = some_run();
+        DriverRun {
+            id: CommandId { target: CommandTarget::Host(run.operation), ..run.id },
+            target: RunTarget::Host { host: "h1".to_owned(), vms: vec!["default/shop/web/web-0".to_owned()] },
+            ..run
         }
     }
 
     #[test]
     fn command_environment_has_only_declared_variables() {
         let extra_environment = [("LIBVIRT_DEFAULT_URI".into(), "test:///default".into())];
-        let environment = environment(&some_run(), Path::new("/r"), &extra_environment);
-        let mut names: Vec<&str> = environment.iter().filter_map(|(name, _)| name.to_str()).collect();
-        names.retain(|name| !["PATH", "HOME", "LANG"].contains(name));
-        names.sort_unstable();
+        let names = |run: &DriverRun| {
+            let environment = environment(run, Path::new("/r"), &extra_environment);
+            let names = environment.into_iter().filter_map(|(name, _)| name.into_string().ok());
+            let mut names: Vec<String> =
+                names.filter(|name| !["PATH", "HOME", "LANG"].contains(&name.as_str())).collect();
+            names.sort_unstable();
+            names
+        };
         let expected = [
             "LIBVIRT_DEFAULT_URI",
             "NOTBEFORE_ATTEMPT",
@@ -313,19 +421,33 @@ mod tests {
             "NOTBEFORE_VM",
             "NOTBEFORE_VM_ID",
         ];
-        assert_eq!(names, expected);
+        assert_eq!(names(&some_run()), expected);
+        let expected = [
+            "LIBVIRT_DEFAULT_URI",
+            "NOTBEFORE_ATTEMPT",
+            "NOTBEFORE_CAUSE",
+            "NOTBEFORE_DURATION",
+            "NOTBEFORE_EVENT_TYPE",
+            "NOTBEFORE_FENCE",
+            "NOTBEFORE_HOST",
+            "NOTBEFORE_OPERATION_ID",
+            "NOTBEFORE_OWNER",
+            "NOTBEFORE_RESULT",
+            "NOTBEFORE_VMS",
+        ];
+        assert_eq!(names(&some_host_run()), expected);
     }
 
     #[test]
     fn check_command_requires_executable_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("carry-out");
-        let said = |path: &Path| check_command(path).unwrap_err().to_string();
+        let said = |path: &Path| check_command("--exec", path).unwrap_err().to_string();
         assert!(said(&file).contains("No such file or directory"), "{}", said(&file));
         assert!(said(dir.path()).contains("is not a file"));
         std::fs::write(&file, "#!/bin/sh\n").unwrap();
         assert!(said(&file).contains("chmod +x"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(check_command(&file).unwrap(), file);
+        assert_eq!(check_command("--exec", &file).unwrap(), file);
     }
 }

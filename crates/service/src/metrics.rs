@@ -91,7 +91,7 @@ impl Collector for ScrapeCollector {
         let mut page = Page(encoder);
         let (view, guests, engine) =
             (operator.views.newest(), &operator.guest_stats, operator.engine.stats());
-        let counts = view.counts_below(&Prefix::root());
+        let mut counts = view.counts_below(&Prefix::root());
 
         let answers = [
             ("document", guests.documents.get()),
@@ -148,13 +148,16 @@ impl Collector for ScrapeCollector {
         page.one("operations_open", "Open operations", Gauge::new(view.operations_open()))?;
         let phases = [("scheduled", Gauge::new(counts.scheduled)), ("started", Gauge::new(counts.started))];
         page.family("events", "Live events, by phase", "phase", phases)?;
+        for command in view.operations_with_host_run().filter_map(|one| one.host_run()?.commands.first()) {
+            counts.add_command(command);
+        }
         let commands = [
             ("waiting", Gauge::new(counts.commands_waiting)),
             ("running", Gauge::new(counts.commands_running)),
             ("failed", Gauge::new(counts.commands_failed)),
         ];
         let help =
-            "Commands of the exec driver for live events, by state; failed commands wait for an operator";
+            "Commands of the exec driver for VMs and hosts, by state; failed commands wait for an operator";
         page.family("commands", help, "state", commands)?;
         let listening = view.listening_counts(operator.clock.now()).into_iter();
         let listening = listening.map(|(answer, count)| (answer.to_string(), Gauge::new(count)));

@@ -162,6 +162,7 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(operations::cancel))
         .routes(routes!(operations::start))
         .routes(routes!(operations::complete))
+        .routes(routes!(operations::retry))
         .routes(routes!(history::list))
         .routes(routes!(stream::follow))
         .routes(routes!(status::show))

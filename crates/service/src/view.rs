@@ -60,6 +60,8 @@ pub struct View {
     operations: OrdMap<OperationId, Revisioned<Operation>>,
     /// Open operations in order of time.
     operations_by_time: OrdSet<OperationTime>,
+    /// Open operations whose host's command has begun.
+    operations_with_host_run: OrdSet<OperationId>,
     /// The scopes with live events: listing events visits only these.
     pub busy: OrdSet<ScopeId>,
     /// The scopes with a started event whose command has no attempts left.
@@ -412,6 +414,12 @@ impl View {
         self.counts.below(path).or_else(scope).unwrap_or_default()
     }
 
+    /// Open operations whose host's command has begun.
+    pub fn operations_with_host_run(&self) -> impl Iterator<Item = &Operation> {
+        let held = self.operations_with_host_run.iter().filter_map(|id| self.operations.get(id));
+        held.map(|held| &*held.value)
+    }
+
     /// Number of open operations.
     pub fn operations_open(&self) -> usize {
         self.operations.len()
@@ -428,6 +436,10 @@ impl View {
             // These are in the inventory.
             PublishedChange::Vm(..) | PublishedChange::Claim(..) => {}
             PublishedChange::Operation(id, held) => {
+                match held.as_ref().is_some_and(|held| held.value.host_run().is_some()) {
+                    true => drop(self.operations_with_host_run.insert(id)),
+                    false => drop(self.operations_with_host_run.remove(&id)),
+                }
                 let before = match held {
                     Some(held) => {
                         self.operations_by_time.insert(OperationTime::of(&held.value));

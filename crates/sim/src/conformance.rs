@@ -16,6 +16,7 @@ use notbefore_engine::records::{self, CommandRecord, prefix};
 use notbefore_engine::{JobId, Request};
 use notbefore_store::{Outcome, Txn};
 
+use crate::host_command;
 use crate::model::{At, Codes, ScopeRequest, bare};
 use crate::predict::{self, Writes};
 use crate::rules;
@@ -222,7 +223,9 @@ fn own_work(view: &View, flight: &Flight, written: &Written) -> bool {
         }),
         (0, 1) => written.operations.values().all(|after| {
             view.operations.get(&after.id).is_some_and(|before| {
-                record_follows(view, before, after) || is_decided(before, after, &flight.at)
+                record_follows(view, before, after)
+                    || is_decided(before, after, &flight.at)
+                    || host_command::follows(view, before, after, &flight.at)
             })
         }),
         (_, _) => false,
@@ -249,6 +252,9 @@ fn own_requests(view: &View, id: &ScopeId, at: &At) -> Vec<ScopeRequest> {
         if operation.completed_by.is_some() {
             let parts = operation.targets.iter().filter(|target| target.scope == *id);
             scope_requests.extend(parts.map(|target| ScopeRequest::Complete(target.event, Vec::new())));
+        }
+        if host_command::is_done(operation) {
+            scope_requests.push(ScopeRequest::HostDone(operation.id));
         }
         match operation.joint_start {
             Some(JointStart::Released { why, .. }) => {

@@ -135,13 +135,19 @@ pub fn histories() -> impl Strategy<Value = History> {
 fn setup() -> impl Strategy<Value = Setup> {
     let scale = prop_oneof![3 => Just(1_000), 1 => Just(10), 1 => Just(1)];
     let most = prop_oneof![3 => Just(100), 1 => Just(2)];
-    let driver = prop_oneof![3 => Just((false, false)), 1 => Just((true, false)), 3 => Just((false, true))];
+    let driver = prop_oneof![
+        3 => Just((false, false, false)),
+        1 => Just((true, false, false)),
+        2 => Just((false, true, false)),
+        2 => Just((false, true, true))
+    ];
     let attempts = prop_oneof![Just(1u32), Just(2), Just(5)];
     (scale, driver, attempts, most, prop::bool::weighted(0.5)).prop_map(
-        |(scale_permille, (manual, exec), attempts, user_operations_max, run_at_once)| Setup {
+        |(scale_permille, (manual, exec, exec_host), attempts, user_operations_max, run_at_once)| Setup {
             scale_permille,
             manual,
             exec,
+            exec_host,
             attempts,
             user_operations_max,
             run_at_once,
@@ -239,6 +245,7 @@ fn what(about: About) -> impl Strategy<Value = RequestKind> {
         2 => any::<u8>().prop_map(|operation| RequestKind::CancelOperation { operation }),
         2 => any::<u8>().prop_map(|operation| RequestKind::StartOperation { operation }),
         1 => any::<u8>().prop_map(|operation| RequestKind::CompleteOperation { operation }),
+        1 => any::<u8>().prop_map(|operation| RequestKind::RetryOperation { operation }),
     ]
 }
 

@@ -16,6 +16,9 @@ pub struct Setup {
     /// Otherwise, whether they use the exec driver.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exec: bool,
+    /// With the exec driver, whether hosts have a command too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exec_host: bool,
     /// Attempts per command.
     #[serde(default = "usual_attempts", skip_serializing_if = "is_usual")]
     pub attempts: u32,
@@ -39,6 +42,7 @@ impl Default for Setup {
             scale_permille: 1_000,
             manual: false,
             exec: false,
+            exec_host: false,
             attempts: usual_attempts(),
             user_operations_max: 100,
             run_at_once: true,
@@ -282,6 +286,8 @@ pub enum RequestKind {
     StartOperation { operation: u8 },
     /// An operator completes a whole operation.
     CompleteOperation { operation: u8 },
+    /// The operator retries the command of an operation's host.
+    RetryOperation { operation: u8 },
 }
 
 impl History {

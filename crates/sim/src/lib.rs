@@ -13,7 +13,7 @@
 //! | [`requests`] | from a step to a real request |
 //! | [`world`] | the engine, the store, time, and the faults between them |
 //! | [`store`], [`view`] | committed records, as bytes and decoded |
-//! | [`rules`], [`model`], [`hosts`], [`predict`] | the model: tables, one scope, hosts, requests |
+//! | [`rules`], [`model`], [`hosts`], [`host_command`], [`predict`] | the model: tables, one scope, hosts and their commands, requests |
 //! | [`conformance`] | which request, if any, a commit carries out |
 //! | [`invariants`], [`liveness`] | safety conditions, and liveness conditions once faults stop |
 //! | [`trial`] | checks of commits and answers |
@@ -24,6 +24,7 @@
 pub mod conformance;
 pub mod generate;
 pub mod history;
+pub mod host_command;
 pub mod hosts;
 pub mod invariants;
 pub mod ledger;

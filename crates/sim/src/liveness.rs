@@ -9,13 +9,15 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use notbefore_core::{
-    Actor, CommandState, DriverKind, Event, EventId, JointStart, Operation, OperationState, Phase, Release,
+    Actor, CommandState, DriverKind, Event, HostCommand, JointStart, Operation, OperationState, Phase,
+    Release,
 };
 use notbefore_engine::state::caller_key;
-use notbefore_engine::{Address, EventCommand, Input, Request};
+use notbefore_engine::{Address, Command, EventCommand, Input, OperationCommand, Request};
 
 use crate::conformance::{Violation, is_approved};
 use crate::history::CommandEnd;
+use crate::host_command;
 use crate::hosts;
 use crate::invariants::{Check, exec_run, running};
 use crate::model;
@@ -61,10 +63,8 @@ impl World {
                 self.ran(Some(command), CommandEnd::Well)?;
             } else if let Some(due) = due {
                 self.wait_until(due)?;
-            } else if let Some(event) = self.event_with_failed_command() {
-                let by = Actor::Token("operator".to_owned());
-                let command = EventCommand::Retry(event);
-                self.request(Request::new(by, command.into()))?;
+            } else if let Some(command) = self.retry_of_failed_command() {
+                self.request(Request::new(Actor::Token("operator".to_owned()), command))?;
             } else {
                 return self.check_all_ended();
             }
@@ -74,15 +74,21 @@ impl World {
         Err(late(format!("{DUES_MAX} successive due times and no end")))
     }
 
-    /// An event that waits for a retry.
-    fn event_with_failed_command(&self) -> Option<EventId> {
+    /// The retry that an event or an operation waits for.
+    fn retry_of_failed_command(&self) -> Option<Command> {
         let failed = |event: &&Event| {
             exec_run(event).is_some_and(|run| {
                 run.commands.iter().any(|command| matches!(command, CommandState::Failed { .. }))
             })
         };
         let mut events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
-        events.find(failed).map(|event| event.id)
+        let mut operations = self.view.operations.values();
+        let is_open = |one: &Operation| one.state == OperationState::Open;
+        let event = events.find(failed).map(|event| EventCommand::Retry(event.id).into());
+        event.or_else(|| {
+            let operation = operations.find(|one| is_open(one) && host_command::has_failed(one))?;
+            Some(OperationCommand::Retry(operation.id).into())
+        })
     }
 
     /// Exactly the commands that the records show as running are running, with this process as owner.
@@ -95,6 +101,12 @@ impl World {
                 return Err(late(format!("{node} has not taken over {event:?}")));
             }
             wanted.extend(running(event).into_iter().map(|(_, id)| id));
+        }
+        for operation in self.view.operations.values().filter(|one| one.state != OperationState::Closed) {
+            if host_command::owner(operation).is_some_and(|owner| owner != node) {
+                return Err(late(format!("{node} has not taken over {operation:?}")));
+            }
+            wanted.extend(host_command::running(operation).map(|(_, id)| id));
         }
         match wanted == self.running {
             true => Ok(()),
@@ -133,6 +145,13 @@ impl World {
     /// Not Opening any more; Closed if every event has ended; if cancelled, no event is to come; released if all parts
     /// were approved.
     fn check_operation_record(&self, operation: &Operation) -> Check {
+        let is_pending = operation.host_command == Some(HostCommand::Pending);
+        if is_pending && host_command::may_begin(&self.view, operation) {
+            return Err(late(format!("the command of the host may begin: {operation:?}")));
+        }
+        if host_command::next_due(operation).is_some_and(|due| due <= self.now) {
+            return Err(late(format!("the command of the host is due: {operation:?}")));
+        }
         let live: Vec<_> =
             operation.targets.iter().filter_map(|target| self.view.live(target.event)).collect();
         let expected = if live.is_empty() { OperationState::Closed } else { OperationState::Open };

@@ -12,8 +12,8 @@ use notbefore_core::event::Ready;
 use notbefore_core::scope::Ended;
 use notbefore_core::{
     Actor, Approval, Cause, ClockHold, CommandState, DriverKind, Ending, Event, EventId, EventType, ExecRun,
-    Member, MemberState, OperationId, Outcome, Phase, Policy, Ran, Release, Resource, Run, Scope, ScopeId,
-    ScopeKind, StartReason, VmId,
+    HostRan, Member, MemberState, OperationId, Outcome, Phase, Policy, Ran, Release, Resource, Run, Scope,
+    ScopeId, ScopeKind, StartReason, VmId,
 };
 
 use crate::history::Setup;
@@ -33,6 +33,8 @@ pub struct At {
     pub node: Rc<str>,
     /// All reports it had received of commands that it spawned.
     pub reports: Rc<Vec<Ran>>,
+    /// The same of commands for hosts.
+    pub host_reports: Rc<Vec<(OperationId, HostRan)>>,
     /// The gates of each scope, as that process knew them.
     pub gates: Rc<Gates>,
     /// The due and unblocked host operations, with their reasons.
@@ -79,6 +81,8 @@ pub enum ScopeRequest {
     Ran(Rc<Vec<Ran>>),
     /// Retry commands.
     Retry(EventId),
+    /// The command of the operation's host is done.
+    HostDone(OperationId),
     Policy(Policy),
     /// Members as described.
     AddMembers(Vec<Member>),
@@ -103,6 +107,8 @@ pub struct Opening {
     pub time_given: bool,
     /// Whether it is part of a host operation.
     pub joint_start: bool,
+    /// Whether it ends after the command of its host.
+    pub waits_for_host: bool,
     /// Whether its operation has no other part, or all others were approved.
     pub released: bool,
 }
@@ -195,9 +201,10 @@ pub fn announced(scope: &Scope) -> Announced {
     scope.events.iter().filter_map(|event| Some((event.id, event.trail.first()?.at))).collect()
 }
 
-/// Whether an exec event's commands are all done, except those of removed VMs.
+/// Whether an exec event's commands are all done, except those of removed VMs, and it does not wait for its host.
 fn all_done(event: &Event) -> bool {
     match &event.phase {
+        Phase::Started { .. } if event.waits_for_host => false,
         Phase::Started { run: Run::Exec(run), .. } => {
             run.commands.iter().all(is_over)
                 && run.commands.iter().any(|one| matches!(one, CommandState::Done { .. }))
@@ -302,6 +309,11 @@ impl Naive<'_> {
                     if let Phase::Scheduled { ready, .. } = &mut self.scope.events[index].phase {
                         *ready = Some(Ready { at: self.at.now, why: *why });
                     }
+                }
+            }
+            ScopeRequest::HostDone(operation) => {
+                for event in &mut self.scope.events {
+                    event.waits_for_host &= event.operation != *operation;
                 }
             }
             ScopeRequest::Cancel(id) => match self.live(*id) {
@@ -547,6 +559,7 @@ impl Naive<'_> {
             release: if rule.together { Release::Together } else { Release::Each },
             time_given: opening.time_given,
             joint_start: opening.joint_start,
+            waits_for_host: opening.waits_for_host,
             phase: Phase::Scheduled {
                 not_before: opening.not_before.unwrap_or(self.at.now),
                 approval: None,

@@ -15,6 +15,7 @@ use notbefore_engine::{
 };
 use notbefore_store::Revision;
 
+use crate::host_command;
 use crate::hosts;
 use crate::model::{At, Codes, Opening, ScopeRequest, after, bare};
 use crate::requests::DryRun;
@@ -101,7 +102,10 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
             reads.vm(*vm).map(|vm| vm.scope.clone())
         }
         Command::Operation(
-            OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+            OperationCommand::Cancel(_)
+            | OperationCommand::Start(_)
+            | OperationCommand::Complete(_)
+            | OperationCommand::Retry(_),
         )
         | Command::Inventory(InventoryCommand::FirstRun(_))
         | Command::Token(_)
@@ -164,6 +168,13 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 }
                 let completed = Operation { completed_by: Some(by.clone()), ..operation.clone() };
                 Ok(Writes { operation: Some(completed), ..Writes::default() })
+            }
+        },
+        Command::Operation(OperationCommand::Retry(id)) => match reads.operation(*id) {
+            None => Err(Codes::from(["unknown_operation"])),
+            Some(operation) => {
+                let retried = host_command::retried(operation, at)?;
+                Ok(Writes { operation: Some(retried), ..Writes::default() })
             }
         },
         // Histories do not contain tokens or clock commands.
@@ -286,6 +297,7 @@ pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -
         description: operation.description.clone(),
         time_given: operation.time_given,
         joint_start: operation.joint_start.is_some(),
+        waits_for_host: operation.host_command.is_some(),
         released: operation.released || operation.targets.len() == 1,
     }
 }
@@ -378,6 +390,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         requested_at: at.now,
         joint_start: hosts::is_whole(host.as_deref(), new.cause, targets.len())
             .then_some(JointStart::Waiting),
+        host_command: host_command::first(host.as_deref(), new.cause, &at.setup),
         host,
         not_before,
         time_given: new.not_before.is_some(),

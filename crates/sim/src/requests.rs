@@ -228,6 +228,9 @@ impl Naming<'_> {
             RequestKind::CompleteOperation { operation } => {
                 OperationCommand::Complete(self.operation(*operation)).into()
             }
+            RequestKind::RetryOperation { operation } => {
+                OperationCommand::Retry(self.operation(*operation)).into()
+            }
         };
         (operator, RequestOrDryRun::Change(command))
     }
@@ -277,7 +280,10 @@ pub fn again(command: &Command, fresh: &mut IdSource) -> Command {
         }
         Command::Inventory(InventoryCommand::FirstRun(first_run)) => first_run.vm = VmId(fresh.uuid()),
         Command::Operation(
-            OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+            OperationCommand::Cancel(_)
+            | OperationCommand::Start(_)
+            | OperationCommand::Complete(_)
+            | OperationCommand::Retry(_),
         )
         | Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { .. }) | InventoryCommand::Vm(_))
         | Command::Guest(_)

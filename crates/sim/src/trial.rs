@@ -9,6 +9,7 @@ use notbefore_engine::{Answer, Command, Failure, OperationCommand, TargetSelecto
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::conformance::{self, Flight, SentRequest, Violation};
+use crate::host_command;
 use crate::invariants::{self, Check, Transition};
 use crate::ledger::FirstSeen;
 use crate::model::At;
@@ -90,6 +91,7 @@ impl World {
                 FirstSeen { scope: past.scope.clone(), resources: past.event.resources.clone(), revision }
             });
         }
+        self.ledger.attempts.extend(written.operations.values().filter_map(|one| host_command::running(one)));
         for (id, after) in &written.scopes {
             let events = after.iter().flat_map(|scope| &scope.events);
             for event in events {
@@ -139,7 +141,7 @@ impl World {
             }
             // Their result depends on scopes that they do not write.
             Command::Operation(OperationCommand::Start(_) | OperationCommand::Complete(_)) => true,
-            Command::Operation(OperationCommand::Cancel(_))
+            Command::Operation(OperationCommand::Cancel(_) | OperationCommand::Retry(_))
             | Command::Guest(_)
             | Command::Event(_)
             | Command::Inventory(_)
@@ -185,7 +187,11 @@ impl World {
                     Command::Operation(OperationCommand::Complete(id)) => {
                         operation(id).is_some_and(|one| one.completed_by.is_some())
                     }
-                    Command::Operation(OperationCommand::Schedule(_) | OperationCommand::Start(_))
+                    Command::Operation(
+                        OperationCommand::Schedule(_)
+                        | OperationCommand::Start(_)
+                        | OperationCommand::Retry(_),
+                    )
                     | Command::Guest(_)
                     | Command::Event(_)
                     | Command::Inventory(_)

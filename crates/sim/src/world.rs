@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
-    Actor, Ending, EventId, ExecSettings, Operation, OperationId, Ran, Scope, ScopeId, Settings, StartReason,
-    WhenNotEnabled,
+    Actor, Ending, EventId, ExecSettings, HostRan, Operation, OperationId, Ran, Scope, ScopeId, Settings,
+    StartReason, WhenNotEnabled,
 };
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{
-    ClockNews, ClockReading, ClockWatch, CommandId, DriverReport, Effect, Engine, EngineSettings, Failure,
-    Idempotency, Input, JobId, Request, RequestId,
+    ClockNews, ClockReading, ClockWatch, CommandId, CommandTarget, DriverReport, Effect, Engine,
+    EngineSettings, Failure, Idempotency, Input, JobId, Request, RequestId,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
 use crate::conformance::{self, Flight, SentRequest, Violation};
 use crate::history::{CommandEnd, History, ReportedOutcome, RequestKind, Setup, Step};
+use crate::host_command;
 use crate::hosts;
 use crate::invariants::{self, Check};
 use crate::ledger::Ledger;
@@ -44,6 +45,8 @@ pub struct Stats {
     pub refused: u64,
     pub faults: u64,
     pub commands: u64,
+    /// Commands for hosts among them.
+    pub host_commands: u64,
     /// Host operations that started.
     pub host_starts: u64,
     /// Times at which a host operation was due and blocked.
@@ -65,6 +68,7 @@ impl std::ops::Add for Stats {
             refused: self.refused + other.refused,
             faults: self.faults + other.faults,
             commands: self.commands + other.commands,
+            host_commands: self.host_commands + other.host_commands,
             host_starts: self.host_starts + other.host_starts,
             host_waits: self.host_waits + other.host_waits,
             clock_jumps: self.clock_jumps + other.clock_jumps,
@@ -98,6 +102,8 @@ pub struct World {
     spawned_here: BTreeSet<CommandId>,
     /// All reports of them that it received.
     reports: Rc<Vec<Ran>>,
+    /// The same of commands for hosts.
+    host_reports: Rc<Vec<(OperationId, HostRan)>>,
     /// The last poll of each scope, and whether the process read it from the store.
     last_polls: BTreeMap<ScopeId, (Timestamp, bool)>,
     /// The boot-time clock, which cannot be set.
@@ -126,7 +132,11 @@ fn domain(setup: &Setup) -> Settings {
             false => WhenNotEnabled::GiveNotice,
         },
         driver: setup.driver(),
-        exec: ExecSettings { attempts_max: setup.attempts, ..ExecSettings::default() },
+        exec: ExecSettings {
+            attempts_max: setup.attempts,
+            has_host_command: setup.exec_host,
+            ..ExecSettings::default()
+        },
     }
 }
 
@@ -166,6 +176,7 @@ impl World {
             running: BTreeSet::new(),
             spawned_here: BTreeSet::new(),
             reports: Rc::default(),
+            host_reports: Rc::default(),
             last_polls: BTreeMap::new(),
             since_boot: Duration::ZERO,
             watch: ClockWatch::new(ClockReading { wall: now, since_boot: Duration::ZERO }),
@@ -318,8 +329,16 @@ impl World {
         };
         self.running.remove(&id);
         if self.spawned_here.contains(&id) {
-            let CommandId { event, vm, fence, attempt } = id;
-            Rc::make_mut(&mut self.reports).push(Ran { event, vm, fence, attempt, ending: ending.clone() });
+            let (CommandId { target, fence, attempt }, ending) = (id, ending.clone());
+            match target {
+                CommandTarget::Vm { event, vm } => {
+                    Rc::make_mut(&mut self.reports).push(Ran { event, vm, fence, attempt, ending });
+                }
+                CommandTarget::Host(operation) => {
+                    let report = HostRan { fence, attempt, ending };
+                    Rc::make_mut(&mut self.host_reports).push((operation, report));
+                }
+            }
         }
         self.feed(Input::Ran(DriverReport { id, ending }))
     }
@@ -353,7 +372,8 @@ impl World {
             let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
             model::next_due(scope, here, hold, self.now)
         });
-        scopes.chain(hosts::next_due(&self.view, hold, self.now)).min()
+        let commands = self.view.operations.values().filter_map(|one| host_command::next_due(one));
+        scopes.chain(hosts::next_due(&self.view, hold, self.now)).chain(commands).min()
     }
 
     fn at(&self) -> At {
@@ -373,6 +393,7 @@ impl World {
             setup: self.setup.clone(),
             node: self.node().into(),
             reports: Rc::clone(&self.reports),
+            host_reports: Rc::clone(&self.host_reports),
             gates: Rc::new(hosts::gates(state, hold)),
             free: Rc::new(hosts::free(state, hold, self.now)),
             clock_hold: hold.cloned().map(Rc::new),
@@ -448,6 +469,7 @@ impl World {
                 Effect::Run(run) => {
                     invariants::spawned_as_committed(&run, &at.node, &self.running, &mut self.ledger)?;
                     self.stats.commands += 1;
+                    self.stats.host_commands += u64::from(host_command::operation_of(run.id).is_some());
                     self.running.insert(run.id);
                     self.spawned_here.insert(run.id);
                 }
@@ -562,6 +584,7 @@ impl World {
         self.running.clear();
         self.spawned_here.clear();
         self.reports = Rc::default();
+        self.host_reports = Rc::default();
         self.open.clear();
         self.predicted.clear();
         self.faults += 1;

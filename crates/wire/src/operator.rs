@@ -31,7 +31,7 @@ use crate::guest::instance::Instance;
 
 pub mod exec;
 
-pub use exec::{ExecCommand, ExecProgress};
+pub use exec::{ExecCommand, ExecProgress, HostCommand};
 pub use facts::{Actor, Fact, FactDetail, FactId};
 pub use words::*;
 
@@ -409,6 +409,9 @@ pub struct Operation {
     /// driver: waits for an operator to start it) or `released`. Absent for other operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_start: Option<HostStart>,
+    /// With the exec driver and a command for hosts: that command, for the reboot or freeze of a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_command: Option<HostCommand>,
     /// What the whole operation waits for, as text, if it is due and has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,

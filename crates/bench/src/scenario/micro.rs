@@ -71,6 +71,7 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
         release: Release::Each,
         time_given: false,
         joint_start: false,
+        waits_for_host: false,
         released: false,
     };
     let open = |scope: &Scope| scope.apply(Command::Open(vec![new.clone()]), context);

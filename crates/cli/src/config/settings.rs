@@ -162,9 +162,15 @@ settings! {
     "driver.exec" exec: Exec {
         /// Executable to run for each VM; it receives the event in environment variables
         command: Option<PathBuf> = None, FILE, Flag::Value("exec", "FILE");
+        /// Executable to run once for a host that reboots or freezes, after the commands of its VMs and before their
+        /// events end
+        host_command: Option<PathBuf> = None, FILE, Flag::Value("exec-host", "FILE");
         /// Timeout of the command; then it is killed and counts as failed
         timeout: Duration = ExecConfig::TIMEOUT, Span { min: 1, max: 7 * 86_400 }, Flag::Value("exec-timeout", "SPAN");
-        /// Attempts before the event waits for `event retry`
+        /// The same for the command of a host
+        host_timeout: Duration =
+            ExecConfig::HOST_TIMEOUT, Span { min: 1, max: 7 * 86_400 }, Flag::Value("exec-host-timeout", "SPAN");
+        /// Attempts before the event waits for `event retry`, or the operation for `operation retry`
         attempts: usize = 5, Integer::between(1, 1_000_000), Flag::Value("exec-attempts", "N");
         /// Back-off after the first failure; doubles with each further failure, 5 minutes at most
         backoff: Duration =

@@ -53,6 +53,7 @@ pub enum Verdict {
 #[derive(Debug)]
 struct Part {
     event: Uuid,
+    operation: Uuid,
     scope: String,
     state: TargetState,
     was_approved: bool,
@@ -90,6 +91,12 @@ fn failed(event: Uuid, vm: &str, attempt: Option<u32>, why: &str) -> String {
     format!("event {event}: the command for {} failed{attempt}{why}", printable(vm))
 }
 
+fn host_failed(operation: Uuid, attempt: Option<u32>, why: &str) -> String {
+    let attempt = attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
+    let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
+    format!("operation {operation}: the command for its host failed{attempt}{why}")
+}
+
 impl Part {
     fn of_event(event: &Event) -> Self {
         let state = match &event.status {
@@ -110,11 +117,18 @@ impl Part {
         };
         let commands = event.exec.iter().flat_map(|exec| &exec.commands);
         let failures = commands.filter(|command| command.state == CommandState::Failed);
-        let lines: Vec<String> = failures
-            .map(|one| failed(event.id, &one.name, one.attempt, one.why.as_deref().unwrap_or_default()))
-            .collect();
+        let host = event.exec.iter().filter_map(|exec| exec.host_command.as_ref());
+        let host = host.filter(|command| command.state == CommandState::Failed);
+        let lines: Vec<String> =
+            failures
+                .map(|one| failed(event.id, &one.name, one.attempt, one.why.as_deref().unwrap_or_default()))
+                .chain(host.map(|one| {
+                    host_failed(event.operation, one.attempt, one.why.as_deref().unwrap_or_default())
+                }))
+                .collect();
         Self {
             event: event.id,
+            operation: event.operation,
             scope: event.scope.clone(),
             state,
             was_approved: event.approved,
@@ -123,9 +137,10 @@ impl Part {
         }
     }
 
-    fn of_target(target: &OperationTarget, details: &Details) -> Self {
+    fn of_target(operation: Uuid, target: &OperationTarget, details: &Details) -> Self {
         let without = || Self {
             event: target.event,
+            operation,
             scope: target.scope.clone(),
             state: target.state.clone(),
             was_approved: target.state == TargetState::Approved,
@@ -137,6 +152,7 @@ impl Part {
 
     fn apply(&mut self, fact: &Fact) {
         let is_mine = fact.event == Some(self.event);
+        let is_of_operation = fact.operation == Some(self.operation);
         let is_here = fact.scope.as_deref() == Some(&*self.scope);
         let reads = |unread: &mut Vec<String>| unread.retain(|vm| !fact.vms.contains(vm));
         match &fact.what {
@@ -156,6 +172,11 @@ impl Part {
                     Some(failed(self.event, vm, Some(*attempts), why.as_deref().unwrap_or_default()));
             }
             FactDetail::DriverRetried { .. } if is_mine => self.failure = None,
+            FactDetail::HostCommandFailed { attempts, why, .. } if is_of_operation => {
+                self.failure =
+                    Some(host_failed(self.operation, Some(*attempts), why.as_deref().unwrap_or_default()));
+            }
+            FactDetail::HostCommandRetried { .. } if is_of_operation => self.failure = None,
             FactDetail::EventScheduled { .. }
             | FactDetail::EventRead { .. }
             | FactDetail::EventApproved { .. }
@@ -170,6 +191,10 @@ impl Part {
             | FactDetail::DriverRetried { .. }
             | FactDetail::OperationRequested { .. }
             | FactDetail::OperationStarted { .. }
+            | FactDetail::HostCommandTookOver { .. }
+            | FactDetail::HostCommandAttemptFailed { .. }
+            | FactDetail::HostCommandFailed { .. }
+            | FactDetail::HostCommandRetried { .. }
             | FactDetail::OperationCompleted
             | FactDetail::OperationCancelled
             | FactDetail::ScopeCreated
@@ -243,7 +268,8 @@ impl Waited {
 
     /// `details` of the operation's events say which were read and approved, and why a command failed.
     pub fn operation(operation: Operation, details: &Details) -> Self {
-        let parts = operation.targets.iter().map(|target| Part::of_target(target, details)).collect();
+        let part = |target| Part::of_target(operation.id, target, details);
+        let parts = operation.targets.iter().map(part).collect();
         Self { parts, subject: Subject::Operation(Box::new(operation)) }
     }
 

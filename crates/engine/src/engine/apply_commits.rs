@@ -99,14 +99,14 @@ impl Engine {
                     self.renew_deadline(scope, now);
                     self.recheck_hosts_in(scope);
                 }
-                PublishedChange::Operation(_, Some(held)) if held.value.joint_start.is_some() => {
-                    self.host_operation_changed(&held.value, now);
+                PublishedChange::Operation(id, held) => {
+                    drives.extend(self.sync_host_command(*id, held.as_ref().map(|held| &*held.value)));
+                    // A closed operation had no event left, so it blocked nothing.
+                    if let Some(held) = held.as_ref().filter(|held| held.value.joint_start.is_some()) {
+                        self.host_operation_changed(&held.value, now);
+                    }
                 }
-                // A closed operation had no event left, so it blocked nothing.
-                PublishedChange::Operation(..)
-                | PublishedChange::Vm(..)
-                | PublishedChange::Claim(..)
-                | PublishedChange::Token(..) => {}
+                PublishedChange::Vm(..) | PublishedChange::Claim(..) | PublishedChange::Token(..) => {}
             }
         }
         effects.push(Effect::Publish(Publication {

@@ -11,18 +11,26 @@ use jiff::Timestamp;
 use notbefore_core::exec::Ran;
 use notbefore_core::time::after;
 use notbefore_core::{
-    Actor, Cause, CommandState, Ending, Event, EventId, EventType, Name, OperationId, Phase, Run, Scope,
-    ScopeId, ScopePath, StartReason, VmId,
+    Actor, Cause, CommandState, Ending, Event, EventId, EventType, HostRan, Name, OperationId, Phase, Run,
+    Scope, ScopeId, ScopePath, StartReason, VmId,
 };
 
 use super::{Effect, Engine, RETRY_AFTER, Work};
 use crate::records;
 
+/// What a command is run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CommandTarget {
+    /// A VM of a started event.
+    Vm { event: EventId, vm: VmId },
+    /// The host of an operation.
+    Host(OperationId),
+}
+
 /// One attempt of one command; unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommandId {
-    pub event: EventId,
-    pub vm: VmId,
+    pub target: CommandTarget,
     /// The owner's fence.
     pub fence: u64,
     pub attempt: u32,
@@ -39,16 +47,31 @@ pub struct DriverRun {
     pub description: String,
     /// Expected interruption in seconds, or −1.
     pub duration_s: i32,
-    pub scope: ScopePath,
-    pub name: Name,
-    /// The VM's host, if known.
-    pub host: Option<String>,
-    pub update_domain: u32,
     /// The process that runs it.
     pub owner: String,
     /// Why the event started.
     pub why: StartReason,
     pub started_at: Timestamp,
+    pub target: RunTarget,
+}
+
+/// What a command acts on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunTarget {
+    Vm {
+        event: EventId,
+        vm: VmId,
+        scope: ScopePath,
+        name: Name,
+        /// The VM's host, if known.
+        host: Option<String>,
+        update_domain: u32,
+    },
+    Host {
+        host: String,
+        /// Its VMs that the operation affects, each with its path.
+        vms: Vec<String>,
+    },
 }
 
 /// The end of a command.
@@ -60,10 +83,10 @@ pub struct DriverReport {
 
 /// A requested command.
 pub(super) struct RunningCommand {
-    fence: u64,
-    attempt: u32,
+    pub(super) fence: u64,
+    pub(super) attempt: u32,
     /// Set when it has ended, until the record contains it.
-    ending: Option<Ending>,
+    pub(super) ending: Option<Ending>,
 }
 
 impl Engine {
@@ -76,18 +99,19 @@ impl Engine {
         let mut effects = Vec::new();
         let asked = self.commands.entry(id.clone()).or_default();
         asked.retain(|(event, vm), one| {
-            let id = CommandId { event: *event, vm: *vm, fence: one.fence, attempt: one.attempt };
+            let target = CommandTarget::Vm { event: *event, vm: *vm };
+            let id = CommandId { target, fence: one.fence, attempt: one.attempt };
             let still = wanted.contains_key(&id);
             if !still && one.ending.is_none() {
                 effects.push(Effect::Stop(id));
             }
             still
         });
-        for (command, event) in wanted {
-            let CommandId { event: of, vm, fence, attempt } = command;
-            if let (Entry::Vacant(place), Some(scope)) = (asked.entry((of, vm)), scope) {
+        for (command, (event, vm)) in wanted {
+            let CommandId { fence, attempt, .. } = command;
+            if let (Entry::Vacant(place), Some(scope)) = (asked.entry((event.id, vm)), scope) {
                 place.insert(RunningCommand { fence, attempt, ending: None });
-                effects.extend(driver_run(scope, event, command).map(|run| Effect::Run(Box::new(run))));
+                effects.extend(driver_run(scope, event, vm, command).map(|run| Effect::Run(Box::new(run))));
             }
         }
         if asked.is_empty() {
@@ -104,7 +128,16 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        let CommandId { event, vm, fence, attempt } = report.id;
+        let CommandId { target, fence, attempt } = report.id;
+        let (event, vm) = match target {
+            CommandTarget::Vm { event, vm } => (event, vm),
+            CommandTarget::Host(operation) => {
+                if self.keep_host_report(operation, HostRan { fence, attempt, ending: report.ending }) {
+                    self.reconcile(operation, now, effects);
+                }
+                return;
+            }
+        };
         let Some(scope) = self.state.scope_of_event(event).cloned() else { return };
         let asked = self.commands.get_mut(&scope).and_then(|commands| commands.get_mut(&(event, vm)));
         match asked {
@@ -158,15 +191,16 @@ impl Engine {
     }
 }
 
-/// The commands that a scope's record shows as running with this owner, each with its event.
-fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a Event> {
+/// The commands that a scope's record shows as running with this owner, each with its event and VM.
+fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, (&'a Event, VmId)> {
     let mut wanted = BTreeMap::new();
     for event in &scope.events {
         let Some(run) = event.exec_run().filter(|run| run.owner == node) else { continue };
         for (resource, command) in event.resources.iter().zip(&run.commands) {
             if let CommandState::Running { attempt, .. } = command {
                 let (fence, attempt) = (run.fence, *attempt);
-                wanted.insert(CommandId { event: event.id, vm: resource.vm, fence, attempt }, event);
+                let target = CommandTarget::Vm { event: event.id, vm: resource.vm };
+                wanted.insert(CommandId { target, fence, attempt }, (event, resource.vm));
             }
         }
     }
@@ -174,9 +208,9 @@ fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, &'a 
 }
 
 /// Collects the data for a command.
-fn driver_run(scope: &Scope, event: &Event, id: CommandId) -> Option<DriverRun> {
+fn driver_run(scope: &Scope, event: &Event, vm: VmId, id: CommandId) -> Option<DriverRun> {
     let Phase::Started { at, why, run: Run::Exec(run) } = &event.phase else { return None };
-    let resource = event.resources.iter().find(|resource| resource.vm == id.vm)?;
+    let resource = event.resources.iter().find(|resource| resource.vm == vm)?;
     Some(DriverRun {
         id,
         operation: event.operation,
@@ -184,12 +218,16 @@ fn driver_run(scope: &Scope, event: &Event, id: CommandId) -> Option<DriverRun> 
         cause: event.cause,
         description: event.description.clone(),
         duration_s: event.duration_s,
-        scope: scope.path.clone(),
-        name: resource.name.clone(),
-        host: scope.member(id.vm).and_then(|member| member.host.clone()),
-        update_domain: event.update_domain,
         owner: run.owner.clone(),
         why: *why,
         started_at: *at,
+        target: RunTarget::Vm {
+            event: event.id,
+            vm,
+            scope: scope.path.clone(),
+            name: resource.name.clone(),
+            host: scope.member(vm).and_then(|member| member.host.clone()),
+            update_domain: event.update_domain,
+        },
     })
 }

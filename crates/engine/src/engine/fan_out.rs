@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use notbefore_core::time::after;
-use notbefore_core::{Actor, Command as ScopeCommand, JointStart, OperationId};
+use notbefore_core::{Actor, Command as ScopeCommand, DriverKind, JointStart, OperationId};
 
 use super::{Effect, Engine, RETRY_AFTER, Work};
 use crate::operations::{Remaining, remaining};
@@ -23,12 +23,16 @@ impl Engine {
         let mut remaining = remaining(&held.value, &self.state, &fan.tried);
         // A scope that just refused a step would refuse it again: it is retried after a delay.
         let steps = |remaining: &Remaining| {
-            remaining.cancel.len() + remaining.complete.len() + remaining.release.len()
+            remaining.cancel.len()
+                + remaining.complete.len()
+                + remaining.release.len()
+                + remaining.host_done.len()
         };
         let wanted = steps(&remaining);
         remaining.cancel.retain(|(scope, _)| !fan.refused.contains_key(scope));
         remaining.complete.retain(|(scope, _)| !fan.refused.contains_key(scope));
         remaining.release.retain(|scope| !fan.refused.contains_key(scope));
+        remaining.host_done.retain(|scope| !fan.refused.contains_key(scope));
         if steps(&remaining) < wanted && !remaining.has_scope_work() {
             if let Some(why) = fan.refused.values().next() {
                 let answers = fan.waiting.drain(..).map(|request| Effect::Answer(request, Err(why.clone())));
@@ -63,6 +67,9 @@ impl Engine {
             };
             let release = remaining.release.into_iter();
             works.extend(release.map(|scope| step(scope, command.clone(), by)));
+            let host_done = remaining.host_done.into_iter();
+            let driver = Actor::Driver(DriverKind::Exec.to_string());
+            works.extend(host_done.map(|scope| step(scope, ScopeCommand::HostDone(operation), &driver)));
         } else {
             // Every scope is up to date, so callers can be answered before the record is.
             let waiting = std::mem::take(&mut fan.waiting);
@@ -70,6 +77,8 @@ impl Engine {
                 .extend(waiting.into_iter().map(|one| Effect::Answer(one, Ok(Answer::Operation(operation)))));
             if remaining.record.is_some() {
                 works.push((Work::Record(operation), Actor::Service));
+            } else if self.needs_host_command(&held.value, remaining.are_parts_ready, now) {
+                works.push((Work::HostCommand(operation), Actor::Service));
             } else {
                 self.fan_outs.remove(&operation);
                 return;

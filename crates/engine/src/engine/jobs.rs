@@ -16,7 +16,7 @@ use super::{Effect, Engine, Job, JobId, RETRY_AFTER, Work};
 use crate::draft::DraftedTxns;
 use crate::fleet::check_revision;
 use crate::keys::RecordKey;
-use crate::operations::remaining;
+use crate::operations::{OpenAttempts, remaining};
 use crate::plan::Plan;
 use crate::records::{self, CommandRecord};
 use crate::request::{
@@ -131,6 +131,14 @@ impl Engine {
             Work::StoreAlive => Ok(self.plan_alive(now)),
             Work::StorePolls(scopes) => Ok(self.plan_polls(scopes)),
             Work::DecideHost(operation) => planner.decide_host_operation(*operation),
+            Work::HostCommand(operation) => {
+                let Some(held) = self.state.operation(*operation) else {
+                    return Ok(Plan::Settled(Answer::Done));
+                };
+                let are_parts_ready =
+                    remaining(&held.value, &self.state, &OpenAttempts::default()).are_parts_ready;
+                Ok(planner.drive_host_command(held, are_parts_ready, self.host_report(*operation)))
+            }
             Work::ConfirmHostStart { operation, revision } => match self.state.operation(*operation) {
                 Some(held) if held.revision == *revision => {
                     Ok(compare(records::operation(*operation), Some(*revision)))
@@ -155,7 +163,10 @@ impl Engine {
                 self.state.vm(*vm)?.scope.clone()
             }
             Command::Operation(
-                OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+                OperationCommand::Cancel(_)
+                | OperationCommand::Start(_)
+                | OperationCommand::Complete(_)
+                | OperationCommand::Retry(_),
             )
             | Command::Inventory(InventoryCommand::FirstRun(_))
             | Command::Token(_)
@@ -277,6 +288,7 @@ impl Engine {
                 | Work::StoreAlive
                 | Work::StorePolls(_)
                 | Work::DecideHost(_)
+                | Work::HostCommand(_)
                 | Work::ConfirmHostStart { .. } => Ok(job.answer.take().unwrap_or(Answer::Done)),
             };
             self.finish_or_join(id, outcome, now, effects);
@@ -351,7 +363,8 @@ impl Engine {
                 Work::Open(operation, _)
                 | Work::ConfirmUnopened { operation, .. }
                 | Work::Step(operation, ..)
-                | Work::Record(operation),
+                | Work::Record(operation)
+                | Work::HostCommand(operation),
             ) => Some(*operation),
             Some(Work::Pulse(_) | Work::DecideHost(_)) => None,
         };
@@ -431,6 +444,10 @@ impl Engine {
                 self.on_step_done(operation, now, effects);
             }
             Work::Record(operation) => self.on_step_done(operation, now, effects),
+            Work::HostCommand(operation) => {
+                self.renew_host_command_deadline(operation);
+                self.on_step_done(operation, now, effects);
+            }
             Work::Pulse(scope) => {
                 // Its write set the next deadline, even if that has passed by now. A pulse without changes restores the
                 // scope's deadline; a refused one is retried.

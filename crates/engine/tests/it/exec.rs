@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{self, operation_id};
 use notbefore_core::{
-    Cause, CommandState, DriverKind, Ending, Event, ExecRun, Name, ScopeKind, Settings, VmId,
+    Cause, CommandState, DriverKind, Ending, Event, EventId, ExecRun, ExecSettings, HostCommand, Name,
+    ScopeKind, Settings, VmId,
 };
 use notbefore_engine::{
-    Answer, Command, CommandId, DriverReport, DriverRun, Effect, Engine, EngineSettings, EventCommand,
-    Failure, Input, JobId, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector, VmCommand,
-    VmSpec,
+    Answer, Command, CommandId, CommandTarget, DriverReport, DriverRun, Effect, Engine, EngineSettings,
+    EventCommand, Failure, Input, JobId, NewOperation, OperationCommand, PutScope, RunTarget, ScopeChange,
+    TargetSelector, VmCommand, VmSpec,
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn, VALUE_BYTES_MAX, Versioned};
 
@@ -40,7 +41,8 @@ fn started(
     revision: Revision,
     now: Timestamp,
 ) -> (Engine, Vec<Effect>) {
-    let domain = Settings { driver: DriverKind::Exec, ..Settings::default() };
+    let exec = ExecSettings { has_host_command: true, ..ExecSettings::default() };
+    let domain = Settings { driver: DriverKind::Exec, exec, ..Settings::default() };
     let settings = EngineSettings { domain, node: format!("n{starts}").as_str().into() };
     let all = records.iter().map(|(key, record)| (key.clone(), record.clone()));
     Engine::new(settings, all, revision, now).unwrap()
@@ -52,6 +54,13 @@ fn failed() -> Ending {
 
 fn succeeded() -> Ending {
     Ending::Succeeded { host: Some("h2".to_owned()) }
+}
+
+fn event_of(id: CommandId) -> EventId {
+    match id.target {
+        CommandTarget::Vm { event, .. } => event,
+        CommandTarget::Host(_) => panic!("{id:?} is for a host"),
+    }
 }
 
 impl Bench {
@@ -171,8 +180,10 @@ fn command_runs_once_after_its_attempt_is_durable() {
     let runs = bench.runs.clone();
     assert_eq!(runs.len(), 2);
     let event = bench.events()[0].id;
-    assert_eq!(runs[0].id, CommandId { event, vm: vm(0), fence: 1, attempt: 1 });
-    assert_eq!((runs[0].owner.as_str(), runs[0].name.as_str()), ("n1", "web-0"));
+    let target = CommandTarget::Vm { event, vm: vm(0) };
+    assert_eq!(runs[0].id, CommandId { target, fence: 1, attempt: 1 });
+    assert_eq!(runs[0].owner, "n1");
+    assert!(matches!(&runs[0].target, RunTarget::Vm { name, .. } if name.as_str() == "web-0"));
 
     // Other changes in the scope do not request it again.
     bench.runs.clear();
@@ -262,7 +273,7 @@ fn manual_completion_stops_running_commands() {
     let mut bench = Bench::small();
     bench.settle();
     let ids = bench.ids();
-    let event = ids[0].event;
+    let event = event_of(ids[0]);
     bench.report(ids[0], succeeded());
     bench.settle();
     bench.submit(EventCommand::Complete { event, hosts: Vec::new() });
@@ -277,7 +288,7 @@ fn retry_reruns_failed_commands() {
     let mut bench = Bench::small();
     bench.settle();
     let first = bench.ids()[0];
-    bench.submit(EventCommand::Retry(first.event));
+    bench.submit(EventCommand::Retry(event_of(first)));
     assert_eq!(bench.answers.pop().unwrap().unwrap_err().code(), "nothing_failed");
     for attempt in 1..=5 {
         bench.report(CommandId { attempt, ..first }, failed());
@@ -287,7 +298,7 @@ fn retry_reruns_failed_commands() {
     }
     assert!(matches!(bench.run().commands[0], CommandState::Failed { attempt: 5, .. }));
     bench.runs.clear();
-    bench.submit(EventCommand::Retry(first.event));
+    bench.submit(EventCommand::Retry(event_of(first)));
     bench.settle();
     assert_eq!(bench.ids(), vec![CommandId { attempt: 6, ..first }]);
     assert_eq!(bench.answers.pop(), Some(Ok(Answer::Done)));
@@ -345,4 +356,129 @@ fn scope_refuses_event_whose_results_would_not_fit() {
         }
         Err(failure) => assert_eq!(failure.code(), "scope_too_large"),
     }
+}
+
+/// A host with a VM in each of two scopes, and its reboot, started.
+fn rebooting_host() -> (Bench, Vec<CommandId>) {
+    let mut bench = Bench::new(&[]);
+    for (n, scope) in ["one", "two"].into_iter().enumerate() {
+        let name: Name = format!("vm-{n}").parse().unwrap();
+        let spec = VmSpec { host: Some("h1".to_owned()), ..VmSpec::with_defaults(vm(n), name) };
+        let path = scope.parse().unwrap();
+        bench.submit(ScopeChange::Put(PutScope::with_defaults(path, ScopeKind::AvailabilitySet, vec![spec])));
+        bench.settle();
+    }
+    let selector = TargetSelector::Host("h1".to_owned());
+    let new = NewOperation::with_defaults(operation_id(1), Cause::HostReboot, selector);
+    bench.submit(OperationCommand::Schedule(new));
+    bench.settle();
+    bench.submit(OperationCommand::Start(operation_id(1)));
+    bench.settle();
+    let ids = bench.ids();
+    assert_eq!(ids.len(), 2, "a command for each VM");
+    (bench, ids)
+}
+
+impl Bench {
+    fn live(&self) -> usize {
+        let scopes = self.engine.state().scopes();
+        scopes.map(|(_, held)| held.value.events.len()).sum()
+    }
+
+    fn host_command(&self) -> Option<HostCommand> {
+        self.engine.state().operation(operation_id(1))?.value.host_command.clone()
+    }
+
+    fn host_state(&self) -> CommandState {
+        match self.host_command() {
+            Some(HostCommand::Run(run)) => run.commands[0].clone(),
+            other => panic!("no run: {other:?}"),
+        }
+    }
+}
+
+fn host_id(fence: u64, attempt: u32) -> CommandId {
+    CommandId { target: CommandTarget::Host(operation_id(1)), fence, attempt }
+}
+
+#[test]
+fn command_of_the_host_runs_once_after_those_of_its_vms_and_before_the_events_end() {
+    let (mut bench, vms) = rebooting_host();
+    bench.report(vms[0], succeeded());
+    bench.settle();
+    assert_eq!((bench.host_command(), bench.ids()), (Some(HostCommand::Pending), vec![]), "one VM is left");
+    bench.report(vms[1], succeeded());
+    bench.settle();
+    let run = bench.runs.pop().unwrap();
+    assert_eq!((run.id, run.owner.as_str(), bench.runs.len()), (host_id(1, 1), "n1", 0));
+    let RunTarget::Host { host, mut vms } = run.target else { panic!("{:?}", run.target) };
+    vms.sort();
+    assert_eq!(
+        (host.as_str(), vms),
+        ("h1", vec!["default/default/one/vm-0".into(), "default/default/two/vm-1".into()])
+    );
+    assert_eq!(bench.live(), 2, "the events wait for the host");
+    bench.wait(3_600);
+    bench.settle();
+    assert_eq!((bench.live(), bench.ids()), (2, vec![]));
+    bench.report(host_id(1, 1), Ending::Succeeded { host: None });
+    bench.settle();
+    assert_eq!((bench.live(), bench.host_command(), bench.stops.len()), (0, None, 0), "all has ended");
+}
+
+#[test]
+fn command_of_the_host_is_retried_taken_over_and_retried_by_an_operator() {
+    let (mut bench, vms) = rebooting_host();
+    vms.into_iter().for_each(|id| bench.report(id, Ending::Succeeded { host: None }));
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(1, 1)]);
+    bench.report(host_id(1, 1), failed());
+    // The report survives a store that refuses it.
+    bench.refuse_all();
+    bench.wait(1);
+    bench.settle();
+    assert!(matches!(bench.host_state(), CommandState::Waiting { attempt: 1, .. }));
+    bench.wait(5);
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(1, 2)]);
+    bench.restart();
+    assert_eq!(bench.ids(), vec![], "not before the takeover is durable");
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(2, 3)]);
+    bench.report(host_id(1, 2), Ending::Succeeded { host: None });
+    bench.settle();
+    assert_eq!(bench.live(), 2, "a report of the earlier process does not count");
+    bench.submit(OperationCommand::Retry(operation_id(1)));
+    bench.settle();
+    assert!(bench.answers.pop().unwrap().is_err(), "nothing has failed");
+    bench.report(host_id(2, 3), Ending::Blocked { why: "still there".to_owned() });
+    bench.settle();
+    assert!(matches!(bench.host_state(), CommandState::Failed { attempt: 3, .. }));
+    bench.submit(OperationCommand::Retry(operation_id(1)));
+    bench.settle();
+    assert!(bench.answers.pop().unwrap().is_ok());
+    assert_eq!(bench.ids(), vec![host_id(2, 4)]);
+    bench.report(host_id(2, 4), Ending::Succeeded { host: None });
+    bench.settle();
+    assert_eq!(bench.live(), 0);
+}
+
+#[test]
+fn completed_operation_stops_the_command_of_its_host() {
+    let (mut bench, vms) = rebooting_host();
+    vms.into_iter().for_each(|id| bench.report(id, Ending::Succeeded { host: None }));
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(1, 1)]);
+    bench.submit(OperationCommand::Complete(operation_id(1)));
+    bench.settle();
+    assert_eq!((bench.live(), bench.stops.clone()), (0, vec![host_id(1, 1)]));
+}
+
+#[test]
+fn host_whose_vms_are_gone_gets_no_command() {
+    let (mut bench, _) = rebooting_host();
+    bench.submit(VmCommand::Remove(vm(0)));
+    bench.submit(VmCommand::Remove(vm(1)));
+    bench.settle();
+    assert_eq!((bench.live(), bench.host_command(), bench.ids()), (0, None, vec![]));
 }

@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use notbefore_engine::DriverRun;
 use notbefore_wire::text::{printable, shorten};
 
+use super::LogFields;
+
 /// Most bytes of a command's output in the log: enough for the messages of a failed migration, too few to fill a disk.
 const LOGGED_BYTES_MAX: usize = 64 * 1024;
 /// Most lines of a command's output in the log, which adds about 200 bytes to each.
@@ -73,6 +75,7 @@ pub(super) async fn read_lines(
 ) -> String {
     let mut last = String::new();
     let mut take = |line: Line| {
+        let LogFields { event, vm, operation, host, attempt } = LogFields::of(run);
         let text = line.text();
         if text.is_empty() {
             return;
@@ -80,13 +83,12 @@ pub(super) async fn read_lines(
         match budget.spend(text.len()) {
             LineAction::Log => {
                 tracing::info!(
-                    target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt,
-                    stream = name, "{text}"
+                    target: "notbefore::exec", event, vm, operation, host, attempt, stream = name, "{text}"
                 );
             }
             LineAction::LogTruncation => {
                 tracing::warn!(
-                    target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt,
+                    target: "notbefore::exec", event, vm, operation, host, attempt,
                     "further output was dropped (limit {} KiB or {LOGGED_LINES_MAX} lines a command)",
                     LOGGED_BYTES_MAX / 1024
                 );

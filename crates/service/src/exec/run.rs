@@ -3,14 +3,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use notbefore_core::Ending;
-use notbefore_engine::DriverRun;
+use notbefore_engine::{CommandId, CommandTarget, DriverRun, RunTarget};
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use super::keeper::{self, End, TERMINATE};
 use super::output::{self, Budget};
-use super::{ExecConfig, environment, orphans, result};
+use super::{ExecConfig, LogFields, Program, environment, orphans, result};
 
 /// Time limit for killed processes to end. They need milliseconds, except in a system call that hangs.
 pub(super) const KILLED_GRACE: Duration = Duration::from_secs(5);
@@ -53,20 +53,26 @@ pub(super) async fn run_attempt(
     run: &Arc<DriverRun>,
     stopped: &mut watch::Receiver<()>,
 ) -> Option<Ending> {
-    let result = results.join(format!("{}.{}.{}.{}", run.id.event, run.id.vm, run.id.fence, run.id.attempt));
-    // Only one command of a VM runs at a time, so any record of this VM is of an earlier attempt.
-    let vm = format!(".{}.", run.id.vm);
-    let is_of_vm =
-        |record: &Path| record.file_name().is_some_and(|name| name.to_string_lossy().contains(&vm));
-    if let Err(why) = orphans::kill(results, is_of_vm, KILLED_GRACE).await {
+    let Some(program) = config.program(run) else {
+        let why = "no command for hosts is configured; set one with --exec-host".to_owned();
+        return Some(Ending::Failed { why });
+    };
+    let (name, is_of_target) = names(run.id);
+    let result = results.join(name);
+    // Only one command of a VM or host runs at a time, so any record of it is of an earlier attempt.
+    let is_earlier =
+        |record: &Path| record.file_name().is_some_and(|name| name.to_string_lossy().contains(&is_of_target));
+    if let Err(why) = orphans::kill(results, is_earlier, KILLED_GRACE).await {
         return Some(Ending::Blocked { why: why.to_string() });
     }
-    let mut running = match start(config, run, &result) {
+    let started = write_vms(run, &result).and_then(|()| start(config, program, run, &result));
+    let mut running = match started {
         Ok(running) => running,
         Err(error) => {
+            remove(&vms_path(&result));
             let why = format!(
                 "cannot start a process: {error}; check the limits of processes and open files ({})",
-                config.command.display()
+                program.command.display()
             );
             return Some(Ending::Failed { why });
         }
@@ -81,7 +87,7 @@ pub(super) async fn run_attempt(
         tokio::spawn(async move { output::read_lines(stream, "stderr", &budget, &run).await })
     });
 
-    let (end, interruption) = running.wait_for_end(config, stopped).await;
+    let (end, interruption) = running.wait_for_end(program.timeout, config.grace, stopped).await;
 
     let mut last_line = String::new();
     for (stream, is_error) in [(out, false), (err, true)] {
@@ -100,18 +106,20 @@ pub(super) async fn run_attempt(
                 move || result::read(&result)
             });
             let read = read.await.unwrap_or_else(|error| Err(result::ResultError(error.to_string())));
-            Some(ending_of(config, end, interruption, read, &last_line))
+            Some(ending_of(program, end, interruption, read, &last_line))
         }
     };
     if let (Some(End::Exited { left, .. } | End::Killed { left, .. }), None) = (end, interruption)
         && left > 0
     {
+        let LogFields { event, vm, operation, host, attempt } = LogFields::of(run);
         tracing::warn!(
-            target: "notbefore::exec", event = %run.id.event, vm = %run.name, attempt = run.id.attempt, left,
+            target: "notbefore::exec", event, vm, operation, host, attempt, left,
             "killed processes that the command left behind; use systemd-run to start processes that should stay"
         );
     }
     remove(&result);
+    remove(&vms_path(&result));
     let record = orphans::record_path(&result);
     match end {
         Some(_) => remove(&record),
@@ -121,8 +129,35 @@ pub(super) async fn run_attempt(
     ending
 }
 
+/// The name of an attempt's result file, and the part of it that attempts for the same VM or host share.
+fn names(id: CommandId) -> (String, String) {
+    let CommandId { target, fence, attempt } = id;
+    match target {
+        CommandTarget::Vm { event, vm } => (format!("{event}.{vm}.{fence}.{attempt}"), format!(".{vm}.")),
+        CommandTarget::Host(operation) => {
+            (format!("{operation}.host.{fence}.{attempt}"), format!("{operation}.host."))
+        }
+    }
+}
+
+/// The file with the host's VMs, beside the result file.
+pub(super) fn vms_path(result: &Path) -> PathBuf {
+    result.with_added_extension("vms")
+}
+
+/// Writes the VMs of a host for its command, one a line. They may be more than fit into a variable.
+fn write_vms(run: &DriverRun, result: &Path) -> io::Result<()> {
+    match &run.target {
+        RunTarget::Vm { .. } => Ok(()),
+        RunTarget::Host { vms, .. } => {
+            let lines: String = vms.iter().map(|vm| format!("{vm}\n")).collect();
+            std::fs::write(vms_path(result), lines)
+        }
+    }
+}
+
 /// Starts the keeper, which starts the command.
-fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Running> {
+fn start(config: &ExecConfig, program: Program<'_>, run: &DriverRun, result: &Path) -> io::Result<Running> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let (status, control) = UnixStream::from_std(ours)?.into_split();
@@ -131,7 +166,7 @@ fn start(config: &ExecConfig, run: &DriverRun, result: &Path) -> io::Result<Runn
         .arg(keeper::SUBCOMMAND)
         .arg("--")
         .arg(result)
-        .arg(&config.command)
+        .arg(program.command)
         .env_clear()
         .envs(environment(run, result, &config.extra_environment))
         .current_dir("/")
@@ -149,7 +184,8 @@ impl Running {
     /// reported it.
     async fn wait_for_end(
         mut self,
-        config: &ExecConfig,
+        time_limit: Duration,
+        grace: Duration,
         stopped: &mut watch::Receiver<()>,
     ) -> (Option<End>, Option<Interruption>) {
         let status = async {
@@ -162,11 +198,11 @@ impl Running {
             biased;
             ending = &mut status => return (ending, None),
             _ = stopped.changed() => Interruption::Stopped,
-            () = sleep(config.timeout) => Interruption::TimedOut,
+            () = sleep(time_limit) => Interruption::TimedOut,
         };
         // Both requests fail if it has ended meanwhile.
         let _ = self.control.write_all(&[TERMINATE]).await;
-        if let Ok(ending) = timeout(config.grace, &mut status).await {
+        if let Ok(ending) = timeout(grace, &mut status).await {
             return (ending, Some(interruption));
         }
         drop(self.control);
@@ -176,7 +212,7 @@ impl Running {
 
 /// The ending of a run. A reason starts with the most important part, because it may be truncated.
 fn ending_of(
-    config: &ExecConfig,
+    program: Program<'_>,
     end: Option<End>,
     interruption: Option<Interruption>,
     result: Result<Option<String>, result::ResultError>,
@@ -189,8 +225,9 @@ fn ending_of(
         ),
         (Some(End::NotStarted { errno }), _) => not_started(errno),
         (Some(_), Some(_)) => format!(
-            "not done within {:#} and stopped; find out what it waits for, or raise --exec-timeout{said}",
-            SignedDuration::try_from(config.timeout).unwrap_or(SignedDuration::MAX)
+            "not done within {:#} and stopped; find out what it waits for, or raise {}{said}",
+            SignedDuration::try_from(program.timeout).unwrap_or(SignedDuration::MAX),
+            program.timeout_flag
         ),
         (Some(End::Exited { code: 0, .. }), None) => match result {
             Ok(host) => return Ending::Succeeded { host },
@@ -201,7 +238,7 @@ fn ending_of(
             format!("killed by signal {signal}{}{said}", cause_of(signal))
         }
     };
-    Ending::Failed { why: format!("{what} ({})", config.command.display()) }
+    Ending::Failed { why: format!("{what} ({})", program.command.display()) }
 }
 
 /// Why a command could not be started, and the remedy.
@@ -247,7 +284,8 @@ mod tests {
 
     fn reason(end: Option<End>, interruption: Option<Interruption>, last_line: &str) -> String {
         let config = ExecConfig::new("/opt/carry-out".into());
-        match ending_of(&config, end, interruption, Ok(None), last_line) {
+        let program = config.program(&super::super::tests::some_run()).unwrap();
+        match ending_of(program, end, interruption, Ok(None), last_line) {
             Ending::Failed { why } => why,
             other @ (Ending::Succeeded { .. } | Ending::Blocked { .. }) => {
                 panic!("expected a failure: {other:?}")

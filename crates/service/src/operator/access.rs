@@ -253,6 +253,11 @@ impl<S: Send + Sync> FromRequest<S> for Change {
 }
 
 impl Change {
+    /// Whether the caller reads why a command failed.
+    pub fn command_reasons(&self) -> CommandReasons {
+        self.principal.command_reasons()
+    }
+
     pub fn has_body(&self) -> bool {
         !self.body.is_empty()
     }

@@ -1,6 +1,6 @@
 //! Presents the commands of the exec driver.
 
-use notbefore_core::{CommandState, Event, ExecRun, Resource};
+use notbefore_core::{CommandState, Event, ExecRun, Operation, OperationState, Resource};
 use notbefore_wire::operator as wire;
 
 use super::access::CommandReasons;
@@ -16,6 +16,7 @@ pub fn progress(event: &Event, run: &ExecRun, reasons: CommandReasons) -> wire::
         owner: run.owner.clone(),
         fence: run.fence,
         commands: commands.map(|(resource, state)| command(resource, state, reasons)).collect(),
+        host_command: None,
     }
 }
 
@@ -59,6 +60,65 @@ fn command(resource: &Resource, state: &CommandState, reasons: CommandReasons) -
             wire::ExecCommand { attempt: Some(*attempt), why: reasons.show(why), ..bare }
         }
         CommandState::Gone => bare,
+    }
+}
+
+/// The command for the host of an operation.
+pub fn of_host(operation: &Operation, reasons: CommandReasons) -> wire::HostCommand {
+    let run = operation.host_run();
+    let pending = wire::HostCommand {
+        state: wire::CommandState::Pending,
+        owner: run.map(|run| run.owner.clone()),
+        fence: run.map(|run| run.fence),
+        attempt: None,
+        attempts_left: None,
+        due_at: None,
+        why: None,
+    };
+    let Some(state) = run.and_then(|run| run.commands.first()) else { return pending };
+    let bare = wire::HostCommand { state: state.wire_name(), ..pending };
+    let shown = match state {
+        CommandState::Waiting { attempt, left, due_at, why } => wire::HostCommand {
+            attempt: Some(*attempt),
+            attempts_left: Some(*left),
+            due_at: Some(*due_at),
+            why: reasons.show(why),
+            ..bare
+        },
+        CommandState::Running { attempt, left } => {
+            wire::HostCommand { attempt: Some(*attempt), attempts_left: Some(*left), ..bare }
+        }
+        CommandState::Failed { attempt, why } => {
+            wire::HostCommand { attempt: Some(*attempt), why: reasons.show(why), ..bare }
+        }
+        CommandState::Done { .. } | CommandState::Gone => bare,
+    };
+    let is_unfinished = matches!(state, CommandState::Running { .. } | CommandState::Waiting { .. });
+    match operation.state == OperationState::Closed && is_unfinished {
+        true => wire::HostCommand {
+            state: wire::CommandState::Stopped,
+            attempts_left: None,
+            due_at: None,
+            ..shown
+        },
+        false => shown,
+    }
+}
+
+/// What an operation waits for because of its host's command, once that has begun.
+pub fn host_waits_for(operation: &Operation) -> Option<String> {
+    let (id, host) = (operation.id, operation.host.as_deref().unwrap_or_default());
+    match operation.host_run()?.commands.first()? {
+        CommandState::Waiting { attempt, due_at, .. } => {
+            Some(format!("the next attempt for host {host} (at {due_at}, after attempt {attempt})"))
+        }
+        CommandState::Running { attempt, .. } => {
+            Some(format!("the command for host {host} (attempt {attempt})"))
+        }
+        CommandState::Failed { attempt, .. } => Some(format!(
+            "an operator, because the command failed for host {host} (attempt {attempt}): 'notbefore operation retry {id}' retries, 'notbefore operation complete {id}' ends its events"
+        )),
+        CommandState::Done { .. } | CommandState::Gone => None,
     }
 }
 

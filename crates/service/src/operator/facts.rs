@@ -6,7 +6,9 @@
 
 use jiff::Timestamp;
 use notbefore_core::fact::CancelReason;
-use notbefore_core::{Actor, Cause, Event, EventFact, EventId, Fact, Name, Recorded, ScopeId};
+use notbefore_core::{
+    Actor, Cause, Event, EventFact, EventId, Fact, HostCommandFact, Name, Recorded, ScopeId,
+};
 use notbefore_engine::records::{self, FactBatch, NewRead, Seen, SeenRead, prefix};
 use notbefore_store::{Batch, Change, ReadError, Revision, Snapshot};
 use notbefore_wire::operator as wire;
@@ -75,7 +77,8 @@ pub fn present(
         Fact::OperationRequested { operation: id, .. }
         | Fact::OperationCancelled { operation: id }
         | Fact::OperationStarted { operation: id, .. }
-        | Fact::OperationCompleted { operation: id } => operation = Some(id.0),
+        | Fact::OperationCompleted { operation: id }
+        | Fact::HostCommand { operation: id, .. } => operation = Some(id.0),
         Fact::ScopeCreated { path } | Fact::ScopeRemoved { path } => scope = Some(path.to_string()),
         Fact::VmAdded { name, .. }
         | Fact::VmChanged { name, .. }
@@ -94,6 +97,7 @@ pub fn present(
         Fact::OperationCancelled { .. } => FactDetail::OperationCancelled,
         Fact::OperationStarted { why, .. } => FactDetail::OperationStarted { why: why.to_string() },
         Fact::OperationCompleted { .. } => FactDetail::OperationCompleted,
+        Fact::HostCommand { host, what, .. } => of_host_command(host.clone(), what, reasons),
         Fact::ScopeCreated { .. } => FactDetail::ScopeCreated,
         Fact::PolicyChanged => FactDetail::PolicyChanged,
         Fact::ScopeRemoved { .. } => FactDetail::ScopeRemoved,
@@ -191,6 +195,19 @@ pub fn actor(actor: &Actor) -> wire::Actor {
         Actor::Timer => bare(ActorKind::Timer),
         Actor::Driver(name) => wire::Actor { name: name.clone(), ..bare(ActorKind::Driver) },
         Actor::Service => bare(ActorKind::Service),
+    }
+}
+
+fn of_host_command(host: String, what: &HostCommandFact, reasons: CommandReasons) -> FactDetail {
+    match what.clone() {
+        HostCommandFact::TookOver { owner, fence } => FactDetail::HostCommandTookOver { host, owner, fence },
+        HostCommandFact::AttemptFailed { attempt, why } => {
+            FactDetail::HostCommandAttemptFailed { host, attempt, why: reasons.show(&why) }
+        }
+        HostCommandFact::Failed { attempts, why } => {
+            FactDetail::HostCommandFailed { host, attempts, why: reasons.show(&why) }
+        }
+        HostCommandFact::Retried => FactDetail::HostCommandRetried { host },
     }
 }
 

@@ -294,6 +294,7 @@ mod tests {
                 release: Release::Each,
                 time_given: false,
                 joint_start: false,
+                waits_for_host: false,
                 phase: Phase::Started { at, why: StartReason::NotBefore, run: Run::Manual },
                 trail: Vec::new(),
             },

@@ -77,9 +77,10 @@ pub async fn act(
     if action.dry_run {
         return Ok(Json(preview(&operator, change.actor(), &host, new).await?.1).into_response());
     }
+    let reasons = change.command_reasons();
     let id = change.ask(&operator, Ok(OperationCommand::Schedule(new))).await;
     let id = id.map_err(|problem| unknown(&operator.views.newest(), &host, problem))?;
-    let shown = super::operations::present(&operator, id).await?;
+    let shown = super::operations::present(&operator, id, reasons).await?;
     Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 

@@ -10,7 +10,7 @@ use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::access::Change;
+use super::access::{Change, CommandReasons};
 use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::present::{self, PresentContext};
@@ -106,6 +106,18 @@ pub async fn complete(
     acted(caller_view, change, &id, CallerView::permit_to_start_or_complete, OperationCommand::Complete).await
 }
 
+/// Retry the command of the exec driver for the operation's host, if it has failed or waits for a retry
+///
+/// Commands of VMs are retried with their events.
+#[utoipa::path(post, path = "/operations/{operation}/retry", tag = "operations", params(("operation" = String, Path, description = "Its id, or the first four or more digits of it")), responses((status = 200, body = wire::Operation)))]
+pub async fn retry(
+    caller_view: CallerView,
+    Path(id): Path<String>,
+    change: Change,
+) -> ApiResult<wire::Operation> {
+    acted(caller_view, change, &id, CallerView::permit_to_start_or_complete, OperationCommand::Retry).await
+}
+
 /// Sends a command about an operation, and shows the operation afterwards.
 async fn acted(
     mut caller_view: CallerView,
@@ -144,8 +156,13 @@ pub async fn stored(operator: &Operator, view: &View, id: OperationId) -> Result
 }
 
 /// An open or closed operation with all its parts, for callers that see everything.
-pub async fn present(operator: &Operator, id: OperationId) -> Result<wire::Operation, Problem> {
+pub async fn present(
+    operator: &Operator,
+    id: OperationId,
+    reasons: CommandReasons,
+) -> Result<wire::Operation, Problem> {
     let view = operator.views.newest();
     let operation = stored(operator, &view, id).await?;
-    Ok(present::operation(&PresentContext::new(&view, |_| true, operator.clock.now()), &operation))
+    let context = PresentContext::new(&view, |_| true, operator.clock.now());
+    Ok(present::operation(&context, &operation, reasons))
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Blocker, Event, EventFact, JointStart, Operation, OperationId, OperationState, Outcome, Past, Phase,
-    Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
+    Blocker, Event, EventFact, ExecRun, JointStart, Operation, OperationId, OperationState, Outcome, Past,
+    Phase, Policy, Recorded, Release, Run, Scope, ScopeId, ScopeKind, Target, TargetState, VmId,
 };
 use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
@@ -162,14 +162,18 @@ pub fn event(
     event: &Event,
     reasons: CommandReasons,
 ) -> wire::Event {
+    let common = common(&scope.scope.path.to_string(), &scope.scope.id(), event, reasons);
+    let operation = event.waits_for_host.then(|| context.view.operation(event.operation)).flatten();
+    let host_command = operation.map(|held| commands::of_host(&held.value, reasons));
     wire::Event {
         started_at: match event.phase {
             Phase::Scheduled { .. } => None,
             Phase::Started { at, .. } => Some(at),
         },
         waits_for: Some(waits_for(context, &scope.scope, event)),
+        exec: common.exec.map(|exec| wire::ExecProgress { host_command, ..exec }),
         revision: scope.revision,
-        ..common(&scope.scope.path.to_string(), &scope.scope.id(), event, reasons)
+        ..common
     }
 }
 
@@ -226,6 +230,9 @@ fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> Stri
         }
         Phase::Started { run: Run::Manual, .. } => {
             "an operator to complete it: 'notbefore event complete'".to_owned()
+        }
+        Phase::Started { run: Run::Exec(_), .. } if event.is_ready_for_host() => {
+            format!("the command for its host: 'notbefore operation show {}'", event.operation)
         }
         Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
         Phase::Scheduled { ready: Some(_), .. } if event.joint_start => {
@@ -292,7 +299,11 @@ fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId)
 }
 
 /// An operation, with the current state of its parts.
-pub fn operation(context: &PresentContext<'_>, operation: &Operation) -> wire::Operation {
+pub fn operation(
+    context: &PresentContext<'_>,
+    operation: &Operation,
+    reasons: CommandReasons,
+) -> wire::Operation {
     let targets: Vec<_> = operation.targets.iter().map(|one| target(context, operation, one)).collect();
     wire::Operation {
         id: operation.id.0,
@@ -307,13 +318,14 @@ pub fn operation(context: &PresentContext<'_>, operation: &Operation) -> wire::O
         cancelled: operation.cancelled_by.is_some(),
         completed: operation.completed_by.is_some(),
         host_start: operation.joint_start.as_ref().map(WireName::wire_name),
+        host_command: operation.host_command.as_ref().map(|_| commands::of_host(operation, reasons)),
         waits_for: match &operation.joint_start {
             _ if operation.state == OperationState::Closed => None,
             Some(JointStart::Waiting) => context.host_waits_for(operation.id),
             Some(JointStart::Ready { .. }) => {
                 Some(format!("an operator to start it: 'notbefore operation start {}'", operation.id))
             }
-            Some(JointStart::Released { .. }) | None => None,
+            Some(JointStart::Released { .. }) | None => commands::host_waits_for(operation),
         },
         progress: wire::OperationProgress::of(&targets),
         targets,
@@ -339,6 +351,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
     let ended = scope.and_then(|scope| scope.ended.iter().find(|one| one.event == target.event));
     let outcome = target.outcome.or(ended.map(|one| one.outcome));
     let is_over = target.state == TargetState::Ended || ended.is_some() || scope.is_none();
+    let host_failed = operation.host_run().is_some_and(ExecRun::has_failed);
     use wire::{TargetState as State, TargetStatus as Status};
     let (status, state) = match event.map(|event| &event.phase) {
         Some(Phase::Scheduled { approval: Some(_), .. }) => (Status::Scheduled, State::Approved),
@@ -359,7 +372,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         resources: target.resources.iter().map(resource).collect(),
         state,
         status,
-        failed: event.is_some_and(Event::has_failed),
+        failed: event.is_some_and(|event| event.has_failed() || event.is_ready_for_host() && host_failed),
         refused: target.refused.clone(),
         started_because: event.and_then(|event| match &event.phase {
             Phase::Started { why, .. } => Some(why.to_string()),
@@ -415,6 +428,7 @@ mod tests {
             state: OperationState::Open,
             released: false,
             joint_start: None,
+            host_command: None,
             cancelled_by: None,
             completed_by: None,
         };

@@ -172,6 +172,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::EventNotStarted(_)
         | Refusal::NotExec { .. }
         | Refusal::NothingFailed(_)
+        | Refusal::NoHostCommandFailed(_)
         | Refusal::UpdateDomainBusy { .. }
         | Refusal::PartOfHostOperation { .. }
         | Refusal::NothingToStart(_)

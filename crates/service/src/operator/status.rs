@@ -18,7 +18,7 @@ use super::access::CommandReasons;
 use super::problem::ApiResult;
 use super::visibility::{CallerView, VisibleView};
 use super::wire_names::WireName;
-use super::{Operator, clock};
+use super::{Operator, clock, commands};
 use crate::natural;
 use crate::view::{EventTime, ScopeView};
 
@@ -82,6 +82,14 @@ pub async fn show(caller_view: CallerView) -> ApiResult<api::Status> {
         next,
         failed: (caller_view.failed().take(api::FAILED_LISTED_MAX))
             .filter_map(|(scope, event)| failed(scope, event, caller_view.reasons))
+            .collect(),
+        failed_hosts: (caller_view.failed_hosts().take(api::FAILED_LISTED_MAX))
+            .map(|operation| api::FailedHost {
+                operation: operation.id.0,
+                cause: operation.cause.wire_name(),
+                host: operation.host.clone().unwrap_or_default(),
+                why: commands::of_host(operation, caller_view.reasons).why,
+            })
             .collect(),
         service,
     }))

@@ -19,8 +19,8 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventId, Fact, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal, Role,
-    ScopeId, ScopePath, Source, TargetState, VmId,
+    Event, EventId, ExecRun, Fact, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal,
+    Role, ScopeId, ScopePath, Source, TargetState, VmId,
 };
 use notbefore_engine::records;
 use notbefore_engine::{Engine, Failure, TypedCommand};
@@ -300,6 +300,13 @@ impl VisibleView {
         events.filter(|(_, event)| event.has_failed())
     }
 
+    /// Open operations whose host's command has no attempts left, for a caller that sees all scopes.
+    pub fn failed_hosts(&self) -> impl Iterator<Item = &Operation> {
+        let sees_all = can_see_all(&self.roots);
+        let with_command = self.view.operations_with_host_run().filter(move |_| sees_all);
+        with_command.filter(|operation| operation.host_run().is_some_and(ExecRun::has_failed))
+    }
+
     /// The caller's live events in order of time, from a position on. If the caller does not see everything, its events
     /// are sorted for this call, at most the first `most` of them by scope; whether there are more is returned too.
     pub fn events_by_time<'a>(&'a self, from: Bound<EventTime>, most: usize) -> (LiveEvents<'a>, bool) {
@@ -434,7 +441,7 @@ impl VisibleView {
     /// is then computed from these parts alone.
     fn show(&self, context: &PresentContext<'_>, operation: &Operation) -> Option<wire::Operation> {
         if can_see_all(&self.roots) {
-            return Some(present::operation(context, operation));
+            return Some(present::operation(context, operation, self.reasons));
         }
         let mut own = operation.clone();
         own.targets.retain(|target| self.can_see(&target.scope));
@@ -444,7 +451,7 @@ impl VisibleView {
         if own.targets.iter().all(|target| target.state == TargetState::Ended) {
             own.state = OperationState::Closed;
         }
-        Some(present::operation(context, &own))
+        Some(present::operation(context, &own, self.reasons))
     }
 }
 

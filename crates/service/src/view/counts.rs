@@ -47,15 +47,17 @@ impl Counts {
             }
         }
         let before = self.commands_failed;
-        for command in event.exec_run().iter().flat_map(|run| &run.commands) {
-            match command {
-                CommandState::Waiting { .. } => self.commands_waiting += 1,
-                CommandState::Running { .. } => self.commands_running += 1,
-                CommandState::Failed { .. } => self.commands_failed += 1,
-                CommandState::Done { .. } | CommandState::Gone => {}
-            }
-        }
+        event.exec_run().iter().flat_map(|run| &run.commands).for_each(|one| self.add_command(one));
         self.failed += usize::from(self.commands_failed > before);
+    }
+
+    pub fn add_command(&mut self, command: &CommandState) {
+        match command {
+            CommandState::Waiting { .. } => self.commands_waiting += 1,
+            CommandState::Running { .. } => self.commands_running += 1,
+            CommandState::Failed { .. } => self.commands_failed += 1,
+            CommandState::Done { .. } | CommandState::Gone => {}
+        }
     }
 
     fn each(&mut self, other: Self, change: fn(&mut usize, usize)) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use notbefore_core::samples::{operation_id, operator, vm};
 use notbefore_core::{Cause, CommandState, DriverKind, Ending, EventId, ExecSettings, Settings};
 use notbefore_engine::{
-    CommandId, DriverRun, Engine, EngineSettings, EventCommand, Failure, FirstRun, NewOperation,
-    OperationCommand, Request, TargetSelector, TypedCommand,
+    CommandId, CommandTarget, DriverRun, Engine, EngineSettings, EventCommand, Failure, FirstRun,
+    NewOperation, OperationCommand, Request, RunTarget, TargetSelector, TypedCommand,
 };
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::driver::{Driver, NoCommand, Report};
@@ -98,7 +98,8 @@ async fn failed_command_is_retried() {
     let driver = Arc::new(ManualDriver::default());
     let fixture = Fixture::new(Arc::<ManualDriver>::clone(&driver)).await;
     let (run, report) = next(&driver).await;
-    assert_eq!((run.id.attempt, run.id.fence, run.owner.as_str(), run.name.as_str()), (1, 1, "test", "lab"));
+    assert_eq!((run.id.attempt, run.id.fence, run.owner.as_str()), (1, 1, "test"));
+    assert!(matches!(&run.target, RunTarget::Vm { name, .. } if name.as_str() == "lab"), "{run:?}");
     report.ended(Ending::Failed { why: "exit status 1".to_owned() });
     let (run, report) = next(&driver).await;
     assert_eq!(run.id.attempt, 2);
@@ -115,7 +116,8 @@ async fn manual_completion_stops_command_and_ignores_report() {
     let driver = Arc::new(ManualDriver::default());
     let fixture = Fixture::new(Arc::<ManualDriver>::clone(&driver)).await;
     let (run, report) = next(&driver).await;
-    fixture.submit(EventCommand::Complete { event: run.id.event, hosts: Vec::new() }).await.unwrap();
+    let CommandTarget::Vm { event, .. } = run.id.target else { panic!("{run:?}") };
+    fixture.submit(EventCommand::Complete { event, hosts: Vec::new() }).await.unwrap();
     assert_eq!(*driver.stopped.lock().unwrap(), [run.id]);
     report.ended(Ending::Succeeded { host: Some("h2".to_owned()) });
     fixture.engine.close().await;

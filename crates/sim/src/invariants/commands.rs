@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use notbefore_core::{CommandState, Ending, Event, EventFact, ExecRun, Outcome, Past, Phase, Run, Scope};
-use notbefore_engine::{Command, CommandId, DriverRun, EventCommand};
+use notbefore_engine::{Command, CommandId, CommandTarget, DriverRun, EventCommand, RunTarget};
 
 use super::{Check, Transition, ensure_also};
 use crate::conformance::Flight;
+use crate::host_command;
 use crate::ledger::Ledger;
 use crate::view::View;
 
@@ -28,8 +29,8 @@ pub fn running(event: &Event) -> Vec<(String, CommandId)> {
     let commands = event.resources.iter().zip(&run.commands);
     let running = commands.filter_map(|(resource, command)| match command {
         CommandState::Running { attempt, .. } => {
-            let id = CommandId { event: event.id, vm: resource.vm, fence: run.fence, attempt: *attempt };
-            Some((run.owner.clone(), id))
+            let target = CommandTarget::Vm { event: event.id, vm: resource.vm };
+            Some((run.owner.clone(), CommandId { target, fence: run.fence, attempt: *attempt }))
         }
         CommandState::Waiting { .. }
         | CommandState::Done { .. }
@@ -51,16 +52,24 @@ pub fn spawned_as_committed(
     let durable = run.owner == node && ledger.attempts.contains(&(run.owner.clone(), id));
     ensure_also(durable, "attempt and owner are durable before the spawn", || format!("{node}: {run:?}"))?;
     ensure_also(ledger.spawned.insert(id), "an attempt is spawned once", || format!("{run:?}"))?;
-    let other = running.iter().find(|other| (other.event, other.vm) == (id.event, id.vm));
-    ensure_also(other.is_none(), "one command at a time for an event and VM", || {
+    let other = running.iter().find(|other| other.target == id.target);
+    ensure_also(other.is_none(), "one command at a time for an event and VM, or a host", || {
         format!("{run:?}, {other:?}")
     })?;
-    let first = ledger.first.get(&id.event);
-    let named = first.is_some_and(|first| {
-        first.resources.iter().any(|resource| resource.vm == id.vm && resource.name == run.name)
-            && first.scope == run.scope.id()
-    });
-    ensure_also(named, "a command gets the VM that it is for", || format!("{run:?}"))
+    let named = match (&run.target, id.target) {
+        (RunTarget::Vm { event, vm, name, scope, .. }, CommandTarget::Vm { .. }) => {
+            let is_it = id.target == CommandTarget::Vm { event: *event, vm: *vm };
+            ledger.first.get(event).is_some_and(|first| {
+                let has = first.resources.iter().any(|one| one.vm == *vm && one.name == *name);
+                is_it && has && first.scope == scope.id()
+            })
+        }
+        (RunTarget::Host { vms, .. }, CommandTarget::Host(operation)) => {
+            operation == run.operation && !vms.is_empty()
+        }
+        (_, _) => false,
+    };
+    ensure_also(named, "a command gets the VM or host that it is for", || format!("{run:?}"))
 }
 
 /// From one commit to the next:
@@ -134,8 +143,8 @@ fn advances(was: &CommandState, is: &CommandState, taken_over: bool, retried: bo
     }
 }
 
-/// An exec event ends when each command has succeeded, except those of removed VMs; when an operator completes it or
-/// its operation; or when none of its VMs is left. `after` is the scope after the commit.
+/// An exec event ends when each command has succeeded, except those of removed VMs, and then the command of its host,
+/// if there is one; when an operator completes it or its operation; or when none of its VMs is left. `after` is the scope after the commit.
 pub fn ends_when_done(past: &Past, flight: &Flight, view: &View, after: Option<&Scope>) -> Check {
     let Some(run) = exec_run(&past.event).filter(|_| past.outcome == Outcome::Completed) else {
         return Ok(());
@@ -148,7 +157,9 @@ pub fn ends_when_done(past: &Past, flight: &Flight, view: &View, after: Option<&
     let completed = completed || operation.is_some_and(|operation| operation.completed_by.is_some());
     let members = after.map(|scope| scope.members.as_slice()).unwrap_or_default();
     let alone = !members.iter().any(|member| past.event.resources.iter().any(|one| one.vm == member.vm));
-    let ended = run.commands.iter().all(over);
+    let waits_for_host =
+        operation.is_some_and(|one| one.host_command.is_some() && !host_command::is_done(one));
+    let ended = run.commands.iter().all(over) && !waits_for_host;
     ensure_also(ended || completed || alone, "an event ends when its commands are done", || {
         format!("{past:?}")
     })

@@ -75,6 +75,7 @@ pub fn acknowledged_is_durable(
         Command::Operation(OperationCommand::Start(id)) => view.operations.get(id).is_some_and(|operation| {
             operation.targets.iter().all(|target| view.live(target.event).is_none_or(started))
         }),
+        Command::Operation(OperationCommand::Retry(id)) => view.operations.contains_key(id),
         Command::Operation(OperationCommand::Complete(id)) => {
             view.operations.get(id).is_some_and(|operation| {
                 operation.targets.iter().all(|target| view.live(target.event).is_none())
@@ -140,7 +141,10 @@ pub fn at_most_once(carries: &[Rc<SentRequest>], written: &Written, ledger: &mut
             Command::Operation(OperationCommand::Schedule(new)) => new.id.0,
             Command::Inventory(InventoryCommand::AddVm(add)) => add.vm.vm.0,
             Command::Operation(
-                OperationCommand::Cancel(_) | OperationCommand::Start(_) | OperationCommand::Complete(_),
+                OperationCommand::Cancel(_)
+                | OperationCommand::Start(_)
+                | OperationCommand::Complete(_)
+                | OperationCommand::Retry(_),
             )
             | Command::Inventory(
                 InventoryCommand::Scope(_) | InventoryCommand::Vm(_) | InventoryCommand::FirstRun(_),

@@ -39,6 +39,7 @@ fn every_history_keeps_every_invariant() {
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
     assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
     assert!(sum.commands > u64::from(histories) / 2, "too few commands: {sum:?}");
+    assert!(sum.host_commands > u64::from(histories) / 50, "too few commands of hosts: {sum:?}");
     assert!(sum.host_starts > u64::from(histories) / 20, "too few host operations: {sum:?}");
     assert!(sum.host_waits > u64::from(histories) / 20, "too few host operations wait: {sum:?}");
     assert!(sum.clock_jumps > u64::from(histories) / 2, "too few clocks jump: {sum:?}");

@@ -16,6 +16,34 @@ pub struct ExecProgress {
     pub fence: u64,
     /// Each VM's command, in the order of the event's resources.
     pub commands: Vec<ExecCommand>,
+    /// The command for the host of its operation, if there is one. The event ends after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_command: Option<HostCommand>,
+}
+
+/// The command for the host of an operation. It runs after those of the VMs; then the events end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostCommand {
+    /// Its current state.
+    pub state: CommandState,
+    /// The service process that runs it. Absent while the command is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The fence that it receives. It rises with every owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
+    /// The current or the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Number of remaining attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts_left: Option<u32>,
+    /// While waiting: time of the next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+    /// Why the last attempt failed: the command's path and its last line of error output. Only for operators on `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The command for one VM.

@@ -223,6 +223,40 @@ pub enum FactDetail {
         /// Why it started, as text.
         why: String,
     },
+    /// Another process of the service took over the command for the operation's host.
+    HostCommandTookOver {
+        /// The host.
+        host: String,
+        /// The process that took over.
+        owner: String,
+        /// The fence of its commands.
+        fence: u64,
+    },
+    /// An attempt of the command for the operation's host failed; it will be retried.
+    HostCommandAttemptFailed {
+        /// The host.
+        host: String,
+        /// The number of the attempt.
+        attempt: u32,
+        /// Why it failed, as in `DriverAttemptFailed`. Only for operators on `/`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// The command for the operation's host failed its last attempt.
+    HostCommandFailed {
+        /// The host.
+        host: String,
+        /// The number of attempts.
+        attempts: u32,
+        /// Why the last attempt failed, as in `DriverAttemptFailed`. Only for operators on `/`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// An operator retried the command for the operation's host.
+    HostCommandRetried {
+        /// The host.
+        host: String,
+    },
     /// An operation was completed as a whole.
     OperationCompleted,
     /// An operation was cancelled.

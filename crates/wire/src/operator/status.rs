@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::clock::Clock;
-use super::words::EventType;
+use super::words::{Cause, EventType};
 
 /// Most names of hosts or scopes in a group.
 pub const GROUP_NAMES_MAX: usize = 3;
@@ -30,6 +30,9 @@ pub struct Status {
     pub next: NextHour,
     /// The first failed events.
     pub failed: Vec<FailedEvent>,
+    /// The first operations whose host's command failed its last attempt. Only for callers that see all scopes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_hosts: Vec<FailedHost>,
     /// The service itself; only for operators on `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceStatus>,
@@ -119,6 +122,20 @@ pub struct FailedEvent {
     /// The VM of the first failed command.
     pub vm: String,
     /// Why that command failed. Only for operators on `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// An operation with a command for its host that failed its last attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedHost {
+    /// The operation.
+    pub operation: Uuid,
+    /// Why it happens.
+    pub cause: Cause,
+    /// The host.
+    pub host: String,
+    /// Why the command failed. Only for operators on `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

@@ -278,8 +278,10 @@ words! {
         /// It was refused.
         Refused = "refused",
     }
-    /// The state of the command for one VM.
+    /// The state of the command for one VM or host.
     CommandState {
+        /// For a host: commands of its VMs are not done.
+        Pending = "pending",
         /// It waits for its next attempt.
         Waiting = "waiting",
         /// It runs.
@@ -290,7 +292,7 @@ words! {
         Failed = "failed",
         /// Its VM was removed.
         Gone = "gone",
-        /// Its event ended while it ran or waited.
+        /// Its event, or operation, ended while it ran or waited.
         Stopped = "stopped",
     }
     /// An action on an event.
@@ -327,6 +329,8 @@ words! {
         Start = "start",
         /// Report that all of it is done.
         Complete = "complete",
+        /// Retry the failed command of its host.
+        Retry = "retry",
     }
     /// An action on a host.
     HostVerb {

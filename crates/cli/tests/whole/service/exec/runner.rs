@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_core::{Cause, Ending, EventId, EventType, OperationId, StartReason, VmId};
-use notbefore_engine::{CommandId, DriverRun};
+use notbefore_engine::{CommandId, CommandTarget, DriverRun, RunTarget};
 use notbefore_service::driver::{Driver, Report};
 use notbefore_service::exec::{Exec, ExecConfig};
 use tempfile::TempDir;
@@ -71,8 +71,8 @@ impl Trial {
 const DONE: Ending = Ending::Succeeded { host: None };
 
 fn id(event: u128) -> CommandId {
-    let vm = VmId(Uuid::from_u128(event + 2));
-    CommandId { event: EventId(Uuid::from_u128(event)), vm, fence: 6, attempt: 5 }
+    let (event, vm) = (EventId(Uuid::from_u128(event)), VmId(Uuid::from_u128(event + 2)));
+    CommandId { target: CommandTarget::Vm { event, vm }, fence: 6, attempt: 5 }
 }
 
 fn report(event: u128, to: &mpsc::Sender<(u128, Ending)>) -> Report {
@@ -88,13 +88,30 @@ fn test_run(event: u128) -> DriverRun {
         cause: Cause::HostRedeploy,
         description: String::new(),
         duration_s: -1,
-        scope: "shop/web".parse().unwrap(),
-        name: "web-0".parse().unwrap(),
-        host: Some("h1".to_owned()),
-        update_domain: 4,
         owner: "node".to_owned(),
         why: StartReason::Approved,
         started_at: Timestamp::UNIX_EPOCH,
+        target: RunTarget::Vm {
+            event: EventId(Uuid::from_u128(event)),
+            vm: VmId(Uuid::from_u128(event + 2)),
+            scope: "shop/web".parse().unwrap(),
+            name: "web-0".parse().unwrap(),
+            host: Some("h1".to_owned()),
+            update_domain: 4,
+        },
+    }
+}
+
+/// The same for a host, with two VMs.
+fn host_run(operation: u128) -> DriverRun {
+    let operation = OperationId(Uuid::from_u128(operation));
+    let run = test_run(1);
+    let vms = vec!["default/shop/web/web-0".to_owned(), "default/shop/web/web-1".to_owned()];
+    DriverRun {
+        id: CommandId { target: CommandTarget::Host(operation), ..run.id },
+        operation,
+        target: RunTarget::Host { host: "h1".to_owned(), vms },
+        ..run
     }
 }
 
@@ -330,12 +347,52 @@ fn commands_of_one_vm_take_turns() {
     let _in = trial.runtime.enter();
     for event in 1..=3 {
         let mut run = test_run(event);
-        run.id.vm = id(1).vm;
+        if let RunTarget::Vm { vm, .. } = &mut run.target {
+            *vm = VmId(Uuid::from_u128(1));
+        }
         exec.run(run, report(event, &send));
     }
     for _ in 0..3 {
         assert_eq!(endings.recv_timeout(PATIENCE).unwrap().1, DONE);
     }
+}
+
+#[test]
+fn command_of_a_host_gets_its_vms_and_takes_turns() {
+    let mut trial = Trial::new("exit 1");
+    let (busy, seen) = (trial.path("busy"), trial.path("seen"));
+    let script = format!(
+        "mkdir {0} || exit 1; env | grep NOTBEFORE_HOST= > {1}; cat \"$NOTBEFORE_VMS\" >> {1}; sleep 0.2; rmdir {0}",
+        busy.display(),
+        seen.display()
+    );
+    let command = trial.path("host");
+    write_script(&command, &script);
+    trial.config.host_command = Some(command);
+    let exec = trial.exec();
+    let (send, endings) = mpsc::channel();
+    let _in = trial.runtime.enter();
+    for operation in 1..=2 {
+        exec.run(host_run(operation), report(operation, &send));
+    }
+    for _ in 0..2 {
+        assert_eq!(endings.recv_timeout(PATIENCE).unwrap().1, DONE);
+    }
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert_eq!(seen, "NOTBEFORE_HOST=h1\ndefault/shop/web/web-0\ndefault/shop/web/web-1\n");
+    let left: Vec<_> = std::fs::read_dir(trial.path("results")).unwrap().collect();
+    assert!(left.is_empty(), "files are removed: {left:?}");
+}
+
+#[test]
+fn host_without_a_command_fails_with_the_cure() {
+    let trial = Trial::new("exit 0");
+    let exec = trial.exec();
+    let (send, endings) = mpsc::channel();
+    let _in = trial.runtime.enter();
+    exec.run(host_run(1), report(1, &send));
+    let ending = endings.recv_timeout(PATIENCE).unwrap().1;
+    assert!(matches!(&ending, Ending::Failed { why } if why.contains("--exec-host")), "{ending:?}");
 }
 
 #[test]

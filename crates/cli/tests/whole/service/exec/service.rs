@@ -26,7 +26,10 @@ struct Trial {
 
 impl Trial {
     fn new(script: &str, flags: &[&str]) -> Self {
-        let here = tempfile::tempdir().unwrap();
+        Self::new_in(tempfile::tempdir().unwrap(), script, flags)
+    }
+
+    fn new_in(here: TempDir, script: &str, flags: &[&str]) -> Self {
         let command = here.path().join("carry-out");
         let trial_script = with_dir(&here, script);
         write_script(&command, &trial_script);
@@ -408,7 +411,9 @@ fn invalid_exec_config_refuses_start() {
     let file = dir.path().join("plain");
     std::fs::write(&file, "").unwrap();
     let (plain, nowhere) = (file.to_str().unwrap(), dir.path().join("nowhere"));
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
+        (&["--exec-host", "/bin/true"], "--driver exec"),
+        (&["--driver", "exec", "--exec", "/bin/true", "--exec-host", plain], "--exec-host"),
         (&["--driver", "exec"], "--exec"),
         (&["--exec", "/bin/true"], "--driver exec"),
         (&["--driver", "manual", "--exec", "/bin/true"], "--driver exec"),
@@ -424,4 +429,93 @@ fn invalid_exec_config_refuses_start() {
         assert!(!output.status.success() && error.contains(expected), "{flags:?}: {error}");
         assert!(!data.exists(), "{flags:?} leaves nothing behind");
     }
+}
+
+const HOSTS: &str = "scopes:
+  - name: shop
+    kind: availability-set
+    vms:
+      - { name: web-0, addresses: [127.1.20.2], host: h7, update_domain: 0 }
+      - { name: web-1, addresses: [127.1.20.3], host: h7, update_domain: 1 }
+  - name: db
+    kind: standalone
+    vms: [ { name: db, addresses: [127.1.20.4], host: h7 } ]
+";
+
+/// A service with a command for hosts, and a host with three VMs in two scopes. Both commands write a line to `$here/log`.
+fn with_host_command(flags: &[&str], host_script: &str) -> Trial {
+    let here = tempfile::tempdir().unwrap();
+    let command = here.path().join("carry-out-host");
+    write_script(&command, &with_dir(&here, host_script));
+    let mut all = vec!["--exec-host", command.to_str().unwrap()];
+    all.extend(flags);
+    let trial = Trial::new_in(here, "echo vm $NOTBEFORE_VM >> $here/log", &all);
+    trial.service.apply_fleet(HOSTS);
+    trial
+}
+
+impl Trial {
+    fn maintain(&self) -> String {
+        let made = self.service.cli_json(&["host", "maintain", "h7", "--type", "reboot", "--yes"]);
+        let id = made[0]["id"].as_str().unwrap().to_owned();
+        self.service.cli(&["operation", "start", &id]);
+        id
+    }
+}
+
+#[test]
+fn host_command_runs_once_after_the_vms_and_before_their_events_end() {
+    let script = "sort $NOTBEFORE_VMS >> $here/log
+        echo \"$NOTBEFORE_EVENT_TYPE $NOTBEFORE_HOST $NOTBEFORE_OPERATION_ID\" >> $here/log
+        while [ ! -e $here/booted ]; do sleep 0.05; done";
+    let trial = with_host_command(&[], script);
+    let id = trial.maintain();
+    let running = wait_for("the command of the host", || {
+        let operation = trial.service.cli_json(&["operation", "show", &id]);
+        Some(operation).filter(|one| one["host_command"]["state"] == "running")
+    });
+    assert_eq!(running["progress"]["started"], 3, "{running}");
+    let shown = trial.service.cli(&["operation", "show", &id]);
+    assert!(shown.contains("host command") && shown.contains("running, attempt 1"), "{shown}");
+    let event = running["targets"][0]["event"].as_str().unwrap();
+    let shown = trial.show(event);
+    assert!(shown["waits_for"].as_str().unwrap().contains("the command for its host"), "{shown}");
+    std::fs::write(trial.path("booted"), "").unwrap();
+    trial.service.cli(&["operation", "wait", &id, "--timeout", "60s"]);
+    let log = trial.read("log");
+    let mut lines: Vec<&str> = log.lines().collect();
+    lines[..3].sort_unstable();
+    let reboot = format!("Reboot h7 {id}");
+    let expected = [
+        "vm db",
+        "vm web-0",
+        "vm web-1",
+        "default/default/db/db",
+        "default/default/shop/web-0",
+        "default/default/shop/web-1",
+        &reboot,
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn failed_host_command_is_shown_and_retried() {
+    let script = "[ -e $here/fixed ] || { echo 'no power' >&2; exit 3; }";
+    let trial = with_host_command(&["--exec-attempts", "1"], script);
+    let id = trial.maintain();
+    let waited = trial.service.run(&["operation", "wait", &id, "--timeout", "60s"]);
+    let said = String::from_utf8_lossy(&waited.stderr).into_owned();
+    assert_eq!(waited.status.code(), Some(1), "{said}");
+    assert!(said.contains("the command for its host failed at attempt 1: exit code 3: no power"), "{said}");
+    let status = trial.service.cli(&["status"]);
+    assert!(status.contains("host-reboot of host h7: exit code 3: no power"), "{status}");
+    let metrics = trial.service.operator_request("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("notbefore_commands{state=\"failed\"} 1"), "{metrics}");
+    let shown = trial.service.cli(&["operation", "show", &id]);
+    assert!(shown.contains("failed, attempt 1: exit code 3: no power"), "{shown}");
+    std::fs::write(trial.path("fixed"), "").unwrap();
+    trial.service.cli(&["operation", "retry", &id]);
+    trial.service.cli(&["operation", "wait", &id, "--timeout", "60s"]);
+    let audit = trial.service.cli(&["audit"]);
+    assert!(audit.contains("HostCommandFailed") && audit.contains("HostCommandRetried"), "{audit}");
 }

@@ -1,0 +1,188 @@
+//! The exec driver's commands for hosts: reconciles running processes with the operations that name this process as
+//! owner, as `commands` does with scopes. `notbefore_core::host_command` has the rules.
+//!
+//! Everything that concerns such a command, such as a report or its next attempt, reconciles its operation. So there is
+//! at most one job for it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use notbefore_core::{
+    CommandState, HostCommandContext, HostRan, Operation, OperationId, Phase, Refusal, StartReason,
+};
+
+use super::commands::{CommandId, CommandTarget, DriverRun, RunTarget, RunningCommand};
+use super::{Effect, Engine};
+use crate::plan::{Plan, Planner};
+use crate::request::{Answer, Failure};
+use crate::state::Revisioned;
+
+/// The engine's data about commands of hosts, besides the operations' records.
+#[derive(Default)]
+pub(super) struct HostCommands {
+    /// The commands that this process requested and the records still want.
+    running: HashMap<OperationId, RunningCommand>,
+    /// When the next attempt is due.
+    deadlines: BTreeSet<(Timestamp, OperationId)>,
+    deadline_of: HashMap<OperationId, Timestamp>,
+}
+
+impl HostCommands {
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    fn set_deadline(&mut self, id: OperationId, due: Option<Timestamp>) {
+        if let Some(at) = self.deadline_of.remove(&id) {
+            self.deadlines.remove(&(at, id));
+        }
+        if let Some(at) = due {
+            self.deadline_of.insert(id, at);
+            self.deadlines.insert((at, id));
+        }
+    }
+}
+
+impl Engine {
+    /// Starts or stops the command of an operation's host so that it matches the record; none if it has closed.
+    pub(super) fn sync_host_command(
+        &mut self,
+        id: OperationId,
+        operation: Option<&Operation>,
+    ) -> Vec<Effect> {
+        let run = operation.and_then(Operation::host_run);
+        self.host_commands.set_deadline(id, run.and_then(|run| run.next_due()));
+        let ours = run.filter(|run| run.owner == *self.settings.node);
+        let wanted = ours.and_then(|run| match run.commands.first() {
+            Some(CommandState::Running { attempt, .. }) => Some((run.fence, *attempt)),
+            Some(CommandState::Waiting { .. } | CommandState::Done { .. } | CommandState::Failed { .. })
+            | Some(CommandState::Gone)
+            | None => None,
+        });
+        let mut effects = Vec::new();
+        if let Some(asked) = self.host_commands.running.get(&id)
+            && wanted != Some((asked.fence, asked.attempt))
+        {
+            if asked.ending.is_none() {
+                let (fence, attempt) = (asked.fence, asked.attempt);
+                effects.push(Effect::Stop(CommandId { target: CommandTarget::Host(id), fence, attempt }));
+            }
+            self.host_commands.running.remove(&id);
+        }
+        if let (Some((fence, attempt)), Some(operation)) = (wanted, operation)
+            && !self.host_commands.running.contains_key(&id)
+        {
+            self.host_commands.running.insert(id, RunningCommand { fence, attempt, ending: None });
+            let id = CommandId { target: CommandTarget::Host(id), fence, attempt };
+            effects.extend(self.host_driver_run(operation, id).map(|run| Effect::Run(Box::new(run))));
+        }
+        effects
+    }
+
+    /// Keeps a report until the record contains it. Returns whether it is one that is waited for.
+    pub(super) fn keep_host_report(&mut self, operation: OperationId, report: HostRan) -> bool {
+        match self.host_commands.running.get_mut(&operation) {
+            Some(one)
+                if (one.fence, one.attempt) == (report.fence, report.attempt) && one.ending.is_none() =>
+            {
+                one.ending = Some(report.ending);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether the command of an operation's host has to be processed.
+    pub(super) fn needs_host_command(
+        &self,
+        operation: &Operation,
+        are_parts_ready: bool,
+        now: Timestamp,
+    ) -> bool {
+        are_parts_ready && operation.is_host_command_due(&self.settings.node, now)
+            || self.host_report(operation.id).is_some()
+    }
+
+    /// The report that the operation's record does not contain yet.
+    pub(super) fn host_report(&self, operation: OperationId) -> Option<HostRan> {
+        let one = self.host_commands.running.get(&operation)?;
+        Some(HostRan { fence: one.fence, attempt: one.attempt, ending: one.ending.clone()? })
+    }
+
+    pub(super) fn run_due_host_commands(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        while let Some((_, id)) = self.host_commands.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            self.host_commands.set_deadline(id, None);
+            self.reconcile(id, now, effects);
+        }
+    }
+
+    /// Restores the deadline after a job for the command.
+    pub(super) fn renew_host_command_deadline(&mut self, id: OperationId) {
+        let run = self.state.operation(id).and_then(|held| held.value.host_run());
+        let due = run.and_then(|run| run.next_due());
+        self.host_commands.set_deadline(id, due);
+    }
+
+    /// Collects the data for a command.
+    fn host_driver_run(&self, operation: &Operation, id: CommandId) -> Option<DriverRun> {
+        let live = operation.targets.iter().filter_map(|target| {
+            let scope = &self.state.scope(&target.scope)?.value;
+            Some((&scope.path, scope.event(target.event)?))
+        });
+        let vms = live.clone().flat_map(|(path, event)| {
+            event.resources.iter().map(move |resource| format!("{path}/{}", resource.name))
+        });
+        let start = live.clone().find_map(|(_, event)| match &event.phase {
+            Phase::Started { at, why, .. } => Some((*at, *why)),
+            Phase::Scheduled { .. } => None,
+        });
+        let (started_at, why) = start.unwrap_or((operation.requested_at, StartReason::NotBefore));
+        Some(DriverRun {
+            id,
+            operation: operation.id,
+            event_type: operation.cause.event_type(),
+            cause: operation.cause,
+            description: operation.description.clone(),
+            duration_s: operation.duration_s,
+            owner: self.settings.node.to_string(),
+            why,
+            started_at,
+            target: RunTarget::Host { host: operation.host.clone()?, vms: vms.collect() },
+        })
+    }
+}
+
+impl Planner<'_> {
+    fn host_command_context(&self) -> HostCommandContext<'_> {
+        HostCommandContext { now: self.now, settings: &self.settings.exec, runner: self.node }
+    }
+
+    /// Plans the next state of the command of an operation's host.
+    pub(crate) fn drive_host_command(
+        &self,
+        held: &Revisioned<Operation>,
+        are_parts_ready: bool,
+        report: Option<HostRan>,
+    ) -> Plan {
+        let mut operation = (*held.value).clone();
+        let facts = operation.drive_host_command(are_parts_ready, report, self.host_command_context());
+        let mut draft = self.draft();
+        if operation != *held.value {
+            draft.operation(operation);
+        }
+        draft.facts(None, facts);
+        self.write(draft, Answer::Done)
+    }
+
+    /// Plans a retry of the command of an operation's host.
+    pub(crate) fn retry_host_command(&self, id: OperationId) -> Result<Plan, Failure> {
+        let held = self.state.operation(id).ok_or(Refusal::UnknownOperation(id))?;
+        let mut operation = (*held.value).clone();
+        let fact = operation.retry_host_command(self.host_command_context())?;
+        let mut draft = self.draft();
+        draft.operation(operation);
+        draft.facts(None, vec![self.recorded(fact)]);
+        draft.reconcile_after(id);
+        Ok(self.write(draft, Answer::Operation(id)))
+    }
+}
