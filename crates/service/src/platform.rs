@@ -108,15 +108,12 @@ impl ScheduledEvents {
     }
 }
 
-/// The VM at the caller's address. Without a fleet, a caller on this machine is the first-run VM: it calls from
-/// loopback, or from the address that it called.
+/// The VM at the caller's address. Without a fleet, a caller on this machine is the first-run VM.
 fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'v>>)> {
     match &*caller.listener {
         ListenerIdentity::Network(network) => {
-            let source = caller.source.ip();
-            let local = source.is_loopback() || source == caller.local.ip();
-            let first_run = || view.first_run.filter(|_| local).map(|vm| (vm, view.guest(vm)));
-            view.guest_at(network, source).or_else(first_run)
+            let first_run = || view.first_run.filter(|_| caller.is_local).map(|vm| (vm, view.guest(vm)));
+            view.guest_at(network, caller.source).or_else(first_run)
         }
         ListenerIdentity::Bound(vm) => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
     }
@@ -219,7 +216,7 @@ impl Platform for ScheduledEvents {
         let Some(member) = guest.scope.scope.members.get(guest.position) else {
             return Err(ApproveError::UnknownCaller);
         };
-        let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source.ip() };
+        let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source };
         let approved = Happened::Approved(events.iter().copied().collect());
         let events = events.into_iter().map(EventId).collect();
         // The first-run VM has no address of its own.

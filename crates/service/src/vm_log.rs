@@ -101,7 +101,7 @@ impl VmLog {
     ) {
         let RefusedRequest { head, error, detail, at } = *refused;
         let (request, detail) = (request(head), text(detail.as_bytes()));
-        let from = caller.source.ip();
+        let from = caller.source;
         let source = guest.map_or_else(|| Source::unknown_caller(from), |(vm, _)| Source::Vm(vm));
         let mut lines = lock(&self.lines);
         if lines.limit.admit_refusal(source, error.reason(), at) {
@@ -198,8 +198,8 @@ fn unknown_caller(caller: &Caller) -> String {
         }
         ListenerIdentity::Network(network) => {
             let address = match network.as_str() {
-                "default" => caller.source.ip().to_string(),
-                network => format!("{network}/{}", caller.source.ip()),
+                "default" => caller.source.to_string(),
+                network => format!("{network}/{}", caller.source),
             };
             format!(
                 "no VM has the address {address}; add one with 'notbefore vm add NAME --address {address}', or the address to a VM of the fleet file"
@@ -232,11 +232,7 @@ mod tests {
     use crate::delivery::tests::{ViewFixture, at, scope, vm};
 
     fn caller(listener: ListenerIdentity, source: &str) -> Caller {
-        Caller::new(
-            Arc::new(listener),
-            format!("{source}:5").parse().unwrap(),
-            "10.9.0.1:80".parse().unwrap(),
-        )
+        Caller::new(Arc::new(listener), source.parse().unwrap(), "10.9.0.1".parse().unwrap())
     }
 
     fn network(name: &str) -> ListenerIdentity {

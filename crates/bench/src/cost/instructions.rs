@@ -18,8 +18,8 @@ const WORKER: &str = "notbefore_service::guest::worker::Worker<P>::run";
 /// Limits: about ten per cent above the current values.
 fn limit(mode: Mode) -> f64 {
     match mode {
-        Mode::KeepAlive => 3_100.0,
-        Mode::ConnectionEach => 4_100.0,
+        Mode::KeepAlive => 2_800.0,
+        Mode::ConnectionEach => 3_650.0,
     }
 }
 

@@ -8,7 +8,7 @@
 //! rows. Instance metadata stays in the store and is read on request; the inventory keeps a fingerprint to detect
 //! changes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -143,7 +143,8 @@ impl<A: Copy + Ord + Hash> Row for ClaimRow<A> {
 #[derive(Clone, Debug, Default)]
 struct Networks {
     names: Vec<Name>,
-    slots: HashMap<String, NetworkSlot>,
+    /// Sorted: each poll looks a network up, most services have one, and a comparison is cheaper than a hash.
+    slots: BTreeMap<String, NetworkSlot>,
 }
 
 impl Networks {

@@ -1,11 +1,12 @@
 //! Poll slot of one VM: its last poll and the last document it was sent. A poll costs one atomic store and one load.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_wire::guest::version::EventsVersion;
 use notbefore_wire::operator::Listening;
 
+use crate::guest::client::CLIENT_BITS;
 use crate::guest::rate::RateState;
 
 /// How long after a poll a VM counts as listening. The slowest published client polls once a minute; five minutes allow
@@ -17,6 +18,10 @@ const LISTENING_TIMEOUT_MS: u64 = LISTENING_TIMEOUT.as_secs() as u64 * 1_000;
 /// Bits of a version's number.
 const VERSION_BITS: u32 = 3;
 const _: () = assert!(EventsVersion::ALL.len() <= 1 << VERSION_BITS);
+/// Bits below the time of a poll. The time has 48, which are enough for all years of [`Timestamp`].
+const BELOW_TIME_BITS: u32 = VERSION_BITS + CLIENT_BITS;
+const _: () = assert!(BELOW_TIME_BITS == 16);
+const CLIENT_MASK: u64 = (1 << BELOW_TIME_BITS) - (1 << VERSION_BITS);
 /// Bits of a set of versions.
 const VERSION_SET_BITS: usize = 8;
 const _: () = assert!(EventsVersion::ALL.len() <= VERSION_SET_BITS);
@@ -24,15 +29,15 @@ const _: () = assert!(EventsVersion::ALL.len() <= VERSION_SET_BITS);
 /// The poll slot of a VM. The default is for a VM added after the start: it has not polled.
 #[derive(Debug, Default)]
 pub struct VmPolls {
-    /// The last poll: milliseconds since 1970 in the upper bits, the version's number in the lower. 0: none.
+    /// From the upper to the lower bits: milliseconds from 1970 to the last poll,
+    /// [`Client::number`](crate::guest::client::Client::number) of the last client that was noticed, and the number of
+    /// the poll's version. 0: none.
     polled: AtomicU64,
     /// The last document sent: its edition in the upper bits, the set of versions in the lower. 0: none. A set, because
     /// two clients of a VM may poll at different versions; each version is noted once.
     sent: AtomicU64,
     /// State of the VM's rate limit.
     rate_state: RateState,
-    /// [`Client::number`](crate::guest::client::Client::number) of the last client that was noticed. 0: none.
-    client: AtomicU32,
 }
 
 /// Value of `polled` without a poll for a VM from before this process, which may have polled then. No poll has this
@@ -60,7 +65,6 @@ impl VmPolls {
             polled: AtomicU64::new(self.polled.load(Relaxed)),
             sent: AtomicU64::new(self.sent.load(Relaxed)),
             rate_state: self.rate_state.copy(),
-            client: AtomicU32::new(self.client.load(Relaxed)),
         }
     }
 
@@ -71,22 +75,26 @@ impl VmPolls {
 
     /// Whether polls of this client continue: it was the last to be noticed, and the VM listens at `now`. Call it before
     /// the poll is recorded.
-    pub fn is_continued_by(&self, client: u32, now: Timestamp) -> bool {
+    pub fn is_continued_by(&self, client: u16, now: Timestamp) -> bool {
+        let polled = self.polled.load(Relaxed);
         let millis = u64::try_from(now.as_millisecond()).unwrap_or_default();
         // Threads take `now` at different times, so the last poll may be a little later.
-        let gap = millis.abs_diff(self.polled.load(Relaxed) >> VERSION_BITS);
-        self.client.load(Relaxed) == client && gap < LISTENING_TIMEOUT_MS
+        let gap = millis.abs_diff(polled >> BELOW_TIME_BITS);
+        polled & CLIENT_MASK == u64::from(client) << VERSION_BITS && gap < LISTENING_TIMEOUT_MS
     }
 
-    /// Records that polls of a client begin.
-    pub fn record_client(&self, client: u32) {
-        self.client.store(client, Relaxed);
+    /// Records that polls of a client begin; call it before the first of them is recorded. Of two concurrent calls one
+    /// may be lost: its client is noticed again, which is harmless.
+    pub fn record_client(&self, client: u16) {
+        let polled = self.polled.load(Relaxed);
+        self.polled.store(polled & !CLIENT_MASK | u64::from(client) << VERSION_BITS, Relaxed);
     }
 
     /// Records a poll.
     pub fn record_poll(&self, at: Timestamp, version: EventsVersion) {
         let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();
-        self.polled.store(millis << VERSION_BITS | version.index() as u64, Relaxed);
+        let client = self.polled.load(Relaxed) & CLIENT_MASK;
+        self.polled.store(millis << BELOW_TIME_BITS | client | version.index() as u64, Relaxed);
     }
 
     /// The last poll, if there was one.
@@ -94,7 +102,7 @@ impl VmPolls {
         let polled = self.polled.load(Relaxed);
         let version = usize::try_from(polled & ((1 << VERSION_BITS) - 1)).ok();
         let version = version.and_then(|index| EventsVersion::ALL.get(index).copied());
-        let at = i64::try_from(polled >> VERSION_BITS).ok().filter(|millis| *millis > 0);
+        let at = i64::try_from(polled >> BELOW_TIME_BITS).ok().filter(|millis| *millis > 0);
         let at = at.and_then(|millis| Timestamp::from_millisecond(millis).ok());
         at.zip(version).map(|(at, version)| Poll { at, version })
     }
@@ -142,8 +150,11 @@ mod tests {
         let vm_polls = VmPolls::default();
         assert_eq!((vm_polls.last_poll(), vm_polls.listening(at(0), Some(at(0)))), (None, Listening::No));
         for version in EventsVersion::ALL {
-            vm_polls.record_poll(at(0), version);
-            assert_eq!(vm_polls.last_poll(), Some(Poll { at: at(0), version }));
+            let last = "9999-12-30T22:00:00Z".parse().unwrap();
+            for at in [last, at(0)] {
+                vm_polls.record_poll(at, version);
+                assert_eq!(vm_polls.last_poll(), Some(Poll { at, version }));
+            }
         }
         assert_eq!(vm_polls.listening(at(0), Some(at(0))), Listening::Yes);
         assert_eq!(vm_polls.listening(at(299), Some(at(0))), Listening::Yes);

@@ -34,14 +34,14 @@ use crate::lock;
 const NEARLY_FULL_DIVISOR: usize = 4;
 
 /// The unit of the source limit: the number of a listener's identity, and an address.
-type Source = (usize, IpAddr);
+type Source = (u32, IpAddr);
 
 #[derive(Debug)]
 pub(super) struct Admission {
     connections_max: usize,
-    per_source_max: Option<usize>,
+    per_source_max: Option<u32>,
     total: AtomicUsize,
-    by_source: Mutex<HashMap<Source, usize>>,
+    by_source: Mutex<HashMap<Source, u32>>,
     /// Number of connections from which the server is nearly full.
     nearly_full_at: usize,
     waiting: Mutex<WaitingConnections>,
@@ -80,7 +80,8 @@ impl Admission {
     pub(super) fn new(limits: &Limits, stats: Arc<GuestStats>) -> Arc<Admission> {
         Arc::new(Admission {
             connections_max: limits.connections_max,
-            per_source_max: limits.connections_per_source_max,
+            per_source_max: (limits.connections_per_source_max)
+                .map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             total: AtomicUsize::new(0),
             by_source: Mutex::default(),
             nearly_full_at: limits.connections_max - limits.connections_max / NEARLY_FULL_DIVISOR,
@@ -91,11 +92,7 @@ impl Admission {
     }
 
     /// Admits a connection of this caller at a listener of this identity, or returns the limit that it exceeds.
-    pub(super) fn admit(
-        self: &Arc<Self>,
-        identity: usize,
-        caller: &Caller,
-    ) -> Result<Admitted, LimitExceeded> {
+    pub(super) fn admit(self: &Arc<Self>, identity: u32, caller: &Caller) -> Result<Admitted, LimitExceeded> {
         self.admit_up_to(self.connections_max, identity, caller)
     }
 
@@ -104,15 +101,15 @@ impl Admission {
     pub(super) fn admit_up_to(
         self: &Arc<Self>,
         connections_max: usize,
-        identity: usize,
+        identity: u32,
         caller: &Caller,
     ) -> Result<Admitted, LimitExceeded> {
         // Forwarders call from these two addresses. The rest of 127.0.0.0/8 is limited like any other address.
         let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-        let is_exempt = caller.is_proxy || own.contains(&caller.source.ip());
+        let is_exempt = caller.is_proxy || own.contains(&caller.source);
         let (source, before) = match self.per_source_max {
             Some(most) if !is_exempt => {
-                let source = (identity, caller.source.ip());
+                let source = (identity, caller.source);
                 let mut by_source = lock(&self.by_source);
                 let count = by_source.get(&source).copied().unwrap_or(0);
                 // Check the source first: a connection that exceeds it must not evict another.
@@ -238,7 +235,7 @@ mod tests {
 
     fn from(address: &str) -> Caller {
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
-        Caller::new(listener, (address.parse::<IpAddr>().unwrap(), 5).into(), ([10, 0, 0, 254], 80).into())
+        Caller::new(listener, address.parse().unwrap(), [10, 0, 0, 254].into())
     }
 
     fn admission(connections_max: usize, per_source_max: usize) -> Arc<Admission> {

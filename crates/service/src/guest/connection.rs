@@ -125,6 +125,8 @@ impl Tasks {
 pub(super) enum Start<G> {
     /// The beginning of one or more requests.
     Head(Vec<u8>),
+    /// Nothing was read from an unknown caller. It is in the eviction pool already.
+    UnknownCaller(Box<WaitGuard>),
     /// A request whose head was examined, and the bytes from its head on.
     Exchange(Box<Exchange<G>>, Vec<u8>),
     /// The input is no request: send this error.
@@ -159,6 +161,12 @@ struct Task<P: Platform> {
     unknown_wait: Option<WaitGuard>,
     /// Whether it has sent bytes that are no request.
     has_sent_bad_request: bool,
+}
+
+/// Adds the connection of an unknown caller, which has sent nothing yet, to the eviction pool.
+pub(super) fn wait_for_unknown_caller<P: Platform>(server: &GuestServer<P>, caller: &Caller) -> WaitGuard {
+    let limit = server.settings.limits.head_timeout.min(UNKNOWN_CALLER_TIMEOUT);
+    server.admission.wait(caller, CallerStatus::Unknown, limit)
 }
 
 /// Serves a connection until it ends or is idle; an idle connection returns to its worker's mailbox.
@@ -215,6 +223,10 @@ impl<P: Platform> Task<P> {
         match start {
             Start::Head(bytes) => {
                 self.buffer = bytes;
+                self.serve_one().await
+            }
+            Start::UnknownCaller(waiting) => {
+                self.unknown_wait = Some(*waiting);
                 self.serve_one().await
             }
             Start::Exchange(exchange, bytes) => {
@@ -293,7 +305,7 @@ impl<P: Platform> Task<P> {
             (Ok(_), Verdict::Instance { guest, version, path, format }) => {
                 self.server.instance(&guest, version, &path, format).await
             }
-            (Ok(body), Verdict::Approve(guest)) => match self.approve(&guest, &body, meta).await {
+            (Ok(body), Verdict::Approve(guest)) => match self.approve(&guest, &body).await {
                 Ok(()) => Response::Approved,
                 Err((error, why)) => {
                     detail = why;
@@ -320,7 +332,8 @@ impl<P: Platform> Task<P> {
             meta.persistence = Persistence::Closing;
         }
         if let Response::Refused(error) = response {
-            let refused = RefusedRequest { head: &self.head, error, detail: &detail, at: meta.now };
+            let at = self.server.clock.now();
+            let refused = RefusedRequest { head: &self.head, error, detail: &detail, at };
             self.server.record_refusal(&self.caller, &refused);
         }
         let is_rate_limited = matches!(response, Response::Refused(GuestError::TooManyRequests));
@@ -351,7 +364,8 @@ impl<P: Platform> Task<P> {
             Ok(None) => {}
             Err(error) => return Ok(Err(error)),
         }
-        let mut waiting = self.wait(self.server.settings.limits.head_timeout);
+        let unknown_wait = self.unknown_wait.take();
+        let mut waiting = unknown_wait.unwrap_or_else(|| self.wait(self.server.settings.limits.head_timeout));
         let read = tokio::select! {
             read = self.read_rest_of_head() => read?,
             end = waiting.ended() => match end {
@@ -445,17 +459,14 @@ impl<P: Platform> Task<P> {
     }
 
     /// Approves the events of a body. An error comes with details for the log.
-    async fn approve(
-        &self,
-        guest: &P::Guest,
-        body: &[u8],
-        meta: ResponseMeta,
-    ) -> Result<(), (GuestError, String)> {
+    async fn approve(&self, guest: &P::Guest, body: &[u8]) -> Result<(), (GuestError, String)> {
         let events = start_requests::parse(body).map_err(|error| {
             let is_not_guid = error == StartRequestsError::NotAGuid;
             (error.into(), if is_not_guid { error.to_string() } else { String::new() })
         })?;
-        let approved = self.server.platform.approve(guest, &self.caller, events, meta.now).await;
+        // The body may have taken long, so the time of the head is too early.
+        let now = self.server.clock.now();
+        let approved = self.server.platform.approve(guest, &self.caller, events, now).await;
         approved.map_err(|error| match error {
             ApproveError::UnknownEvent(event) => (GuestError::UnknownEvent, format!("EventId {event}")),
             ApproveError::UnknownCaller => (GuestError::UnknownCaller, String::new()),

@@ -10,9 +10,9 @@
 //! closed. A plain poll never enters the pool.
 //!
 //! Unknown callers have [`UNKNOWN_CALLERS_MAX`] slots. One more evicts the oldest of the source that has most. In a
-//! full server, unknown callers are evicted first, for newcomers of both kinds; the last [`RESERVED_FOR_VMS`] of them
-//! for VMs only. Then, for a VM only, incomplete heads of the VM that has most of them. A VM's only incomplete head
-//! stays: a slow network is more likely than an attack. Incomplete heads of trusted proxies stay too.
+//! full server, unknown callers are evicted first, for newcomers of both kinds. Then, for a VM only, incomplete heads of
+//! the VM that has most of them. A VM's only incomplete head stays: a slow network is more likely than an attack.
+//! Incomplete heads of trusted proxies stay too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,9 +25,6 @@ use super::caller::Caller;
 /// Maximum connections of unknown callers. They get only 403 and time out within seconds. The limit covers VMs that are
 /// not registered yet and mistakes in addresses.
 pub(super) const UNKNOWN_CALLERS_MAX: usize = 256;
-/// Unknown callers that are evicted for VMs only. An evicted connection leaves the pool at once, but its successor
-/// enters only when its task first runs: on a busy machine, newcomers without a VM could empty the pool.
-const RESERVED_FOR_VMS: usize = UNKNOWN_CALLERS_MAX / 4;
 /// A VM with fewer incomplete heads than this loses none to another VM.
 const INCOMPLETE_MIN: usize = 2;
 
@@ -46,8 +43,8 @@ fn source(caller: &Caller, caller_status: CallerStatus) -> Source {
     // Listeners with the same identity share the pointer.
     let identity = Arc::as_ptr(&caller.listener) as usize;
     match caller_status {
-        CallerStatus::Known => (identity, caller.source.ip()),
-        CallerStatus::Unknown => (identity, source_of(caller.source.ip())),
+        CallerStatus::Known => (identity, caller.source),
+        CallerStatus::Unknown => (identity, source_of(caller.source)),
     }
 }
 
@@ -100,12 +97,7 @@ impl<T> EvictionPool<T> {
 
     /// Evicts one connection for a newcomer to a full server, if the order allows it.
     pub(super) fn evict_one(&mut self, newcomer: CallerStatus) -> Option<T> {
-        let reserved = match newcomer {
-            CallerStatus::Known => 0,
-            CallerStatus::Unknown => RESERVED_FOR_VMS,
-        };
         let unknown = self.unknown.oldest_of_largest(None, |_| true).map(|(id, _)| id);
-        let unknown = unknown.filter(|_| self.unknown.len() > reserved);
         let chosen = unknown.or_else(|| match newcomer {
             CallerStatus::Unknown => None,
             CallerStatus::Known => {
@@ -124,28 +116,11 @@ mod tests {
     use CallerStatus::{Known, Unknown};
 
     fn caller(listener: &Arc<ListenerIdentity>, address: &str) -> Caller {
-        Caller::new(
-            Arc::clone(listener),
-            (address.parse::<IpAddr>().unwrap(), 5).into(),
-            ([10, 0, 0, 254], 80).into(),
-        )
+        Caller::new(Arc::clone(listener), address.parse().unwrap(), [10, 0, 0, 254].into())
     }
 
     fn network() -> Arc<ListenerIdentity> {
         Arc::new(ListenerIdentity::Network("default".to_owned()))
-    }
-
-    #[test]
-    fn unknown_callers_leave_a_reserve_to_vms() {
-        let network = network();
-        let mut pool = EvictionPool::default();
-        for number in 0..=RESERVED_FOR_VMS {
-            pool.add(&caller(&network, "10.9.0.1"), Unknown, number);
-        }
-        assert_eq!(
-            [Unknown, Unknown, Known].map(|newcomer| pool.evict_one(newcomer)),
-            [Some(0), None, Some(1)]
-        );
     }
 
     #[test]
@@ -159,7 +134,7 @@ mod tests {
             (vec![(Known, "10.0.0.1"), (Known, "10.0.0.2"), (Known, "10.0.0.2")], Known, Some(1)),
             (vec![(Known, "10.0.0.1"), (Known, "10.0.0.1")], Unknown, None),
             (vec![(Known, "10.0.0.1"), (Known, "10.0.0.1"), (Unknown, "10.9.0.1")], Known, Some(2)),
-            (vec![(Known, "10.0.0.1"), (Unknown, "10.9.0.1")], Unknown, None),
+            (vec![(Known, "10.0.0.1"), (Unknown, "10.9.0.1")], Unknown, Some(1)),
             (vec![(Unknown, "10.9.0.1"), (Unknown, "10.9.0.2"), (Unknown, "10.9.0.2")], Known, Some(1)),
             // Unknown callers are counted by prefix, VMs by address.
             (vec![(Unknown, "fd00:1::1"), (Unknown, "fd00::1"), (Unknown, "fd00::2")], Known, Some(1)),

@@ -15,6 +15,7 @@ use notbefore_wire::guest::version::EventsVersion;
 
 use super::caller::{Caller, ListenerIdentity, ProxyClaim};
 use super::client::Client;
+use super::fast_path::Turn;
 use super::head::{self, Framing, Head, Name};
 use super::head_cache::{HeadCache, PlainPoll};
 use super::long_poll::{self, LongPoll};
@@ -67,14 +68,13 @@ fn proxy_claim<'b>(head: &Head<'_, 'b>) -> ProxyClaim<'b> {
 }
 
 impl<P: Platform> GuestServer<P> {
-    /// [`GuestServer::examine`] with a worker's head cache. `IS_NEW`: the connection is new, so its client is recorded.
-    /// This is a constant because other polls must not pay for it.
-    pub(super) fn examine_cached<const IS_NEW: bool>(
+    /// [`GuestServer::examine`] with a worker's head cache.
+    pub(super) fn examine_cached(
         &self,
         head_cache: &mut HeadCache,
         bytes: &[u8],
         caller: &Caller,
-        now: Timestamp,
+        Turn { now, is_first, .. }: Turn,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
         if !caller.is_proxy
             && let Some(cached) = head_cache.find(bytes)
@@ -84,7 +84,7 @@ impl<P: Platform> GuestServer<P> {
                 self.platform.guest(caller, &ProxyClaim::default()).ok_or(GuestError::UnknownCaller)?;
             let verdict = match self.check_rate(&guest, now) {
                 Ok(()) => {
-                    if IS_NEW {
+                    if is_first {
                         self.platform.record_client(&guest, &cached.client(), now);
                     }
                     self.poll(guest, poll.version, cached.tags().into_iter(), now)

@@ -46,6 +46,8 @@ pub(super) struct Turn {
     pub now: Timestamp,
     /// The client has shut down its write side; it may still read.
     pub has_hung_up: bool,
+    /// The connection has not sent a request before, so its client is recorded.
+    pub is_first: bool,
     /// The server shuts down after this turn.
     pub is_last: bool,
 }
@@ -65,9 +67,8 @@ pub(super) enum Step<G> {
     HandOver(Start<G>),
 }
 
-/// Answers the requests that a connection has sent, as far as possible in place and in one turn. `IS_NEW`: it is the
-/// connection's first turn.
-pub(super) fn serve<const IS_NEW: bool, P: Platform>(
+/// Answers the requests that a connection has sent, as far as possible in place and in one turn.
+pub(super) fn serve<P: Platform>(
     server: &GuestServer<P>,
     socket: BorrowedFd<'_>,
     caller: &Caller,
@@ -91,7 +92,7 @@ pub(super) fn serve<const IS_NEW: bool, P: Platform>(
                 return Step::HandOver(Start::Head(bytes.to_vec()));
             }
             left -= 1;
-            let mut exchange = match server.examine_cached::<IS_NEW>(head_cache, bytes, caller, turn.now) {
+            let mut exchange = match server.examine_cached(head_cache, bytes, caller, turn) {
                 Ok(Some(exchange)) => exchange,
                 Ok(None) => return Step::HandOver(Start::Head(bytes.to_vec())),
                 Err(error) => return Step::HandOver(Start::Refusal(error, bytes.to_vec())),

@@ -40,7 +40,7 @@ pub(super) struct CachedHead {
     /// Used since the hand last passed.
     is_referenced: bool,
     /// The client's [`Client::number`] and `User-Agent`.
-    client: (u32, Box<[u8]>),
+    client: (u16, Box<[u8]>),
 }
 
 impl CachedHead {

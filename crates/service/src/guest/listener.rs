@@ -1,7 +1,7 @@
 //! A listening socket that all workers share.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub(super) struct Listener {
     socket: OwnedFd,
     listener_identity: Arc<ListenerIdentity>,
     /// Number of the identity; listeners of one network have the same number.
-    pub identity: usize,
+    pub identity: u32,
     /// The local address of all connections, if it is the same for all.
-    local: Option<SocketAddr>,
+    local: Option<IpAddr>,
 }
 
 impl Listener {
@@ -37,6 +37,7 @@ impl Listener {
             // If setting it fails, responses are slower but correct.
             let _ = SockRef::from(&listener).set_tcp_nodelay(true);
             let socket = listener.into_std()?.into();
+            let identity = u32::try_from(identity).map_err(io::Error::other)?;
             shared.push(Arc::new(Listener { socket, listener_identity, identity, local }));
         }
         Ok(shared)
@@ -50,10 +51,10 @@ impl Listener {
     }
 
     /// The caller of an accepted connection; none if the client is gone.
-    pub(super) fn caller(&self, source: SocketAddr, socket: &OwnedFd) -> Option<Caller> {
+    pub(super) fn caller(&self, source: IpAddr, socket: &OwnedFd) -> Option<Caller> {
         let local = match self.local {
             Some(local) => local,
-            None => rustix::net::getsockname(socket).ok()?.try_into().ok()?,
+            None => SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok()?.ip(),
         };
         Some(Caller::new(Arc::clone(&self.listener_identity), source, local))
     }
@@ -66,7 +67,7 @@ impl AsFd for Listener {
 }
 
 /// The listener's own address, unless it is a wildcard address or the socket is transparent.
-fn fixed_address(listener: &TcpListener) -> io::Result<Option<SocketAddr>> {
+fn fixed_address(listener: &TcpListener) -> io::Result<Option<IpAddr>> {
     let local = listener.local_addr()?;
     let socket = SockRef::from(listener);
     let is_transparent = match local {
@@ -74,5 +75,5 @@ fn fixed_address(listener: &TcpListener) -> io::Result<Option<SocketAddr>> {
         SocketAddr::V6(_) => socket.ip_transparent_v6(),
     };
     let is_wildcard = local.ip().is_unspecified() || is_transparent.unwrap_or(true);
-    Ok((!is_wildcard).then_some(local))
+    Ok((!is_wildcard).then_some(local.ip()))
 }

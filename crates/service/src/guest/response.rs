@@ -93,7 +93,6 @@ impl Response {
             Response::NotModified { incarnation } => {
                 out.extend_from_slice(NOT_MODIFIED.as_bytes());
                 put_number(out, incarnation);
-                out.extend_from_slice(b"\r\n");
                 put_date(out, meta.now);
                 Bytes::new()
             }
@@ -153,11 +152,9 @@ impl Response {
 fn put_common_headers(out: &mut Vec<u8>, etag: Option<u64>, length: usize, now: Timestamp) {
     let mut id = Uuid::encode_buffer();
     out.extend_from_slice(request_id().hyphenated().encode_lower(&mut id).as_bytes());
-    out.extend_from_slice(b"\r\n");
     if let Some(etag) = etag {
-        out.extend_from_slice(b"ETag: ");
+        out.extend_from_slice(b"\r\nETag: ");
         put_number(out, etag);
-        out.extend_from_slice(b"\r\n");
     }
     put_date(out, now);
     out.extend_from_slice(b"Content-Length: ");
@@ -187,21 +184,22 @@ fn request_id() -> Uuid {
 }
 
 thread_local! {
-    /// Cache of the last `Date` header by second: many polls share a second.
+    /// Cache of what [`put_date`] last wrote, by second: many polls share a second.
     static DATE: RefCell<(i64, Vec<u8>)> = const { RefCell::new((i64::MIN, Vec::new())) };
 }
 
+/// Ends the line before, and adds `Date`.
 fn put_date(head: &mut Vec<u8>, now: Timestamp) {
     DATE.with_borrow_mut(|(second, text)| {
         if *second != now.as_second() {
             *second = now.as_second();
             text.clear();
+            text.extend_from_slice(b"\r\nDate: ");
             // A clock before year 0 has no date in this form; the header is then empty.
             let _ = DateTimePrinter::new().print_timestamp_rfc9110(&now, &mut *text);
+            text.extend_from_slice(b"\r\n");
         }
-        head.extend_from_slice(b"Date: ");
         head.extend_from_slice(text);
-        head.extend_from_slice(b"\r\n");
     });
 }
 
@@ -257,9 +255,9 @@ mod tests {
             put_date(&mut head, now.parse().unwrap());
             String::from_utf8(head).unwrap()
         };
-        assert_eq!(date("2016-09-19T18:29:47.1Z"), "Date: Mon, 19 Sep 2016 18:29:47 GMT\r\n");
-        assert_eq!(date("2016-09-19T18:29:47.9Z"), "Date: Mon, 19 Sep 2016 18:29:47 GMT\r\n");
-        assert_eq!(date("2016-09-19T18:29:48Z"), "Date: Mon, 19 Sep 2016 18:29:48 GMT\r\n");
-        assert_eq!(date("2016-09-19T18:29:46Z"), "Date: Mon, 19 Sep 2016 18:29:46 GMT\r\n");
+        assert_eq!(date("2016-09-19T18:29:47.1Z"), "\r\nDate: Mon, 19 Sep 2016 18:29:47 GMT\r\n");
+        assert_eq!(date("2016-09-19T18:29:47.9Z"), "\r\nDate: Mon, 19 Sep 2016 18:29:47 GMT\r\n");
+        assert_eq!(date("2016-09-19T18:29:48Z"), "\r\nDate: Mon, 19 Sep 2016 18:29:48 GMT\r\n");
+        assert_eq!(date("2016-09-19T18:29:46Z"), "\r\nDate: Mon, 19 Sep 2016 18:29:46 GMT\r\n");
     }
 }

@@ -9,14 +9,12 @@ use slab::Slab;
 pub(super) type Token = u64;
 
 /// Tokens from here on are never used for slots.
-pub(super) const RESERVED: Token = 1 << 63;
-/// Number of generations; those of reserved tokens are higher.
-const GENERATIONS: u32 = (RESERVED >> 32) as u32 - 1;
+pub(super) const RESERVED: Token = (u32::MAX as u64) << 32;
 
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slab: Slab<(u32, T)>,
-    /// The generation of the next value. It stays below [`GENERATIONS`] and wraps after two billion values.
+    /// The generation of the next value. It stays below that of [`RESERVED`] and wraps after four billion values.
     next: u32,
 }
 
@@ -29,7 +27,7 @@ impl<T> Slots<T> {
     pub(super) fn insert(&mut self, value: T) -> Result<Token, T> {
         let Ok(at) = u32::try_from(self.slab.vacant_key()) else { return Err(value) };
         let generation = self.next;
-        self.next = (generation + 1) % GENERATIONS;
+        self.next = (generation + 1) % u32::MAX;
         self.slab.insert((generation, value));
         Ok(token(generation, at))
     }
@@ -75,7 +73,7 @@ mod tests {
 
     #[test]
     fn generations_stay_below_the_reserved_tokens() {
-        let mut slots = Slots { slab: Slab::new(), next: GENERATIONS - 1 };
+        let mut slots = Slots { slab: Slab::new(), next: u32::MAX - 1 };
         let [last, first] = ["a", "b"].map(|value| slots.insert(value).unwrap());
         assert!(last < RESERVED);
         assert_eq!(first >> 32, 0);

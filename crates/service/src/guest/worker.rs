@@ -24,6 +24,7 @@
 //! busy loop.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -68,18 +69,13 @@ const HELD_INPUT_BYTES_MAX: usize = 1024;
 /// The request of a held poll in the log. Its head is not kept.
 const HELD_POLL: &[u8] = b"GET /metadata/scheduledevents (long poll)";
 
-/// Epoll flags of a connection.
-const CONNECTION_FLAGS: epoll::EventFlags =
-    epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
 /// Epoll flags of a client that has shut down its write side, or is gone.
 const HANG_UP: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 
 const MAILBOX: Token = Token::MAX;
 /// The token of a listener is this plus its index.
-const LISTENERS: Token = (u32::MAX as Token) << 32;
-/// The token of a connection that has not sent a request yet is its token plus this, which is below the listeners.
-const NEW: Token = slots::RESERVED;
+const LISTENERS: Token = slots::RESERVED;
 
 /// A connection between requests.
 pub(super) struct Parked {
@@ -92,6 +88,8 @@ struct OpenConnection<K> {
     parked: Parked,
     /// When it expires, or its held poll does, on the worker's stopwatch.
     until_ms: u64,
+    /// It has not sent a request yet.
+    is_new: bool,
     /// Registered in epoll.
     is_watched: bool,
     /// It had its turn and may have more to read, so it is not idle.
@@ -224,24 +222,21 @@ impl<P: Platform> Worker<P> {
             let mut is_closing = false;
             for event in events.drain(..) {
                 let (flags, data) = (event.flags, event.data);
-                let has_hung_up = flags.intersects(HANG_UP);
                 match data.u64() {
-                    token if token < NEW => {
-                        self.catch_panic(token, |worker| worker.serve_ready::<false>(token, has_hung_up));
+                    token if token < LISTENERS => {
+                        let has_hung_up = flags.intersects(HANG_UP);
+                        self.catch_panic(token, |worker| worker.serve_ready(token, has_hung_up));
                     }
                     MAILBOX => is_closing |= self.read_messages(),
-                    token if token >= LISTENERS => self.accept(token - LISTENERS),
-                    token => {
-                        let token = token - NEW;
-                        self.catch_panic(token, |worker| worker.serve_ready::<true>(token, has_hung_up));
-                    }
+                    token => self.accept(token - LISTENERS),
                 }
             }
             for token in ready {
-                self.catch_panic(token, |worker| worker.serve_ready::<false>(token, false));
+                self.catch_panic(token, |worker| worker.serve_ready(token, false));
             }
-            for token in self.woken.split_off(self.woken.len().saturating_sub(EVENTS_PER_WAIT)) {
-                self.recheck_woken(token);
+            if !self.woken.is_empty() {
+                let rest = self.woken.len().saturating_sub(EVENTS_PER_WAIT);
+                self.woken.split_off(rest).into_iter().for_each(|token| self.recheck_woken(token));
             }
             if is_closing {
                 break;
@@ -300,8 +295,8 @@ impl<P: Platform> Worker<P> {
     fn read_messages(&mut self) -> bool {
         let Messages { returned, woken, evict, close } = self.mailbox.take();
         for (parked, pending) in returned {
-            let Some(token) = self.park(parked) else { continue };
-            self.watch(token, token);
+            let Some(token) = self.park(parked, false) else { continue };
+            self.watch(token);
             if let Some(pending) = pending {
                 self.catch_panic(token, |worker| worker.hold(token, pending));
             }
@@ -329,20 +324,19 @@ impl<P: Platform> Worker<P> {
                     (self.is_failing, has_evicted) = (false, false);
                     self.server.stats.connections_accepted.add();
                     // A client that is gone already has no address, and needs no response.
-                    let Some(source) = source.and_then(|source| source.try_into().ok()) else { continue };
-                    let Some(mut caller) = listener.caller(source, &socket) else { continue };
+                    let source = source.and_then(|source| SocketAddr::try_from(source).ok());
+                    let caller = source.and_then(|source| listener.caller(source.ip(), &socket));
+                    let Some(mut caller) = caller else { continue };
                     caller.is_proxy = self.server.platform.is_trusted_proxy(&caller);
                     // A source at its limit may reconnect as fast as it can. Serve open connections first.
                     let Some(Admitted { permit, is_nearly_full }) = self.admit(&listener, &caller) else {
                         return;
                     };
                     let is_unknown_caller = is_nearly_full && self.server.is_unknown_caller(&caller);
-                    if let Some(token) = self.park(Parked { socket, caller, permit }) {
+                    if let Some(token) = self.park(Parked { socket, caller, permit }, true) {
                         match is_unknown_caller {
-                            false => {
-                                self.catch_panic(token, |worker| worker.serve_ready::<true>(token, false))
-                            }
-                            true => self.hand_over(token, Start::Head(Vec::new())),
+                            false => self.catch_panic(token, |worker| worker.serve_ready(token, false)),
+                            true => self.hand_over_unknown_caller(token),
                         }
                     }
                 }
@@ -397,19 +391,19 @@ impl<P: Platform> Worker<P> {
     }
 
     /// Puts a connection that is new, or idle again, into the slab.
-    fn park(&mut self, parked: Parked) -> Option<Token> {
+    fn park(&mut self, parked: Parked, is_new: bool) -> Option<Token> {
         let until_ms = self.idle_until();
         self.sweep_at_ms = self.sweep_at_ms.min(until_ms);
-        self.open
-            .insert(OpenConnection { parked, until_ms, is_watched: false, has_more: false, held: None })
-            .ok()
+        let (is_watched, has_more, held) = (false, false, None);
+        self.open.insert(OpenConnection { parked, until_ms, is_new, is_watched, has_more, held }).ok()
     }
 
-    /// Registers a connection in epoll under a token of its own; input that has already arrived is reported too.
-    fn watch(&mut self, token: Token, epoll_token: Token) {
+    /// Registers a connection in epoll; input that has already arrived is reported too.
+    fn watch(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token).filter(|open| !open.is_watched) else { return };
-        let data = epoll::EventData::new_u64(epoll_token);
-        open.is_watched = epoll::add(&self.epoll, &open.parked.socket, data, CONNECTION_FLAGS).is_ok();
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        open.is_watched =
+            epoll::add(&self.epoll, &open.parked.socket, epoll::EventData::new_u64(token), flags).is_ok();
         if !open.is_watched {
             self.open.remove(token);
         }
@@ -446,9 +440,8 @@ impl<P: Platform> Worker<P> {
         }
     }
 
-    /// Serves the input of a connection. `IS_NEW`: it has not sent a request before, so its client is recorded. It then
-    /// gets its usual token, under which this is a constant false and costs nothing.
-    fn serve_ready<const IS_NEW: bool>(&mut self, token: Token, has_hung_up: bool) {
+    /// Serves the input of a connection.
+    fn serve_ready(&mut self, token: Token, has_hung_up: bool) {
         let until_ms = self.idle_until();
         let Some(open) = self.open.get_mut(token) else { return };
         open.has_more = false;
@@ -459,32 +452,29 @@ impl<P: Platform> Worker<P> {
             }
             return;
         }
-        let turn = Turn { now: self.now, has_hung_up, is_last: false };
+        let is_first = std::mem::take(&mut open.is_new);
+        let turn = Turn { now: self.now, has_hung_up, is_first, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
-        match fast_path::serve::<IS_NEW, P>(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
+        match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
             // A new connection whose request has not arrived yet: unknown callers do not wait among VMs.
             Step::NoData if !open.is_watched && self.server.is_unknown_caller(caller) => {
-                self.hand_over(token, Start::Head(Vec::new()));
+                self.hand_over_unknown_caller(token);
             }
             step @ (Step::Keep | Step::NoData | Step::More) => {
                 open.until_ms = until_ms;
+                open.is_new = is_first && matches!(step, Step::NoData);
                 open.has_more = matches!(step, Step::More);
                 if open.has_more {
                     self.ready.push(token);
                 }
-                let is_new = IS_NEW && matches!(step, Step::NoData);
                 if !open.is_watched {
-                    self.watch(token, if is_new { NEW + token } else { token });
-                } else if IS_NEW && !is_new {
-                    // If it fails, the client is recorded again, which is harmless.
-                    let data = epoll::EventData::new_u64(token);
-                    let _ = epoll::modify(&self.epoll, &open.parked.socket, data, CONNECTION_FLAGS);
+                    self.watch(token);
                 }
             }
             Step::Close => drop(self.remove(token)),
             Step::LongPoll(_) if has_hung_up => drop(self.remove(token)),
             Step::LongPoll(pending) => {
-                self.watch(token, token);
+                self.watch(token);
                 self.hold(token, pending);
             }
             Step::HandOver(start) => self.hand_over(token, start),
@@ -593,10 +583,22 @@ impl<P: Platform> Worker<P> {
             (Sent::All, Persistence::Closing) => self.hand_over(token, Start::Linger),
             (Sent::All, Persistence::Open | Persistence::KeptAlive) => match rest.is_empty() {
                 false => self.hand_over(token, Start::Head(rest)),
-                true if has_unread => self.serve_ready::<false>(token, false),
+                true if has_unread => self.serve_ready(token, false),
                 true => {}
             },
         }
+    }
+
+    /// Gives the connection of an unknown caller to a task. It enters the eviction pool here: on a busy machine its task
+    /// starts late, and until then newcomers without a VM would empty the pool.
+    fn hand_over_unknown_caller(&mut self, token: Token) {
+        let Some(open) = self.open.get_mut(token) else { return };
+        let waiting = {
+            // Its timeout is a timer of the runtime.
+            let _runtime = self.runtime.enter();
+            connection::wait_for_unknown_caller(&self.server, &open.parked.caller)
+        };
+        self.hand_over(token, Start::UnknownCaller(Box::new(waiting)));
     }
 
     /// Gives a connection to a task.
@@ -653,7 +655,7 @@ impl<P: Platform> Worker<P> {
         self.listeners.clear();
         // Messages after this are refused: a task that finishes a request closes its connection.
         for (parked, pending) in self.mailbox.close_and_drain().returned {
-            if let Some(token) = self.park(parked)
+            if let Some(token) = self.park(parked, false)
                 && let Some(mut pending) = pending
             {
                 // It was not watched, so its socket may have input.
@@ -672,10 +674,9 @@ impl<P: Platform> Worker<P> {
     fn serve_last(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token) else { return };
         if open.held.is_none() {
-            let turn = Turn { now: self.now, has_hung_up: false, is_last: true };
+            let turn = Turn { now: self.now, has_hung_up: false, is_first: open.is_new, is_last: true };
             let Parked { socket, caller, .. } = &open.parked;
-            match fast_path::serve::<false, P>(&self.server, socket.as_fd(), caller, &mut self.buffers, turn)
-            {
+            match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
                 Step::Keep | Step::NoData | Step::More | Step::Close => return,
                 Step::HandOver(start) => return self.hand_over(token, start),
                 Step::LongPoll(pending) => self.hold(token, pending),

@@ -65,7 +65,7 @@ impl Fixture {
         let add = AddVm { path: "lab".parse().unwrap(), kind: None, vm: spec };
         engine.ask(request("first", add)).await.unwrap();
         let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
-        let caller = Caller::new(listener, (here, 1).into(), (here, 2).into());
+        let caller = Caller::new(listener, here, here);
         Self {
             disk,
             platform: ScheduledEvents::new(

@@ -173,7 +173,7 @@ impl Platform for TestPlatform {
             let name = ["a", "b"].into_iter().find(|name| vm_id(name) == vm)?;
             return found(name.to_owned(), true);
         }
-        let source = caller.source.ip().to_string();
+        let source = caller.source.to_string();
         let name = match &*caller.listener {
             ListenerIdentity::Bound(vm) => vm.clone(),
             ListenerIdentity::Network(_) => {
