@@ -1,12 +1,14 @@
 //! Entries of VMs' logs, bounded in number and bytes. Pure: the time is an argument.
 //!
-//! A VM has at most [`ENTRIES_MAX`] entries. An entry that is equal to an earlier one of its VM is merged with it. When
-//! all bytes are in use, a VM with entries drops its own oldest ones, so a noisy VM never drops those of another. A VM
-//! without entries takes room from the VM that has most. For the begin of polls it does not: in a large fleet, first
-//! polls would drop everything else.
+//! A VM has at most [`ENTRIES_MAX`] entries. An entry that is equal to an earlier one of its VM is merged with it. Of too
+//! many, the oldest of the kind with most entries is dropped, so a flood of one kind does not drop the others. When all
+//! bytes are in use, a VM with entries drops its own, so a noisy VM never drops those of another. A VM without entries
+//! takes room from the VM that has most. For the begin of polls it does not: in a large fleet, first polls would drop
+//! everything else.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::mem::{Discriminant, discriminant};
 
 use jiff::Timestamp;
 use notbefore_core::VmId;
@@ -62,6 +64,23 @@ impl Happened {
             Self::Polled { client, .. } => client.len() + ALLOCATION_BYTES,
         }
     }
+
+    /// The kind, in the order of worth: of two kinds with equally many entries, the later one drops an entry.
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Approved(_) => 0,
+            Self::Read { .. } => 1,
+            Self::Polled { .. } => 2,
+            Self::Refused { .. } => 3,
+        }
+    }
+
+    fn reason(&self) -> Option<Discriminant<GuestError>> {
+        match self {
+            Self::Refused { error, .. } => Some(discriminant(error)),
+            Self::Approved(_) | Self::Read { .. } | Self::Polled { .. } => None,
+        }
+    }
 }
 
 /// An entry: equal ones are merged.
@@ -87,24 +106,39 @@ impl VmEntries {
         VM_BYTES + ALLOCATION_BYTES + self.entries.capacity() * size_of::<Entry>() + heap
     }
 
-    fn record(&mut self, what: Happened, at: Timestamp) {
-        let known = self.entries.iter().position(|entry| entry.what == what);
-        let entry = match known.map(|at| self.entries.remove(at)) {
-            Some(entry) => Entry { last_at: at, count: entry.count + 1, ..entry },
-            None => {
-                if self.entries.len() == ENTRIES_MAX {
-                    self.drop_oldest();
-                }
-                self.entries.reserve_exact(1);
-                Entry { first_at: at, last_at: at, count: 1, what }
-            }
-        };
-        self.entries.push(entry);
+    /// Merges what happened with an equal entry; false if there is none.
+    fn merge(&mut self, what: &Happened, at: Timestamp) -> bool {
+        let Some(known) = self.entries.iter().position(|entry| entry.what == *what) else { return false };
+        let mut entry = self.entries.remove(known);
+        entry.first_at = entry.first_at.min(at);
+        entry.last_at = entry.last_at.max(at);
+        entry.count += 1;
+        self.insert(entry);
+        true
     }
 
-    fn drop_oldest(&mut self) {
-        if !self.entries.is_empty() {
-            self.entries.remove(0);
+    fn add(&mut self, what: Happened, at: Timestamp) {
+        self.entries.reserve_exact(1);
+        self.insert(Entry { first_at: at, last_at: at, count: 1, what });
+    }
+
+    /// Inserts in the order of last times. An entry may come late: a first read is recorded after it happened.
+    fn insert(&mut self, entry: Entry) {
+        let place = self.entries.partition_point(|other| other.last_at <= entry.last_at);
+        self.entries.insert(place, entry);
+    }
+
+    /// Drops the oldest entry of the kind with most entries; among refusals, of the reason with most.
+    fn drop_one(&mut self) {
+        let rank = |at: &usize| {
+            let what = &self.entries[*at].what;
+            let of_kind = self.entries.iter().filter(|other| other.what.kind() == what.kind());
+            let of_reason = of_kind.clone().filter(|other| other.what.reason() == what.reason());
+            (of_kind.count(), what.kind(), of_reason.count())
+        };
+        // Of equals, the first is chosen, which is the oldest.
+        if let Some(chosen) = (0..self.entries.len()).rev().max_by_key(rank) {
+            self.entries.remove(chosen);
             self.entries.shrink_to_fit();
             self.dropped += 1;
         }
@@ -142,24 +176,31 @@ impl Entries {
     }
 
     pub fn record(&mut self, vm: VmId, what: Happened, at: Timestamp) {
-        let is_poll = matches!(what, Happened::Polled { .. });
         let mut log = self.take(vm).unwrap_or_default();
-        log.record(what, at);
-        while log.entries.len() > 1 && self.bytes + log.bytes() > self.bytes_max {
-            log.drop_oldest();
-        }
-        while self.bytes + log.bytes() > self.bytes_max {
-            let fullest = self.ranks.last().map(|(.., other)| *other).filter(|_| !is_poll);
-            let Some((other, mut fullest)) = fullest.and_then(|other| Some((other, self.take(other)?)))
-            else {
-                return;
-            };
-            fullest.drop_oldest();
-            if !fullest.entries.is_empty() {
-                self.put(other, fullest);
-            }
+        if !log.merge(&what, at) && self.make_room(&mut log, &what) {
+            log.add(what, at);
         }
         self.put(vm, log);
+    }
+
+    /// Drops entries until one more fits into a VM's log, which was taken out; false if it does not fit.
+    fn make_room(&mut self, log: &mut VmEntries, what: &Happened) -> bool {
+        let is_poll = matches!(what, Happened::Polled { .. });
+        let entry_bytes = size_of::<Entry>() + what.heap_bytes();
+        // Others make room only if the VM's own entries are not enough.
+        while self.bytes + VmEntries::default().bytes() + entry_bytes > self.bytes_max {
+            let fullest = self.ranks.last().map(|(.., vm)| *vm).filter(|_| !is_poll);
+            let Some((other, mut fullest)) = fullest.and_then(|other| Some((other, self.take(other)?)))
+            else {
+                return false;
+            };
+            fullest.drop_one();
+            self.put(other, fullest);
+        }
+        while log.entries.len() >= ENTRIES_MAX || self.bytes + log.bytes() + entry_bytes > self.bytes_max {
+            log.drop_one();
+        }
+        true
     }
 
     fn take(&mut self, vm: VmId) -> Option<VmEntries> {
@@ -171,6 +212,9 @@ impl Entries {
     }
 
     fn put(&mut self, vm: VmId, log: VmEntries) {
+        if log.entries.is_empty() {
+            return;
+        }
         let (count, age) = log.rank();
         self.bytes += log.bytes();
         self.ranks.insert((count, age, vm));
@@ -234,6 +278,65 @@ mod tests {
         let log = entries.get(vm(1)).unwrap();
         assert_eq!((log.entries.len(), log.dropped), (ENTRIES_MAX, 1_000 - ENTRIES_MAX as u64));
         assert_eq!((log.entries[0].first_at, log.entries[31].first_at), (at(968), at(999)));
+    }
+
+    #[test]
+    fn flood_of_one_kind_drops_only_that_kind() {
+        let mut entries = Entries::new(1 << 20);
+        let read = Happened::Read {
+            incarnation: 7,
+            version: EventsVersion::NEWEST,
+            events: [Uuid::from_u128(7)].into_iter().collect(),
+        };
+        let unknown_event = Happened::Refused {
+            error: GuestError::UnknownEvent,
+            request: "POST /".into(),
+            detail: "EventId 7".into(),
+        };
+        let kept = [polled("curl"), read, unknown_event, approved(7)];
+        for (second, what) in kept.iter().enumerate() {
+            entries.record(vm(1), what.clone(), at(second as i64));
+        }
+        let oldest = |entries: &Entries| -> Vec<Happened> {
+            let log = entries.get(vm(1)).unwrap();
+            assert_eq!(log.entries.len(), ENTRIES_MAX);
+            log.entries[..kept.len()].iter().map(|entry| entry.what.clone()).collect()
+        };
+        for n in 10..1_000 {
+            entries.record(vm(1), refused(&format!("GET /{n}")), at(n));
+        }
+        assert_eq!(oldest(&entries), kept, "refusals of one reason");
+        for n in 1_000..2_000 {
+            entries.record(vm(1), polled(&format!("client {n}")), at(n));
+        }
+        let log = entries.get(vm(1)).unwrap();
+        let has = |what: &Happened| log.entries.iter().any(|entry| entry.what == *what);
+        assert!(kept[1..].iter().all(has), "changes of the client: {log:?}");
+        assert_eq!(entries.bytes, counted(&entries));
+    }
+
+    #[test]
+    fn entry_that_comes_late_is_in_order() {
+        let mut entries = Entries::new(1 << 20);
+        entries.record(vm(1), approved(1), at(5));
+        entries.record(vm(1), approved(2), at(3));
+        entries.record(vm(1), approved(1), at(4));
+        let log = entries.get(vm(1)).unwrap();
+        let times: Vec<_> = log.entries.iter().map(|one| (one.first_at, one.last_at, one.count)).collect();
+        assert_eq!(times, [(at(3), at(3), 1), (at(4), at(5), 2)]);
+    }
+
+    #[test]
+    fn poll_without_room_keeps_the_log_of_its_vm() {
+        let mut entries = Entries::new(4 << 10);
+        entries.record(vm(1), approved(1), at(0));
+        for n in 2..100 {
+            entries.record(vm(n), polled("x"), at(0));
+        }
+        let before = entries.get(vm(1)).cloned();
+        entries.record(vm(1), polled(&"long".repeat(200)), at(1));
+        assert_eq!(entries.get(vm(1)).cloned(), before);
+        assert_eq!(entries.bytes, counted(&entries));
     }
 
     #[test]
