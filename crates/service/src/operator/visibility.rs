@@ -80,23 +80,37 @@ fn common_start<'a>(one: &'a str, two: &str) -> &'a str {
     one.get(..end).unwrap_or_default()
 }
 
-/// The id that a text means, of those that begin with it and whether the caller sees them.
-fn chosen(what: &str, text: &str, found: &BTreeMap<Uuid, bool>) -> Result<Uuid, Problem> {
-    let seen: Vec<Uuid> = found.iter().filter(|(_, is_seen)| **is_seen).map(|(id, _)| *id).collect();
+/// Ids that begin with a text.
+#[derive(Default)]
+struct Candidates {
+    /// Each id, and whether the caller sees it.
+    ids: BTreeMap<Uuid, bool>,
+    /// There are more than were read.
+    has_more: bool,
+}
+
+/// The id that a text means.
+fn chosen(what: &str, text: &str, found: &Candidates) -> Result<Uuid, Problem> {
+    let Candidates { ids, has_more } = found;
+    let seen: Vec<Uuid> = ids.iter().filter(|(_, is_seen)| **is_seen).map(|(id, _)| *id).collect();
+    let ambiguous = |detail| Problem::new(StatusCode::CONFLICT, &format!("ambiguous_{what}"), detail);
     match seen.as_slice() {
+        // The one that is meant may be among those that were not read.
+        [] | [_] if *has_more => {
+            Err(ambiguous(format!("{text} is too short for the number of ids; give more of the id")))
+        }
         [id] => Ok(*id),
         [] => {
             let detail = format!(
                 "there is no {what} {text}; 'notbefore {what} list' lists the live ones (an id may be cut to {SHORT_ID_MIN} digits or more)"
             );
-            Err(Problem::not_found(&format!("unknown_{what}"), detail).hide_existence(!found.is_empty()))
+            Err(Problem::not_found(&format!("unknown_{what}"), detail).hide_existence(!ids.is_empty()))
         }
         several => {
             let candidates: Vec<String> = several.iter().map(Uuid::to_string).collect();
             let named = names::first_of(&candidates, CANDIDATES_NAMED_MAX);
             let detail = format!("{text} could be any of {named}; give more of the id");
-            let problem = Problem::new(StatusCode::CONFLICT, &format!("ambiguous_{what}"), detail);
-            Err(problem.of_candidates(candidates))
+            Err(ambiguous(detail).of_candidates(candidates))
         }
     }
 }
@@ -558,31 +572,34 @@ impl CallerView {
             return Ok(id);
         }
         let short = ShortId::parse(text);
-        let mut found: BTreeMap<Uuid, bool> = short.iter().flat_map(&published).collect();
+        let mut found = Candidates { ids: short.iter().flat_map(&published).collect(), has_more: false };
         if let Some(short) = &short {
             let (first, last) = (key(short.first), key(short.last));
             match self.stored_ids(common_start(&first, &last), is_seen).await {
-                Ok(stored) => found.extend(stored),
+                Ok(stored) => {
+                    found.ids.extend(stored.ids);
+                    found.has_more = stored.has_more;
+                }
                 // Live things are found while the store cannot be read.
-                Err(problem) if found.is_empty() => return Err(problem),
+                Err(problem) if found.ids.is_empty() => return Err(problem),
                 Err(_) => {}
             }
         }
         chosen(what, text, &found)
     }
 
-    /// The ids of the first records whose keys begin with a text, and whether the caller sees them.
+    /// The ids of the first records whose keys begin with a text.
     async fn stored_ids<T: DeserializeOwned>(
         &self,
         start: &str,
         is_seen: impl Fn(&T) -> bool,
-    ) -> Result<Vec<(Uuid, bool)>, Problem> {
+    ) -> Result<Candidates, Problem> {
         let page = self.snapshot().await?.scan(start, None, CANDIDATES_MAX).await?;
         let ids = page.records.iter().filter_map(|(key, record)| {
             let id = Uuid::parse_str(key.rsplit('/').next()?).ok()?;
             Some((id, records::decode::<T>(key, &record.value).is_ok_and(|one| is_seen(&one))))
         });
-        Ok(ids.collect())
+        Ok(Candidates { ids: ids.collect(), has_more: page.more })
     }
 
     /// Presents an open or closed operation.
@@ -739,9 +756,9 @@ mod tests {
 
     #[test]
     fn ambiguous_id_lists_the_candidates_that_the_caller_sees() {
-        let found = |seen: &[bool]| -> BTreeMap<Uuid, bool> {
+        let found = |seen: &[bool]| {
             let ids = (0..).map(|n| Uuid::from_u128((0xab12 << 112) | n));
-            ids.zip(seen.iter().copied()).collect()
+            Candidates { ids: ids.zip(seen.iter().copied()).collect(), has_more: false }
         };
         let text = |problem: Problem| format!("{problem:?}");
         assert_eq!(
@@ -759,6 +776,12 @@ mod tests {
             [&[][..], &[false]].map(|seen| text(chosen("event", "ab12", &found(seen)).unwrap_err()));
         assert!(unknown[0].contains("unknown_event") && unknown[0].contains("hidden: false"), "{unknown:?}");
         assert_eq!(unknown[0].replace("hidden: false", "hidden: true"), unknown[1]);
+        // Not all were read: neither "unknown" nor the only one read is a safe answer.
+        for seen in [&[][..], &[true], &[false], &[true, false]] {
+            let found = Candidates { has_more: true, ..found(seen) };
+            let short = text(chosen("event", "ab12", &found).unwrap_err());
+            assert!(short.contains("ambiguous_event") && short.contains("give more of the id"), "{short}");
+        }
     }
 
     #[test]
