@@ -120,10 +120,14 @@ pub struct Parts {
 
 pub fn router(operator: Operator) -> Router {
     let metrics = Arc::new(Metrics::new(operator.clone()));
+    let known_parameters = middleware::from_fn(reader::require_known_parameters);
     let (shared, _) = shared_routes().split_for_parts();
     let (operator_only, _) = operator_routes().split_for_parts();
-    let operator_only = operator_only.route_layer(middleware::from_fn(access::require_full_access));
+    let operator_only = operator_only
+        .route_layer(known_parameters.clone())
+        .route_layer(middleware::from_fn(access::require_full_access));
     let api = shared
+        .route_layer(known_parameters)
         .with_state(SharedState::new(operator.clone()))
         .merge(operator_only)
         .fallback(route_not_found)

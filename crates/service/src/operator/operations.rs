@@ -22,7 +22,6 @@ use crate::view::{OperationTime, View};
 /// Query of the list of operations.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only operations on this host.
     host: Option<String>,

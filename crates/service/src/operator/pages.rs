@@ -24,10 +24,6 @@ impl<T: DeserializeOwned + IntoParams, S: Send + Sync> FromRequestParts<S> for P
     }
 }
 
-/// The query of a route that has no parameters.
-#[derive(Deserialize, IntoParams)]
-pub struct NoQuery {}
-
 /// Query parameters of all lists.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

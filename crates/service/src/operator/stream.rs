@@ -24,7 +24,6 @@ use tokio::sync::watch;
 use tokio::time::{Interval, interval};
 
 use super::facts;
-use super::pages::{NoQuery, Params};
 use super::problem::Problem;
 use super::visibility::Caller;
 
@@ -81,11 +80,7 @@ struct Follower {
 ///
 /// Each message is a fact, with its id. To resume, send the last id, or the `revision` of a list, as `Last-Event-ID`.
 #[utoipa::path(get, path = "/stream", tag = "events", params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last fact that was read, or the `revision` of a list")), responses((status = 200, description = "One message for each fact: `id`, `event: fact`, and the fact as `data`", body = Fact, content_type = "text/event-stream")))]
-pub async fn follow(
-    caller: Caller,
-    Params(NoQuery {}): Params<NoQuery>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
     let slot = caller.reserve_stream()?;
     let newest = caller.snapshot().await?.revision();
     let position = match headers.get("Last-Event-ID").map(|value| value.to_str().unwrap_or_default().parse())

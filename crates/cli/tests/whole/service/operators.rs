@@ -529,6 +529,35 @@ fn api_root_lists_the_routes() {
 }
 
 #[test]
+fn every_route_refuses_unknown_parameters() {
+    let service = Service::start(&[]);
+    let description = service.operator_request("GET", "/v1/openapi.json", "", "").json();
+    let mut routes = 0;
+    for (path, item) in description["paths"].as_object().unwrap() {
+        let path = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+        let path = path.collect::<Vec<_>>().join("/");
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let known =
+                parameters.filter(|one| one["in"] == "query").map(|one| one["name"].as_str().unwrap());
+            let known = Some(known.collect::<Vec<_>>().join(", ")).filter(|known| !known.is_empty());
+            let known = known.unwrap_or("none".to_owned());
+            let answer =
+                service.operator_request(&method.to_uppercase(), &format!("{path}?unknown=1"), "", "");
+            assert_eq!(
+                (answer.status, &answer.json()["code"]),
+                (400, &"bad_query".into()),
+                "{method} {path}"
+            );
+            let detail = format!("the query is not valid: unknown is unknown; known: {known}");
+            assert_eq!(answer.json()["detail"], detail, "{method} {path}");
+            routes += 1;
+        }
+    }
+    assert!(routes > 30, "{routes}");
+}
+
+#[test]
 fn similar_vm_is_suggested_only_if_visible() {
     let service = Service::start(&[]);
     service.cli(&["vm", "add", "web-0", "--scope", "acme/shop/web-0"]);
