@@ -106,7 +106,7 @@ mod tests {
         }
         assert!(
             there == wanted,
-            "{} does not match the settings; rewrite it with\n  NOTBEFORE_WRITE=1 cargo test --workspace --bin notbefore config::print",
+            "{} does not match the settings; rewrite it with\n  NOTBEFORE_WRITE=1 cargo test --workspace --lib config::print",
             path.display()
         );
     }
