@@ -2,10 +2,14 @@
 //! rest is the same on every platform. `shown` decides which flags help, manual pages and completions show.
 
 mod agent;
+mod event;
 mod guest;
+mod operation;
 #[cfg(unix)]
 mod service;
 pub mod shown;
+mod token;
+mod wait;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,14 +18,18 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
-use notbefore_wire::operator::{Cause, EventSort, EventStatus, EventType, Role, ScopeKind};
+use notbefore_wire::operator::ScopeKind;
 
 #[cfg(windows)]
 pub use agent::Install;
 pub use agent::{Agent, Check, History as AgentHistory, Retry, Run, RunStage, Settings, StateDir, Status};
+pub use event::Event;
 pub use guest::{Approve, Get, Platform};
+pub use operation::Operation;
 #[cfg(unix)]
 pub use service::{Export, Import, Serve};
+pub use token::Token;
+pub use wait::{Stage, UntilArgs, WaitArgs};
 
 use crate::exit::Exit;
 use crate::time::{Ago, parse_ago, parse_duration, parse_interruption, parse_time};
@@ -36,6 +44,7 @@ macro_rules! word {
         PossibleValuesParser::new(among.map($type::as_str)).map(|text| $type::parse_ignoring_case(&text))
     }};
 }
+use word;
 
 const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               list scheduled and started events\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service's address and token are read from ./notbefore-data. Use --data DIR or NOTBEFORE_DATA\nfor another directory, --operator-url or NOTBEFORE_OPERATOR for a remote service. NOTBEFORE_TOKEN is\nsent only to a URL or directory that you name, or to a service on this machine.";
 
@@ -512,225 +521,6 @@ impl ListArgs {
     }
 }
 
-/// Flags to wait until an operation is closed.
-#[derive(Debug, clap::Args)]
-pub struct WaitArgs {
-    /// Wait until the operation is closed and show progress; Ctrl-C leaves it running
-    #[arg(long, conflicts_with = "dry_run")]
-    pub wait: bool,
-    /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration, requires = "wait")]
-    pub timeout: Option<Duration>,
-}
-
-/// Stage and timeout of a wait.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub struct UntilArgs {
-    /// Stage to wait for
-    #[arg(long = "for", value_name = "STAGE", value_enum, default_value_t = Stage::Ended)]
-    pub stage: Stage,
-    /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
-    pub timeout: Option<Duration>,
-}
-
-/// A stage of an event, or of all events of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Stage {
-    /// Each of its running VMs has read it
-    Read,
-    /// A guest or an operator has approved it
-    Approved,
-    /// It has started
-    Started,
-    /// It is completed or cancelled
-    Ended,
-}
-
-impl std::fmt::Display for Stage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Approved => "approved",
-            Self::Started => "started",
-            Self::Ended => "ended",
-        })
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Event {
-    /// List scheduled and started events, in order of time
-    List {
-        /// Only events of this scope
-        #[arg(long)]
-        scope: Option<String>,
-        /// Only events of this VM
-        #[arg(long)]
-        vm: Option<String>,
-        /// Only events of VMs that were on this host when the event was announced
-        #[arg(long)]
-        host: Option<String>,
-        /// Only events of this type
-        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
-        r#type: Option<EventType>,
-        /// Only events with this status
-        #[arg(long, ignore_case = true, value_parser = word!(EventStatus, EventStatus::Scheduled | EventStatus::Started))]
-        status: Option<EventStatus>,
-        /// The order: started events, then scheduled events by NotBefore; or by scope
-        #[arg(long, ignore_case = true, default_value = "time", value_parser = word!(EventSort))]
-        sort: EventSort,
-        #[command(flatten)]
-        list: ListArgs,
-    },
-    /// Show one event with its full trail, even after it has ended
-    Show {
-        /// Event id, or its first digits
-        event: String,
-    },
-    /// Schedule an event for VMs
-    #[command(after_help = include_str!("args/help/event_schedule.txt").trim_end())]
-    Schedule {
-        /// The VMs
-        #[arg(required = true)]
-        vms: Vec<String>,
-        /// The event's type
-        #[arg(long, required_unless_present = "cause", conflicts_with = "cause")]
-        #[arg(ignore_case = true, value_parser = word!(EventType))]
-        r#type: Option<EventType>,
-        /// The exact cause, instead of a type
-        #[arg(long, ignore_case = true, value_parser = word!(Cause))]
-        cause: Option<Cause>,
-        #[command(flatten)]
-        when: WhenArgs,
-        #[command(flatten)]
-        message: MessageArgs,
-        /// With Preempt: also evict VMs that are not Spot VMs
-        #[arg(long)]
-        force: bool,
-    },
-    /// Cancel events that have not started
-    #[command(after_help = include_str!("args/help/event_cancel.txt").trim_end())]
-    Cancel {
-        /// Event ids, or their first digits
-        #[arg(required = true, value_name = "EVENT")]
-        events: Vec<String>,
-        #[command(flatten)]
-        confirmation: ConfirmArgs,
-    },
-    /// Approve events on behalf of their guests
-    Approve {
-        /// Event ids, or their first digits
-        #[arg(required = true, value_name = "EVENT")]
-        events: Vec<String>,
-    },
-    /// Start events now
-    #[command(after_help = include_str!("args/help/event_start.txt").trim_end())]
-    Start {
-        /// Event ids, or their first digits
-        #[arg(required = true, value_name = "EVENT")]
-        events: Vec<String>,
-    },
-    /// Report that events were carried out
-    #[command(after_help = include_str!("args/help/event_complete.txt").trim_end())]
-    Complete {
-        /// Event ids, or their first digits
-        #[arg(required = true, value_name = "EVENT")]
-        events: Vec<String>,
-        /// New host of a redeployed VM; may be repeated. Only with one event
-        #[arg(long, value_name = "VM=HOST", value_parser = parse_pair)]
-        host: Vec<(String, String)>,
-    },
-    /// Retry the exec driver's commands that have failed or wait for a retry
-    #[command(after_help = include_str!("args/help/event_retry.txt").trim_end())]
-    Retry {
-        /// Event ids, or their first digits
-        #[arg(required = true, value_name = "EVENT")]
-        events: Vec<String>,
-    },
-    /// Wait until events are read, approved, started or ended, and show progress; Ctrl-C leaves them running
-    #[command(after_help = include_str!("args/help/event_wait.txt").trim_end())]
-    Wait {
-        /// Event ids, or their first digits
-        #[arg(required = true, value_name = "EVENT")]
-        events: Vec<String>,
-        #[command(flatten)]
-        until: UntilArgs,
-    },
-    /// List events that have ended, oldest first
-    #[command(after_help = include_str!("args/help/event_history.txt").trim_end())]
-    History {
-        /// Only events that ended within this span, or since this time
-        #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
-        since: Ago,
-        /// Only events that ended longer ago than this span, or before this time
-        #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago)]
-        until: Option<Ago>,
-        /// Only events of this scope
-        #[arg(long)]
-        scope: Option<String>,
-        /// Only events of this VM: id, name, or the end of its path
-        #[arg(long)]
-        vm: Option<String>,
-        /// Only events of VMs that were on this host
-        #[arg(long)]
-        host: Option<String>,
-        /// Only events of this type
-        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
-        r#type: Option<EventType>,
-        /// Only events with this outcome
-        #[arg(long, ignore_case = true, value_parser = word!(EventStatus, EventStatus::Completed | EventStatus::Cancelled))]
-        outcome: Option<EventStatus>,
-        /// Newest first
-        #[arg(long)]
-        newest: bool,
-        /// Maximum number of events
-        #[arg(long, value_name = "N", value_parser = parse_count)]
-        limit: Option<usize>,
-    },
-    /// Print changes of events as they happen: scheduled, read, approved, started, ended
-    Watch {
-        /// Exit after this many changes
-        #[arg(long, value_name = "N", value_parser = parse_count)]
-        count: Option<usize>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Token {
-    /// Create a token; its secret is shown only once
-    #[command(after_help = include_str!("args/help/token_create.txt").trim_end())]
-    Create {
-        /// Token name, shown in the audit trail
-        name: String,
-        /// Role
-        #[arg(long, required_unless_present = "grant", ignore_case = true, value_parser = word!(Role))]
-        role: Option<Role>,
-        /// Path of the role, with everything below it: subscription[/group[/scope]], or / for everywhere; may be
-        /// repeated
-        #[arg(long, value_name = "PATH", requires = "role", value_parser = parse_path)]
-        on: Vec<String>,
-        /// Another role and its path; may be repeated
-        #[arg(long, value_name = "ROLE:PATH", value_parser = parse_grant)]
-        grant: Vec<(Role, String)>,
-        /// Lifetime of the token [default: until revoked]
-        #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
-        expires: Option<Duration>,
-    },
-    /// List tokens with their roles and last use since the service started
-    List,
-    /// Revoke a token: requests with it are refused from then on
-    #[command(
-        after_help = "At a terminal it shows the token's roles and asks for confirmation; without a terminal it does not ask."
-    )]
-    Revoke {
-        /// Token name
-        name: String,
-        #[command(flatten)]
-        confirmation: ConfirmArgs,
-    },
-}
-
 #[derive(Debug, Subcommand)]
 pub enum Clock {
     /// Show the service's clock and whether it is trusted
@@ -771,94 +561,9 @@ pub struct Healthy {
     pub alive: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Operation {
-    /// List open operations, in order of time
-    List {
-        /// Only operations on this host
-        #[arg(long)]
-        host: Option<String>,
-        /// Only operations whose events have this type
-        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
-        r#type: Option<EventType>,
-        #[command(flatten)]
-        list: ListArgs,
-    },
-    /// Show an operation and its events
-    Show {
-        /// Operation id, or its first digits
-        operation: String,
-    },
-    /// Cancel the events of an operation that have not started
-    #[command(
-        after_help = "At a terminal it shows the events to cancel and asks for confirmation; without a terminal it does not ask."
-    )]
-    Cancel {
-        /// Operation ids, or their first digits
-        #[arg(required = true, value_name = "OPERATION")]
-        operations: Vec<String>,
-        #[command(flatten)]
-        confirmation: ConfirmArgs,
-    },
-    /// Start all events of operations now
-    #[command(after_help = include_str!("args/help/operation_start.txt").trim_end())]
-    Start {
-        /// The operations
-        #[arg(required = true, value_name = "OPERATION")]
-        operations: Vec<String>,
-    },
-    /// Report that all events of operations were carried out
-    #[command(after_help = include_str!("args/help/operation_complete.txt").trim_end())]
-    Complete {
-        /// The operations
-        #[arg(required = true, value_name = "OPERATION")]
-        operations: Vec<String>,
-    },
-    /// Retry the exec driver's command for the host of operations
-    #[command(after_help = include_str!("args/help/operation_retry.txt").trim_end())]
-    Retry {
-        /// The operations
-        #[arg(required = true, value_name = "OPERATION")]
-        operations: Vec<String>,
-    },
-    /// Wait until all events of operations are read, approved, started or ended, and show progress; Ctrl-C leaves them
-    /// running
-    #[command(after_help = include_str!("args/help/operation_wait.txt").trim_end())]
-    Wait {
-        /// The operations
-        #[arg(required = true, value_name = "OPERATION")]
-        operations: Vec<String>,
-        #[command(flatten)]
-        until: UntilArgs,
-    },
-}
-
 fn parse_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "must be a number, 1 or more".to_owned())
-}
-
-fn parse_grant(text: &str) -> Result<(Role, String), String> {
-    let (role, path) =
-        text.split_once(':').ok_or("write ROLE:PATH, for example tenant:acme/shop or viewer:/")?;
-    match Role::parse_ignoring_case(role) {
-        Role::Unknown(role) => {
-            let roles: Vec<&str> = Role::ALL.iter().map(Role::as_str).collect();
-            Err(format!("role {role:?} is not one of {}", roles.join(", ")))
-        }
-        role @ (Role::Operator | Role::Tenant | Role::Viewer) => Ok((role, parse_path(path)?)),
-    }
-}
-
-/// Refuses an empty path: it may be an unset shell variable, and must not mean everywhere.
-fn parse_path(text: &str) -> Result<String, String> {
-    let cure = "write a path, for example acme/shop, or / for everywhere";
-    if text.is_empty() { Err(cure.to_owned()) } else { Ok(text.to_owned()) }
-}
-
-fn parse_pair(text: &str) -> Result<(String, String), String> {
-    let (left, right) = text.split_once('=').ok_or("write VM=HOST, for example web-0=h9")?;
-    Ok((left.to_owned(), right.to_owned()))
 }
 
 #[cfg(test)]
