@@ -5,7 +5,7 @@
 //! compares the scope comes last. After a crash in between, the scope is unchanged, the change is computed again, and
 //! the same accompanying records are written once more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use notbefore_core::exec::{REASON_BYTES_MAX, reason_bytes_max};
 use notbefore_core::{
     Applied, CommandState, DriverKind, Event, Fact, Operation, OperationId, Recorded, Refusal, Release,
-    Scope, ScopeId, ScopeKind,
+    Scope, ScopeId, ScopeKind, VmId,
 };
 use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX};
 
@@ -64,6 +64,8 @@ pub struct Draft<'a> {
     to_reconcile: Vec<OperationId>,
     vms_changed: bool,
     vm_bytes: usize,
+    /// VMs that the change removes: their addresses may go to other VMs.
+    leaving: HashSet<VmId>,
 }
 
 /// Records to write; none removes one.
@@ -99,7 +101,13 @@ impl<'a> Draft<'a> {
             to_reconcile: Vec::new(),
             vms_changed: false,
             vm_bytes: 0,
+            leaving: HashSet::new(),
         }
+    }
+
+    /// Lets VMs take over the addresses of these ones. A caller that adds such a VM removes the owner in the same draft.
+    pub fn release(&mut self, leaving: HashSet<VmId>) {
+        self.leaving = leaving;
     }
 
     pub fn is_empty(&self) -> bool {
@@ -177,9 +185,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn forget_vm(&mut self, vm: notbefore_core::VmId) {
+    fn forget_vm(&mut self, vm: VmId) {
         for address in self.state.vm(vm).iter().flat_map(|known| &known.addresses) {
-            self.accompanying.insert(records::claim(address), None);
+            let key = records::claim(address);
+            // Another VM may have taken it over.
+            if !self.writes.contains_key(&key) {
+                self.accompanying.insert(key, None);
+            }
         }
         self.accompanying.insert(records::vm(vm), None);
     }
@@ -199,6 +211,10 @@ impl<'a> Draft<'a> {
             let key = records::claim(address);
             match self.state.claim(address) {
                 Some(owner) if owner == vm.id => {}
+                // The scope's revision says that the owner still has it.
+                Some(owner) if self.leaving.contains(&owner) => {
+                    self.writes.insert(key, Some(records::encode(&vm.id)));
+                }
                 Some(owner) => return Err(address_taken(self.state, address, owner)),
                 None => {
                     self.expect.insert(key.clone(), None);
@@ -392,7 +408,7 @@ pub(crate) fn encode_operation(operation: &Operation) -> Result<Bytes, Refusal> 
 }
 
 /// The refusal for a taken address, with the owner's path.
-pub(crate) fn address_taken(state: &State, address: &Address, owner: notbefore_core::VmId) -> Refusal {
+pub(crate) fn address_taken(state: &State, address: &Address, owner: VmId) -> Refusal {
     let known_as = state.scope_of(owner).and_then(|(_, scope, position)| {
         let member = scope.value.members.get(position?)?;
         Some(format!("{}/{}", scope.value.path, member.name))

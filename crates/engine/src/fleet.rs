@@ -54,11 +54,14 @@ impl Planner<'_> {
 
     fn put_scope(&self, put: &PutScope, mut progress: Progress) -> Result<Plan, Failure> {
         let id = put.path.id();
-        self.check_description(&id, put, &mut |_, address, owner| {
-            Err(address_taken(self.state, address, owner))
+        let leaving = self.leaving(put);
+        self.check_description(&id, put, &mut |_, address, owner| match leaving.contains(&owner) {
+            true => Ok(()),
+            false => Err(address_taken(self.state, address, owner)),
         })?;
         let mut draft = self.draft();
         let mut base = self.base(&mut draft, &put.path, put.kind, put.origin)?;
+        draft.release(leaving.clone());
         let held = self.state.scope(&id);
         progress.created |= held.is_none();
 
@@ -68,6 +71,7 @@ impl Planner<'_> {
         }
         let known = by_name(&base.scope);
         let mut members = Vec::new();
+        let mut removed = Vec::new();
         for spec in &put.vms[progress.seen..] {
             if draft.operations() > OPERATIONS_PER_TXN || draft.is_full() {
                 break;
@@ -90,28 +94,43 @@ impl Planner<'_> {
             }
             draft.vm(&record)?;
             members.push(member);
+            // A VM whose address goes to another one is removed in the same transaction.
+            let owners = spec.addresses.iter().filter_map(|address| self.state.claim(address));
+            removed.extend(owners.filter(|owner| leaving.contains(owner)));
         }
+        removed.sort();
+        removed.dedup();
         let all_seen = progress.seen == put.vms.len();
-        let unnamed = match put.prune && all_seen {
-            true => unlisted_vms(&base.scope, &put.vms),
-            false => Vec::new(),
-        };
-        let removed: Vec<VmId> = unnamed.iter().copied().take(REMOVED_PER_STEP).collect();
+        if all_seen {
+            let others = unlisted_vms(&base.scope, &put.vms).into_iter().filter(|vm| leaving.contains(vm));
+            let others: Vec<VmId> =
+                others.filter(|vm| !removed.contains(vm)).take(REMOVED_PER_STEP).collect();
+            removed.extend(others);
+        }
         progress.removed += removed.len();
 
         let context = self.context(&id, self.by);
+        let is_last = all_seen && removed.len() == leaving.len();
         base.apply(ScopeCommand::SetPolicy(put.policy.clone()), context)?;
+        base.apply(ScopeCommand::Remove(removed), context)?;
         base.apply(ScopeCommand::Enrol(members), context)?;
-        base.apply(ScopeCommand::Remove(removed.clone()), context)?;
         draft.scope(held, base)?;
         let answer = Answer::Scope { scope: id, progress };
-        if all_seen && removed.len() == unnamed.len() {
+        if is_last {
             return Ok(self.write(draft, answer));
         }
         Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(progress) })
     }
 
-    /// The scope with a whole description applied, before removals.
+    /// With pruning: the VMs that leave the scope, because an earlier fleet file added them and this one does not list
+    /// them.
+    pub(crate) fn leaving(&self, put: &PutScope) -> HashSet<VmId> {
+        let held = self.state.scope(&put.path.id()).filter(|_| put.prune);
+        held.map(|held| unlisted_vms(&held.value, &put.vms).into_iter().collect()).unwrap_or_default()
+    }
+
+    /// The scope with a whole description applied, before removals. The VM of a standalone scope makes room first: the
+    /// scope holds only one.
     pub(crate) fn apply_put(&self, put: &PutScope, mut base: Applied) -> Result<Applied, Refusal> {
         let id = put.path.id();
         let known = by_name(&base.scope);
@@ -119,6 +138,9 @@ impl Planner<'_> {
         let all = put.vms.iter().map(one).collect();
         let context = self.context(&id, self.by);
         base.apply(ScopeCommand::SetPolicy(put.policy.clone()), context)?;
+        if put.kind == ScopeKind::Standalone {
+            base.apply(ScopeCommand::Remove(self.leaving(put).into_iter().collect()), context)?;
+        }
         base.apply(ScopeCommand::Enrol(all), context)?;
         encode_scope(self.state.scope(&id).map(|held| &*held.value), &base.scope)?;
         Ok(base)

@@ -87,8 +87,10 @@ impl Planner<'_> {
     fn plan_put(&self, put: &PutScope) -> Result<ScopePlan, Failure> {
         let id = put.path.id();
         let mut taken = Vec::new();
+        let leaving = self.leaving(put);
         self.check_description(&id, put, &mut |spec, address, owner| match self.state.scope_of(owner) {
-            // Refused: one change cannot move an address within a scope.
+            Some(_) if leaving.contains(&owner) => Ok(()),
+            // Refused: one change cannot move an address between VMs that stay in a scope.
             Some((scope, ..)) if *scope == id => Err(address_taken(self.state, address, owner)),
             Some(_) | None => {
                 taken.push(TakenAddress { vm: spec.name.clone(), address: address.clone(), owner });
@@ -98,7 +100,8 @@ impl Planner<'_> {
         let base = self.base(&mut self.draft(), &put.path, put.kind, put.origin)?;
         let mut whole = self.apply_put(put, base.clone())?;
         let removed = if put.prune { unlisted_vms(&base.scope, &put.vms) } else { Vec::new() };
-        whole.apply(ScopeCommand::Remove(removed.clone()), self.context(&id, self.by))?;
+        let still_there = removed.iter().copied().filter(|vm| whole.scope.member(*vm).is_some()).collect();
+        whole.apply(ScopeCommand::Remove(still_there), self.context(&id, self.by))?;
 
         let held = self.state.scope(&id).map(|held| (held.revision, &*held.value));
         let policy = held.map_or(Vec::new(), |(_, held)| policy_changes(&held.policy, &put.policy));

@@ -477,6 +477,13 @@ fn base(reads: &dyn Reads, put: &PutScope, at: &At, writes: &mut Writes) -> Resu
     Ok(base)
 }
 
+/// The members that pruning removes.
+fn leaving<'a>(put: &'a PutScope, scope: &'a Scope) -> impl Iterator<Item = &'a Member> {
+    scope.members.iter().filter(|one| {
+        put.prune && one.origin == Origin::Fleet && !put.vms.iter().any(|spec| spec.name == one.name)
+    })
+}
+
 fn descriptions(reads: &dyn Reads, put: &PutScope) -> Codes {
     let mut codes = Codes::new();
     let here = reads.scope(&put.path.id()).map(|(_, scope)| scope);
@@ -493,7 +500,9 @@ fn descriptions(reads: &dyn Reads, put: &PutScope) -> Codes {
         }
         for address in &spec.addresses {
             let mine = here.and_then(|scope| scope.members.iter().find(|one| one.name == spec.name));
-            if reads.claim(address).is_some_and(|owner| mine.is_none_or(|mine| mine.vm != owner)) {
+            let leaves = |owner| here.is_some_and(|scope| leaving(put, scope).any(|one| one.vm == owner));
+            let is_taken = |owner| mine.is_none_or(|mine| mine.vm != owner) && !leaves(owner);
+            if reads.claim(address).is_some_and(is_taken) {
                 codes.insert("address_taken");
             }
             let key = caller_key(address);
@@ -555,16 +564,13 @@ fn put_scope(reads: &dyn Reads, put: &PutScope, at: &At) -> Result<Writes, Codes
     let base = base(reads, put, at, &mut writes)?;
     let known = |spec: &VmSpec| base.members.iter().find(|one| one.name == spec.name);
     let members: Vec<Member> = put.vms.iter().map(|spec| member(spec, known(spec), put.origin)).collect();
-    let unnamed = base.members.iter().filter(|one| {
-        put.prune && one.origin == Origin::Fleet && !put.vms.iter().any(|spec| spec.name == one.name)
-    });
-    let removed = unnamed.map(|one| one.vm).collect();
+    let removed = leaving(put, &base).map(|one| one.vm).collect();
     let specs = put.vms.iter().zip(&members).map(|(spec, member)| (member.vm, spec));
     changed_addresses(reads, &id, specs, &mut writes);
     let scope_requests = [
         ScopeRequest::Policy(put.policy.clone()),
-        ScopeRequest::AddMembers(members),
         ScopeRequest::Remove(removed),
+        ScopeRequest::AddMembers(members),
     ];
     finish(reads, &id, &base, &scope_requests, at, writes)
 }
