@@ -64,7 +64,7 @@ pub enum Refusal {
     StartsApart(OperationId),
     /// Some parts have not started.
     #[error(
-        "operation {operation} has {scheduled} events that have not started; start them first, complete single ones with 'notbefore event complete', or cancel the operation"
+        "operation {operation} has events that have not started ({scheduled}); start them first, complete single ones with 'notbefore event complete', or cancel the operation"
     )]
     OperationNotStarted { operation: OperationId, scheduled: usize },
     /// The start of the host operation is decided.
@@ -181,7 +181,7 @@ pub enum Refusal {
     RevisionDiffers { expected: u64, found: u64 },
     /// Other VMs are affected than in the caller's plan.
     #[error(
-        "since the plan was made, {more} more VMs would be affected and {fewer} no longer; make a new plan and repeat the change"
+        "since the plan was made, other VMs would be affected ({more} more, {fewer} no longer); make a new plan and repeat the change"
     )]
     PlanDiffers { more: usize, fewer: usize },
 }

@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use notbefore_core::{Scope, ScopeId};
-
-use crate::natural;
+use notbefore_wire::natural;
 
 /// For each scope with VMs on a host: their indexes among its members.
 pub type Placements = OrdMap<ScopeId, Arc<[usize]>>;

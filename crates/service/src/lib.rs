@@ -25,7 +25,6 @@ pub mod janitor;
 pub mod listen;
 pub mod metrics;
 pub mod names;
-mod natural;
 pub mod operator;
 pub mod platform;
 pub mod proxy;

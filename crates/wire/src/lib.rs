@@ -6,8 +6,10 @@
 //! - [`guest`]: what a VM sees: documents per api-version, approvals, instance metadata and errors.
 //! - `operator`: the types of the operator API under `/v1`. A default feature, which a guest's client can switch off.
 //! - [`text`]: escapes untrusted text for logs and terminals.
+//! - [`natural`]: the order of names in lists.
 
 pub mod guest;
+pub mod natural;
 #[cfg(feature = "operator")]
 pub mod operator;
 pub mod text;

@@ -1,4 +1,6 @@
-//! Escapes untrusted text (output of commands, responses of servers) for logs and terminals.
+//! Text for logs and terminals: escapes untrusted text (output of commands, responses of servers), and counts things.
+
+use std::fmt;
 
 /// Whether a character can move a terminal's cursor, reverse text or hide in it: control characters (C0 and C1),
 /// direction marks, zero-width characters, line separators and tags.
@@ -50,9 +52,20 @@ pub fn shorten(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// A number with its noun, which takes an `s` unless there is one: `1 VM`, `2 VMs`.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    let s = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {noun}{s}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn noun_has_a_plural() {
+        assert_eq!([0, 1, 2].map(|number: usize| counted(number, "VM")), ["0 VMs", "1 VM", "2 VMs"]);
+    }
 
     #[test]
     fn control_and_direction_marks_are_escaped() {

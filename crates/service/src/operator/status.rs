@@ -12,6 +12,7 @@ use axum::Json;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
 use notbefore_core::{CommandState, Event, EventType, Prefix};
+use notbefore_wire::natural;
 use notbefore_wire::operator::status as api;
 
 use super::access::CommandReasons;
@@ -19,7 +20,6 @@ use super::problem::ApiResult;
 use super::visibility::{CallerView, VisibleView};
 use super::wire_names::WireName;
 use super::{Operator, clock, commands};
-use crate::natural;
 use crate::view::{EventTime, ScopeView};
 
 /// How far ahead events are shown.

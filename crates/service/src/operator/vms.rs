@@ -7,6 +7,7 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
 use notbefore_engine::{AddVm, VmCommand};
+use notbefore_wire::natural;
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::vm_log::VmLog;
 use serde::Deserialize;
@@ -19,7 +20,6 @@ use super::path::Path;
 use super::problem::{ApiResult, Problem};
 use super::visibility::CallerView;
 use super::{cursor, present};
-use crate::natural;
 use crate::view::ScopeView;
 
 /// A revision as an ETag.
