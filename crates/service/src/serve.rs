@@ -106,6 +106,30 @@ pub enum ServeError {
     File { path: PathBuf, source: io::Error },
 }
 
+impl ServeError {
+    /// Whether a setting, or a file that it names, is wrong. Other errors are of the machine, the network or the store.
+    pub fn is_setting(&self) -> bool {
+        match self {
+            Self::Token(error) => error.is_setting(),
+            Self::OperatorExposed(_)
+            | Self::DuplicateAddress(..)
+            | Self::Tls(_)
+            | Self::ReadyFile(_)
+            | Self::Proxy(_)
+            | Self::GuestVm { .. } => true,
+            Self::Data(_)
+            | Self::Read(_)
+            | Self::Damaged(_)
+            | Self::Decode(_)
+            | Self::Listen { .. }
+            | Self::GuestServer(_)
+            | Self::Prepare(_)
+            | Self::ResultsLink(_)
+            | Self::File { .. } => false,
+        }
+    }
+}
+
 /// Runs the service until `shutdown` turns true. Calls `ready` once everything listens.
 pub async fn serve(
     config: ServeConfig,

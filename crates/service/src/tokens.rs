@@ -70,6 +70,21 @@ pub enum TokenError {
     Store(String),
 }
 
+impl TokenError {
+    /// Whether the file of the setting is wrong.
+    pub fn is_setting(&self) -> bool {
+        match self {
+            Self::Given { .. } | Self::TooShort { .. } | Self::NotText { .. } => true,
+            Self::Read(_)
+            | Self::Damaged(_)
+            | Self::Decode(_)
+            | Self::File { .. }
+            | Self::Random(_)
+            | Self::Store(_) => false,
+        }
+    }
+}
+
 /// A new secret: 256 random bits, with a prefix that secret scanners recognise.
 pub fn new_secret() -> std::io::Result<String> {
     let mut random = [0; 32];

@@ -7,7 +7,7 @@
 //! exactly this certificate, whatever its names are: it finds the service by the directory and not by a name.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::data_dir::{self, DataDir};
 use crate::running::ReloadError;
+use crate::secret_file;
+
+/// Longest certificate chain or key that is read; a usual chain has 5 KiB.
+const PEM_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Warn when the certificate expires within this time.
 const WARN_DAYS: i64 = 14;
@@ -139,7 +143,10 @@ impl Pair {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|error| TlsError::Read { path: path.to_owned(), error })
+    let mut bytes = Vec::new();
+    let read = secret_file::open(path).and_then(|file| file.take(PEM_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_err(|error| TlsError::Read { path: path.to_owned(), error })?;
+    Ok(bytes)
 }
 
 /// Logs problems that do not make the pair unusable.
