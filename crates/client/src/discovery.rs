@@ -81,7 +81,7 @@ impl Discovery {
         let mut search = Search { options: self.options, clock: Clock::start(), tried: Vec::new() };
         if let Some(followed) = &self.besides {
             let (what, reason) = (followed.to_string(), "it is asked already".to_owned());
-            search.tried.push(FailedAttempt { what, source: DiscoverySource::Followed, reason });
+            search.tried.push(FailedAttempt::new(what, DiscoverySource::Followed, reason));
         }
         let found = match &self.setting {
             Some(endpoint) => search.each_port(endpoint, DiscoverySource::Setting).await,
@@ -131,11 +131,9 @@ impl Discovery {
                         return Some(found);
                     }
                 }
-                Err(error) => search.tried.push(FailedAttempt {
-                    what: "DHCP".to_owned(),
-                    source,
-                    reason: error.to_string(),
-                }),
+                Err(error) => {
+                    search.tried.push(FailedAttempt::new("DHCP".to_owned(), source, error.to_string()))
+                }
             }
         }
         None
@@ -210,19 +208,37 @@ struct FailedAttempt {
     what: String,
     source: DiscoverySource,
     reason: String,
+    /// Whether the endpoint answered that it does not know the caller.
+    is_unknown_caller: bool,
 }
+
+impl FailedAttempt {
+    fn new(what: String, source: DiscoverySource, reason: String) -> Self {
+        Self { what, source, reason, is_unknown_caller: false }
+    }
+}
+
+/// The cure for a 403, which says only that the caller is not known.
+const UNKNOWN_CALLER: &str = "\nthe service does not know the address that this request comes from; an operator adds it with \
+                              'notbefore vm add NAME --address ADDRESS', or with the VM's addresses in the fleet file";
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let was_named =
             self.tried.iter().all(|tried| tried.source == DiscoverySource::Setting) && !self.tried.is_empty();
+        let has_refused = self.tried.iter().any(|tried| tried.is_unknown_caller);
         f.write_str(match was_named {
+            true if has_refused => "the endpoint that was named refuses this VM:",
             true => "the endpoint that was named does not answer:",
             false => "no endpoint of scheduled events answers; name one, or see why not:",
         })?;
-        self.tried.iter().try_for_each(|FailedAttempt { what, source, reason }| {
+        self.tried.iter().try_for_each(|FailedAttempt { what, source, reason, .. }| {
             write!(f, "\n  {what} ({source}): {reason}")
-        })
+        })?;
+        match has_refused {
+            true => f.write_str(UNKNOWN_CALLER),
+            false => Ok(()),
+        }
     }
 }
 
@@ -240,7 +256,7 @@ impl Search {
             Ok(endpoint) => self.each_port(&endpoint, source).await,
             Err(error) => {
                 let error: crate::endpoint::EndpointError = error;
-                self.tried.push(FailedAttempt { what: text.to_owned(), source, reason: error.to_string() });
+                self.tried.push(FailedAttempt::new(text.to_owned(), source, error.to_string()));
                 None
             }
         }
@@ -262,6 +278,7 @@ impl Search {
                         what,
                         source: source.clone(),
                         reason: reason.to_owned(),
+                        is_unknown_caller: failure.kind == FailureKind::Status(403),
                     });
                 }
             }

@@ -196,7 +196,9 @@ fn errors_have_exit_codes() {
     // An unknown caller is refused, and does not see an empty document.
     let unknown =
         Command::new(binary()).args(["get", "--endpoint", &service.guest.to_string()]).output().unwrap();
-    assert!(refused(unknown, 1).contains("403 Forbidden"));
+    let stderr = refused(unknown, 1);
+    assert!(stderr.contains("403 Forbidden") && stderr.contains("refuses this VM"), "{stderr}");
+    assert!(stderr.contains("'notbefore vm add NAME --address ADDRESS'"), "{stderr}");
 }
 
 #[test]
