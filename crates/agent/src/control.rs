@@ -15,11 +15,12 @@ mod transport;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::signals::status::Events;
 pub use transport::Listener;
@@ -28,6 +29,10 @@ pub use transport::Listener;
 const REQUEST_BYTES_MAX: u64 = 4 * 1024;
 /// Longest answer: the status with the most events that an agent tracks.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Clients at a time. Each is root or the agent's user; more than a few are a script gone wrong.
+const CLIENTS_MAX: usize = 16;
+/// Time for a client to send its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for one exchange. A reload that writes to a hanging disk takes three seconds.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after a connection that could not be accepted.
@@ -88,15 +93,22 @@ pub struct FactText {
 /// A request with the place for its answer.
 pub type Command = (Request, oneshot::Sender<Answer>);
 
-/// Takes commands, one after the other, until the runtime ends.
+/// Takes commands until the runtime ends, each connection in a task of its own: a silent client delays no other, unless
+/// there are `CLIENTS_MAX` of them.
 pub async fn serve(mut listener: Listener, commands: mpsc::Sender<Command>) {
-    loop {
+    let slots = Arc::new(Semaphore::new(CLIENTS_MAX));
+    // The semaphore is never closed.
+    while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
         match listener.accept().await {
             Ok(stream) => {
-                let exchanged = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange(stream, &commands)).await;
-                if let Ok(Err(error)) = exchanged {
-                    tracing::debug!("a command was not answered: {error}");
-                }
+                let commands = commands.clone();
+                tokio::spawn(async move {
+                    let exchanged = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange(stream, &commands)).await;
+                    if let Ok(Err(error)) = exchanged {
+                        tracing::debug!("a command was not answered: {error}");
+                    }
+                    drop(slot);
+                });
             }
             Err(error) => {
                 tracing::debug!("cannot accept a command: {error}");
@@ -112,7 +124,8 @@ async fn exchange(
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
-    (&mut stream).take(REQUEST_BYTES_MAX).read_line(&mut line).await?;
+    let mut limited = (&mut stream).take(REQUEST_BYTES_MAX);
+    tokio::time::timeout(REQUEST_TIMEOUT, limited.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
         Ok(request) => {
             let (reply, answer) = oneshot::channel();
@@ -200,6 +213,36 @@ mod tests {
             let Answer::Refused(text) = answer_to(line.as_bytes()).await else { panic!("{request:?}") };
             assert_eq!(text, format!("{request:?}"));
         }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn silent_clients_delay_no_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let vm = crate::vm_id::VmId::default();
+        let (journal, _) = crate::journal::Journal::open(&state, &vm, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        let (commands, mut received) = mpsc::channel::<Command>(1);
+        let serving = tokio::spawn(serve(Listener::open(&journal).unwrap(), commands));
+        tokio::spawn(async move {
+            while let Some((request, reply)) = received.recv().await {
+                let _ = reply.send(Answer::Refused(format!("{request:?}")));
+            }
+        });
+        let mut silent = Vec::new();
+        for _ in 0..CLIENTS_MAX - 1 {
+            silent.push(transport::connect(&state).await.unwrap());
+        }
+        // One after the other, they would take longer than a client waits.
+        let asked = ask(&state, &Request::Reload).await;
+        assert!(matches!(asked, Ok(Answer::Refused(_))), "{asked:?}");
+        // The agent closes silent connections, and then takes others again.
+        silent.push(transport::connect(&state).await.unwrap());
+        for mut client in silent {
+            assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+        }
+        assert!(ask(&state, &Request::Reload).await.is_ok());
+        serving.abort();
     }
 
     #[tokio::test]
