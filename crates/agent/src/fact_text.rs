@@ -79,6 +79,11 @@ pub fn sentence(fact: &Fact) -> String {
         FactKind::StepDropped { step, stage } => {
             format!("step {step} {} is no longer in its rule and is not retried", place(stage))
         }
+        FactKind::RuleUnmatched => {
+            format!(
+                "the rule no longer matches the {kind}: its failed step is not retried, its steps are undone"
+            )
+        }
         FactKind::Withheld { reason } => format!(
             "the {kind} is not approved: {reason}; fix the cause and run 'notbefore agent retry {}', or approve it: \
              notbefore approve {}",
@@ -154,6 +159,7 @@ fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
         FactKind::StepInterrupted { .. } => ("step_interrupted", Info, None),
         FactKind::TriedAgain { .. } => ("step_tried_again", Info, None),
         FactKind::StepDropped { .. } => ("step_dropped", Info, None),
+        FactKind::RuleUnmatched => ("rule_unmatched", Info, None),
         FactKind::Prepared => ("prepared", Info, None),
         FactKind::NotApproving { .. } => ("not_approving", Info, None),
         FactKind::Withheld { .. } => ("withheld", Warn, Some(NotifyOn::Withheld)),

@@ -206,6 +206,7 @@ impl Line {
             FactKind::Appeared { .. }
             | FactKind::Matched
             | FactKind::Unmatched
+            | FactKind::RuleUnmatched
             | FactKind::Prepared
             | FactKind::NotApproving { .. }
             | FactKind::Withheld { .. }

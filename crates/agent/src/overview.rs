@@ -1,6 +1,7 @@
 //! Summary of tracked events for `/events`, `notbefore agent status` and `/drainz`.
 
 use jiff::Timestamp;
+use notbefore_wire::text::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::State;
@@ -27,7 +28,7 @@ pub struct Overview {
     pub rule: Option<String>,
     /// unmatched, preparing, ready, withheld, over, restoring, stranded or done.
     pub phase: String,
-    /// The running or next step.
+    /// The running or next step, or the failed one that withholds the approval.
     pub step: Option<String>,
     /// State of the approval, in words.
     pub approval: String,
@@ -43,9 +44,12 @@ fn one(handled: &TrackedEvent) -> Overview {
     let event = &handled.event;
     let approval = match handled.approval() {
         Approval::Undecided if handled.is_unmatched_told => NO_RULE.to_owned(),
+        Approval::Undecided if handled.is_waiting_for_another() => {
+            "not yet: its rule no longer matches, and the steps are undone after another event".to_owned()
+        }
         Approval::Undecided => "not yet".to_owned(),
         Approval::Wanted { failures: 0, .. } => "due".to_owned(),
-        Approval::Wanted { failures, .. } => format!("failed {failures} times, tried again"),
+        Approval::Wanted { failures, .. } => format!("failed {}, tried again", counted(*failures, "time")),
         Approval::Sent { .. } => "sent".to_owned(),
         Approval::Given => "given".to_owned(),
         Approval::Moot => "too late to matter".to_owned(),
@@ -61,7 +65,11 @@ fn one(handled: &TrackedEvent) -> Overview {
         seen_at: handled.seen_at,
         rule: handled.rule().map(|rule| rule.name.clone()),
         phase: handled.phase_name().to_owned(),
-        step: handled.step().map(|(_, step)| step.name.clone()),
+        step: handled
+            .step()
+            .map(|(_, step)| step)
+            .or_else(|| handled.withholding_step())
+            .map(|step| step.name.clone()),
         approval,
         draining: handled.is_draining(),
     }

@@ -103,7 +103,7 @@ async fn failed_approval_is_resent_when_platform_answers() {
     assert!(matches!(answer, ApprovalAnswer::Failed { .. }), "there is no platform");
     agent.answered(event, answer).await;
     let approval = |agent: &Agent| overview::of(&agent.state)[0].approval.clone();
-    assert_eq!(approval(&agent), "failed 1 times, tried again");
+    assert_eq!(approval(&agent), "failed 1 time, tried again");
     agent.update(Update::Unchanged { served_at: None }).await;
     assert_eq!(approval(&agent), "sent");
 }

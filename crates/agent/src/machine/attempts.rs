@@ -2,13 +2,17 @@
 //! leaves no time for.
 
 use notbefore_client::document::EventId;
+use notbefore_wire::text::shorten;
 
 use super::io::{AfterFailure, FactKind, RunId, Stage, StepOutcome};
 use super::tracked_event::{
-    Approval, Bound, Course, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
+    AfterRestore, Approval, Bound, Course, Phase, Presence, Progress, RestoreWait, StepAfterReload, StepState,
 };
 use super::{Turn, settle};
 use crate::rules::{OnFailure, StepAction};
+
+/// Longest reason of a failed step that stays in the state, and so in the journal.
+const REASON_CHARACTERS_MAX: usize = 200;
 
 impl Turn<'_> {
     pub(super) fn ended(&mut self, run: RunId, outcome: StepOutcome) {
@@ -62,16 +66,16 @@ impl Turn<'_> {
         );
         let had_to_be_done = then == AfterFailure::WithholdAndGoOn;
         if had_to_be_done {
-            self.withhold(index, &name);
+            self.withhold(index, &name, reason);
         }
         self.next_step(index, had_to_be_done);
     }
 
-    /// Withholds approval because of a step, and reports it once.
-    fn withhold(&mut self, index: usize, name: &str) {
+    /// Withholds approval because a step failed, and reports it once.
+    fn withhold(&mut self, index: usize, name: &str, why: &str) {
         let Some(course) = &mut self.state.events[index].course else { return };
         if let Approval::Undecided = course.approval {
-            let reason = format!("the step `{name}` failed");
+            let reason = format!("the step `{name}` failed: {}", shorten(why, REASON_CHARACTERS_MAX));
             course.approval = Approval::Withheld { reason: reason.clone() };
             self.report(index, FactKind::Withheld { reason });
         }
@@ -107,7 +111,7 @@ impl Turn<'_> {
             }
         };
         let step = step.name.clone();
-        self.report(index, FactKind::StepFailed { step: step.clone(), stage, reason, then });
+        self.report(index, FactKind::StepFailed { step: step.clone(), stage, reason: reason.clone(), then });
         match then {
             AfterFailure::Retry => self.change_progress(index, |progress| {
                 progress.attempt = progress.attempt.saturating_add(1);
@@ -116,7 +120,7 @@ impl Turn<'_> {
             AfterFailure::GoOn => self.next_step(index, stage == Stage::After),
             AfterFailure::Withhold => match phase {
                 Phase::Preparing { undo, .. } => {
-                    self.withhold(index, &step);
+                    self.withhold(index, &step, &reason);
                     self.set(index, Phase::Withheld { step: progress.flaw.unwrap_or(progress.step), undo });
                 }
                 Phase::Restoring { .. } => {
@@ -147,11 +151,17 @@ impl Turn<'_> {
         }
     }
 
-    /// Retries a failed step with its current rule, whether it failed for good or waits for its next attempt.
+    /// Retries a failed step with its current rule, whether it failed for good or waits for its next attempt. If that
+    /// rule no longer matches the event, what was done by it is undone, and another rule may match. If another event
+    /// drains the VM, that happens when the other event is over: a restore would put the VM back into service.
     pub(super) fn retry_step(&mut self, index: usize) {
         let now = self.now.tick;
         let handled = &mut self.state.events[index];
         let waits = matches!(handled.presence, Presence::Waiting { .. }) && !handled.is_over();
+        let match_input = settle::match_input(handled, now);
+        let mut rules =
+            self.setup.rules.iter().filter(|rule| !rule.matches.covers_ignoring_time(&match_input));
+        let is_unmatched = waits && rules.any(|rule| handled.rule().is_some_and(|own| own.name == rule.name));
         let Some(course) = &mut handled.course else { return };
         let stage = match course.phase {
             Phase::Withheld { .. } if waits => Stage::Before,
@@ -164,6 +174,11 @@ impl Turn<'_> {
             | Phase::Restoring { .. }
             | Phase::Done => return,
         };
+        if is_unmatched && stage == Stage::Before {
+            course.approval = Approval::Undecided;
+            self.report(index, FactKind::RuleUnmatched);
+            return self.lapse(index, AfterRestore::AnotherRule);
+        }
         let corrected = course.apply_rules(&self.setup.rules);
         let is_for_good = match &mut course.phase {
             Phase::Withheld { step, undo } => {

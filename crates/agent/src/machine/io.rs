@@ -169,6 +169,8 @@ pub enum FactKind {
         step: String,
         stage: Stage,
     },
+    /// A failed step is not retried: the reloaded rule no longer matches the event.
+    RuleUnmatched,
     /// All steps before the event are done.
     Prepared,
     /// Another VM, or the operator, is to approve this event.

@@ -143,7 +143,7 @@ pub enum RestoreWait {
 #[serde(rename_all = "kebab-case")]
 pub enum AfterRestore {
     Done,
-    /// Match another rule: the event has become this VM's, and the undone rule was for other VMs' events.
+    /// Match another rule: the undone rule was for other VMs' events, or no longer matches after a reload.
     AnotherRule,
 }
 
@@ -472,6 +472,24 @@ impl TrackedEvent {
             Phase::Ready { .. } | Phase::Withheld { .. } | Phase::Over { .. } | Phase::Done => return None,
         };
         Some((stage, course.rule.steps(stage).get(step)?))
+    }
+
+    /// Whether it is matched by another rule only when another event, which drains the VM, is over: what was done by
+    /// its own rule cannot be undone before.
+    pub fn is_waiting_for_another(&self) -> bool {
+        self.phase() == Some(Phase::Over { waits: RestoreWait::Held, next: AfterRestore::AnotherRule })
+    }
+
+    /// The failed step that withholds the approval.
+    pub fn withholding_step(&self) -> Option<&Step> {
+        match self.phase()? {
+            Phase::Withheld { step, .. } => self.rule()?.before.get(step),
+            Phase::Preparing { .. }
+            | Phase::Ready { .. }
+            | Phase::Over { .. }
+            | Phase::Restoring { .. }
+            | Phase::Done => None,
+        }
     }
 
     /// The running attempt.

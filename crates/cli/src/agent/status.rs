@@ -76,8 +76,12 @@ fn trouble(events: &Events) -> Option<AgentState> {
         let text = format!("this VM is not restored; fix the step and run 'notbefore agent retry {id}'");
         return state(Exit::Stranded, text);
     }
-    if let Some(Overview { id, .. }) = first("withheld") {
-        let text = format!("event {id} is not approved; fix the step and run 'notbefore agent retry {id}'");
+    if let Some(Overview { id, rule, approval, .. }) = first("withheld") {
+        let why = approval.strip_prefix("none: ").unwrap_or(approval);
+        let rule = rule.as_deref().unwrap_or_default();
+        let text = format!(
+            "event {id} is not approved by rule {rule}: {why}; fix the step and run 'notbefore agent retry {id}'"
+        );
         return state(Exit::Withheld, text);
     }
     let unmatched = events.events.iter().find(|event| event.approval == overview::NO_RULE);

@@ -47,7 +47,11 @@ fn failed_step_is_retried_then_withholds_approval() {
     assert_eq!(world.only_run().attempt, 2);
     world.end(failed());
     assert!(world.running.is_empty() && world.approving.is_empty());
-    assert!(has_fact(&world, "A", &FactKind::Withheld { reason: "the step `drain` failed".into() }));
+    assert!(has_fact(
+        &world,
+        "A",
+        &FactKind::Withheld { reason: "the step `drain` failed: exit code 1".into() }
+    ));
     assert!(world.state.is_draining());
     world.start("A");
     world.poll();
@@ -229,6 +233,58 @@ fn failed_step_of_removed_rule_is_retried_unchanged() {
         assert_eq!(world.only_run().step, step("stop"));
         world.end(StepOutcome::Done);
         assert_eq!(world.approving.len(), 1);
+    }
+}
+
+#[test]
+fn failed_step_is_not_retried_if_its_rule_no_longer_matches() {
+    let unmatched = || {
+        let matches = Match { kinds: vec![EventKind::Freeze], ..rule("r").matches };
+        Rule { matches, ..rule("r") }
+    };
+    for restarts in [false, true] {
+        // What was done is undone; then another rule may match.
+        let mut world = with_event(vec![rule("r")], EventKind::Reboot, QUARTER);
+        world.end(StepOutcome::Done);
+        world.end(failed());
+        let other = Rule { before: vec![step("other")], ..rule("other") };
+        load_rules(&mut world, vec![unmatched(), other], restarts);
+        assert!(has_fact(&world, "A", &FactKind::RuleUnmatched));
+        assert_eq!(world.only_run().stage, Stage::After);
+        world.end(StepOutcome::Done);
+        assert_eq!(world.only_run().step.name, "other");
+        world.check_cleanup();
+
+        // A retry that waits for its delay does not run either.
+        let patient = Step { retries: 3, retry_delay: seconds(60), ..step("drain") };
+        let rules = vec![Rule { before: vec![patient], after: vec![], ..rule("r") }];
+        let mut world = with_event(rules, EventKind::Reboot, QUARTER);
+        world.end(failed());
+        load_rules(&mut world, vec![unmatched()], restarts);
+        world.pass(seconds(120));
+        assert!(world.running.is_empty() && world.state.events()[0].rule().is_none());
+
+        // Another event keeps the VM out of service: what was done is undone when that event is over.
+        let other =
+            Rule { matches: Match { kinds: vec![EventKind::Redeploy], ..rule("b").matches }, ..rule("b") };
+        let mut world = with_event(vec![other.clone(), rule("r")], EventKind::Reboot, QUARTER);
+        world.end(StepOutcome::Done);
+        world.end(failed());
+        world.announce("B", EventKind::Redeploy, QUARTER);
+        world.poll();
+        world.end(StepOutcome::Done);
+        world.end(StepOutcome::Done);
+        load_rules(&mut world, vec![other, unmatched(), rule("later")], restarts);
+        assert!(world.running.is_empty() && world.state.events()[0].is_waiting_for_another());
+        world.check_approvals();
+        world.remove("B");
+        world.poll();
+        assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("B", Stage::After));
+        world.end(StepOutcome::Done);
+        assert_eq!((world.only_run().event.id.as_str(), world.only_run().stage), ("A", Stage::After));
+        world.end(StepOutcome::Done);
+        assert_eq!(world.only_run().rule, "later");
+        world.check_cleanup();
     }
 }
 
