@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use notbefore_wire::operator::Scope;
+use notbefore_wire::text::counted;
 
 use crate::args::{self, Apply, ConnectionArgs, Output};
 use crate::client::Client;
@@ -51,8 +52,8 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
     if *check {
         let vms: usize = scopes.iter().map(|scope| scope.spec.vms.len()).sum();
         let empty = if needs_flag { "; applying it requires --allow-empty" } else { "" };
-        let scopes = scopes.len();
-        return output::line(&format!("{name}: {scopes} scopes and {vms} VMs, no errors{empty}"));
+        let (scopes, vms) = (counted(scopes.len(), "scope"), counted(vms, "VM"));
+        return output::line(&format!("{name}: {scopes} and {vms}, no errors{empty}"));
     }
     let options = ApplyOptions { prune: *prune, report_progress: *progress, output };
     if confirmation.dry_run {
@@ -73,8 +74,8 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
         confirm::show(output, &plan.lines(&scopes))?;
         confirm::ask(confirmation.yes, QUESTION)?;
     }
-    let outcomes = fleet_apply::apply(&client, &scopes, plan.unwrap_or_default(), options)?;
-    output.answer(&outcomes, |_| Ok(()))
+    let applied = fleet_apply::apply(&client, &scopes, plan.unwrap_or_default(), options)?;
+    output.answer(&applied, |_| Ok(()))
 }
 
 /// Reads the scopes of a file. Errors in it are usage errors.
@@ -86,7 +87,7 @@ pub fn described(file: &Path) -> Result<Vec<FileScope>> {
 fn refused(plan: &FleetPlan, scopes: &[FileScope]) -> Result<()> {
     match plan.refused.len() {
         0 => Ok(()),
-        some => bail!("{some} of {} scopes would be refused", scopes.len()),
+        some => bail!("{some} of {} would be refused", counted(scopes.len(), "scope")),
     }
 }
 

@@ -18,11 +18,13 @@ use anyhow::{Error, Result, bail};
 use hyper::StatusCode;
 use notbefore_wire::operator::ScopeOutcome;
 use notbefore_wire::operator::fleet::ScopePlan;
+use notbefore_wire::text::counted;
+use serde::Serialize;
 
 use crate::args::Output;
 use crate::client::{Client, Refused, has_code};
 use crate::fleet_file::FileScope;
-use crate::fleet_plan::{self, FleetPlan};
+use crate::fleet_plan::{self, FleetPlan, RefusedScope};
 use crate::http::REQUESTS_AT_ONCE;
 use crate::output;
 use crate::progress::Progress;
@@ -58,15 +60,15 @@ struct ApplyState {
     has_retried: bool,
 }
 
-/// Applies all scopes and the plan's removals; returns the outcomes in the file's order. Without a plan nothing is
+/// Applies all scopes and the plan's removals. Without a plan nothing is
 /// removed and every scope is sent. With a plan, unchanged scopes are skipped, and a scope that changed since the plan
-/// is refused.
+/// is refused. If a scope is refused, prints the result and fails.
 pub fn apply(
     client: &Client,
     scopes: &[FileScope],
     plan: FleetPlan,
     options: ApplyOptions,
-) -> Result<Vec<ScopeOutcome>> {
+) -> Result<Applied> {
     let report = options.output.is_text() && scopes.len() <= REPORTED_MAX;
     let FleetPlan { named, unnamed, refused } = plan;
     let mut state = ApplyState { refused, ..ApplyState::default() };
@@ -92,7 +94,8 @@ pub fn apply(
     )
     .map_err(|error| {
         let (done, all) = (state.outcomes.len(), scopes.len());
-        error.context(format!("{done} of {all} scopes are applied; apply the file again for the rest"))
+        let all = counted(all, "scope");
+        error.context(format!("{done} of {all} applied; apply the file again for the rest"))
     })?;
     state.retry_taken_addresses(&put);
     // A pruned scope may free an address that a refused scope needs.
@@ -106,38 +109,41 @@ pub fn apply(
     if report {
         state.report(scopes, &named)?;
     }
+    let mut totals = Totals::default();
+    totals.scopes.refused = state.refused.len() + pruned.refused.len();
+    state.outcomes.values().for_each(|outcome| totals.add(outcome, false));
+    pruned.outcomes.iter().for_each(|(index, outcome)| totals.add(outcome, unnamed[*index].removed));
     if options.output.is_text() {
         pruned.report_pruned(&unnamed)?;
-        let mut totals = Totals { refused: state.refused.len() + pruned.refused.len(), ..Totals::default() };
-        state.outcomes.values().for_each(|outcome| totals.add(outcome, false));
-        pruned.outcomes.iter().for_each(|(index, outcome)| totals.add(outcome, unnamed[*index].removed));
         output::line(&totals.to_string())?;
     }
-    for (index, error) in &state.refused {
-        output::eprint(&format!("{}: {error:#}", scopes[*index].display()));
-    }
-    for (index, error) in &pruned.refused {
-        output::eprint(&format!("{}: {error:#}", unnamed[*index].scope));
+    let of_file = state.refused.iter().map(|(index, error)| (scopes[*index].display(), error));
+    let of_prune = pruned.refused.iter().map(|(index, error)| (unnamed[*index].scope.clone(), error));
+    let refusal = |(scope, error): (String, &Error)| RefusedScope { scope, reason: format!("{error:#}") };
+    let refused: Vec<RefusedScope> = of_file.chain(of_prune).map(refusal).collect();
+    for RefusedScope { scope, reason } in &refused {
+        output::eprint(&format!("{scope}: {reason}"));
     }
     let errors: Vec<&Error> = state.refused.values().chain(pruned.refused.values()).collect();
-    let all = scopes.len() + unnamed.len();
+    let all = counted(scopes.len() + unnamed.len(), "scope");
     let outcomes = state.outcomes.into_values().chain(pruned.outcomes.into_values()).collect();
+    let applied = Applied { scopes: outcomes, refused, totals };
     let are_all = |is: fn(&Error) -> bool| errors.iter().all(|error| is(error));
     let why = match errors.len() {
-        0 => return Ok(outcomes),
+        0 => return Ok(applied),
         some if are_all(|error| has_code(error, REVISION_DIFFERS)) => {
-            format!("{some} of {all} scopes have changed since the plan was made; run it again")
+            format!("{some} of {all} changed since the plan was made; run it again")
         }
         some if are_all(is_role_missing) => {
             let refused = state.refused.keys().map(|index| &scopes[*index].path);
             let on = common_path(refused);
             format!(
-                "{some} of {all} scopes were refused: this token may not change them; use one with the role operator there (an operator creates it with 'notbefore token create NAME --role operator --on {on}')"
+                "{some} of {all} refused: this token may not change them; use one with the role operator there (an operator creates it with 'notbefore token create NAME --role operator --on {on}')"
             )
         }
-        some => format!("{some} of {all} scopes were refused; fix the file and apply it again"),
+        some => format!("{some} of {all} refused; fix the file and apply it again"),
     };
-    options.output.answer(&outcomes, |_| Ok(()))?;
+    options.output.answer(&applied, |_| Ok(()))?;
     bail!(why)
 }
 
@@ -182,8 +188,8 @@ impl ApplyState {
     fn report_pruned(&self, unnamed: &[ScopePlan]) -> Result<()> {
         if self.outcomes.len() > REPORTED_MAX {
             let vms: usize = self.outcomes.values().map(|outcome| outcome.removed).sum();
-            let scopes = self.outcomes.len();
-            return output::line(&format!("{scopes} scopes not in the file: {vms} VMs removed"));
+            let (scopes, vms) = (counted(self.outcomes.len(), "scope"), counted(vms, "VM"));
+            return output::line(&format!("{scopes} not in the file: {vms} removed"));
         }
         for (index, outcome) in &self.outcomes {
             let plan = &unnamed[*index];
@@ -250,8 +256,7 @@ impl ApplyState {
 fn ended(plan: &ScopePlan) -> String {
     match plan.ended.len() {
         0 => String::new(),
-        1 => "; 1 live event ended".to_owned(),
-        some => format!("; {some} live events ended"),
+        some => format!("; {} ended", counted(some, "live event")),
     }
 }
 
@@ -315,49 +320,64 @@ fn line(outcome: &ScopeOutcome) -> String {
     let ScopeOutcome { scope, created, added, changed, removed } = outcome;
     let parts = parts(&[(*added, "added"), (*changed, "changed"), (*removed, "removed")]);
     match (created, parts.is_empty()) {
-        (true, _) => format!("{scope}: created, {}", fleet_plan::of_vms(*added)),
+        (true, _) => format!("{scope}: created, {}", counted(*added, "VM")),
         (false, true) => format!("{scope}: unchanged"),
         (false, false) => format!("{scope}: {parts}"),
     }
 }
 
+/// What an apply did; its JSON output.
+#[derive(Serialize)]
+pub struct Applied {
+    /// In the file's order, then scopes that are not in it.
+    scopes: Vec<ScopeOutcome>,
+    refused: Vec<RefusedScope>,
+    totals: Totals,
+}
+
 /// All outcomes in one line.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct Totals {
+    scopes: ScopeTotals,
+    vms: VmTotals,
+}
+
+#[derive(Default, Serialize)]
+struct ScopeTotals {
     created: usize,
     changed: usize,
     removed: usize,
     unchanged: usize,
     refused: usize,
-    /// VMs.
-    vms_added: usize,
-    vms_changed: usize,
-    vms_removed: usize,
+}
+
+#[derive(Default, Serialize)]
+struct VmTotals {
+    added: usize,
+    changed: usize,
+    removed: usize,
 }
 
 impl Totals {
     fn add(&mut self, outcome: &ScopeOutcome, is_removed: bool) {
         let ScopeOutcome { created, added, changed, removed, .. } = outcome;
         let count = match (created, is_removed, added + changed + removed) {
-            (true, _, _) => &mut self.created,
-            (false, true, _) => &mut self.removed,
-            (false, false, 0) => &mut self.unchanged,
-            (false, false, _) => &mut self.changed,
+            (true, _, _) => &mut self.scopes.created,
+            (false, true, _) => &mut self.scopes.removed,
+            (false, false, 0) => &mut self.scopes.unchanged,
+            (false, false, _) => &mut self.scopes.changed,
         };
         *count += 1;
-        self.vms_added += added;
-        self.vms_changed += changed;
-        self.vms_removed += removed;
+        self.vms.added += added;
+        self.vms.changed += changed;
+        self.vms.removed += removed;
     }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { created, changed, removed, unchanged, refused, .. } = *self;
-        let scopes = match created + changed + removed + unchanged + refused {
-            1 => "1 scope".to_owned(),
-            many => format!("{many} scopes"),
-        };
+        let ScopeTotals { created, changed, removed, unchanged, refused } = self.scopes;
+        let scopes = counted(created + changed + removed + unchanged + refused, "scope");
         let of_scopes = parts(&[
             (created, "created"),
             (changed, "changed"),
@@ -366,8 +386,8 @@ impl fmt::Display for Totals {
             (refused, "refused"),
         ]);
         let of_scopes = if of_scopes.is_empty() { "nothing to do".to_owned() } else { of_scopes };
-        let of_vms =
-            parts(&[(self.vms_added, "added"), (self.vms_changed, "changed"), (self.vms_removed, "removed")]);
+        let VmTotals { added, changed, removed } = self.vms;
+        let of_vms = parts(&[(added, "added"), (changed, "changed"), (removed, "removed")]);
         let of_vms = if of_vms.is_empty() { of_vms } else { format!("; VMs: {of_vms}") };
         write!(f, "{scopes}: {of_scopes}{of_vms}")
     }
@@ -393,7 +413,8 @@ mod tests {
         };
         let outcomes = [one(true, 3, 0), one(false, 0, 2), one(false, 0, 0), one(false, 0, 0)];
         let totals = |outcomes: &[ScopeOutcome], refused| {
-            let mut totals = Totals { refused, ..Totals::default() };
+            let mut totals = Totals::default();
+            totals.scopes.refused = refused;
             outcomes.iter().for_each(|outcome| totals.add(outcome, false));
             totals.to_string()
         };

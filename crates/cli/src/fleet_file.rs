@@ -199,14 +199,13 @@ fn is_of_budget(error: &serde_saphyr::Error) -> bool {
     matches!(cause, Error::Budget { .. })
 }
 
-/// The parser's message, shortened since it quotes keys and values in full. A budget error also names the fix.
+/// The parser's message, shortened since it quotes keys and values in full. A budget error names the fix instead.
 fn explain(error: &serde_saphyr::Error) -> anyhow::Error {
-    let shown = shorten(&error.to_string(), SHOWN_CHARACTERS_MAX);
     match is_of_budget(error) {
         true => anyhow!(
-            "its anchors and aliases (&, *) expand to more than a file of this size may contain; write them out: {shown}"
+            "its anchors and aliases (&, *) expand to more than a file of this size may contain; write them out"
         ),
-        false => anyhow!("{shown}"),
+        false => anyhow!("{}", shorten(&error.to_string(), SHOWN_CHARACTERS_MAX)),
     }
 }
 

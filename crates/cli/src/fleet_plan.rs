@@ -9,6 +9,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use notbefore_settings::suggest::nearest;
 use notbefore_wire::operator::fleet::{EndedEvent, FieldChange, ScopePlan, TakenAddress};
 use notbefore_wire::operator::{EventStatus, Scope, ScopeOutcome};
+use notbefore_wire::text::counted;
 use serde::Serialize;
 
 use crate::client::{Client, encode, has_code};
@@ -42,9 +43,9 @@ pub struct Shown<'a> {
 }
 
 #[derive(Serialize)]
-struct RefusedScope {
-    scope: String,
-    reason: String,
+pub struct RefusedScope {
+    pub scope: String,
+    pub reason: String,
 }
 
 /// The API path of a scope.
@@ -61,12 +62,25 @@ pub fn or_unknown_scope<T>(client: &Client, scope: Option<&str>, list: Result<T>
         return list;
     }
     let known: Vec<Scope> = client.list_first("/v1/scopes", &[], COMPARED_MAX)?;
-    let known = || known.iter().map(|scope| scope.path.as_str());
-    let elsewhere = known().find(|path| path.ends_with(&format!("/{scope}"))).map(str::to_owned);
-    match elsewhere.or_else(|| nearest(scope, known().filter_map(|path| path.strip_prefix(&prefix)))) {
+    match similar_scope(scope, &prefix, known.iter().map(|scope| scope.path.as_str())) {
         Some(meant) => bail!("{error:#}; did you mean {meant}?"),
         None => list,
     }
+}
+
+/// The known path that was most likely meant: one that ends like the text, or almost. Written as short as it may be.
+fn similar_scope<'a>(
+    text: &str,
+    default: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Option<String> {
+    let parts = text.matches('/').count() + 1;
+    let end = |path: &'a str| path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| &path[at + 1..]);
+    let nearest = nearest(text, known.clone().map(end))?;
+    let mut same = known.filter(|path| end(path).eq_ignore_ascii_case(&nearest));
+    // A scope of the default group is the nearest of several.
+    let found = same.clone().find(|path| path.starts_with(default)).or_else(|| same.next())?;
+    Some(found.strip_prefix(default).unwrap_or(found).to_owned())
 }
 
 /// Requests the plan of every scope from the service.
@@ -173,8 +187,8 @@ impl FleetPlan {
         let mut lines: Vec<String> =
             changed.iter().take(REPORTED_MAX).flat_map(|plan| scope_lines(plan)).collect();
         if changed.len() > REPORTED_MAX {
-            let more = changed.len() - REPORTED_MAX;
-            lines.push(format!("and {more} more scopes; --dry-run --output json shows all"));
+            let more = counted(changed.len() - REPORTED_MAX, "more scope");
+            lines.push(format!("and {more}; --dry-run --output json shows all"));
         }
         // Several scopes' plans may remove the first-run VM; list its events once.
         let mut listed = HashSet::new();
@@ -182,12 +196,12 @@ impl FleetPlan {
         let ended: Vec<&EndedEvent> = ended.collect();
         lines.extend(ended.iter().take(REPORTED_MAX).map(|event| event_line(event)));
         if ended.len() > REPORTED_MAX {
-            lines.push(format!("and {} more live events", ended.len() - REPORTED_MAX));
+            lines.push(format!("and {}", counted(ended.len() - REPORTED_MAX, "more live event")));
         }
         let refusal = |RefusedScope { scope, reason }| format!("! {scope}: refused: {reason}");
         lines.extend(self.refusals(scopes).map(refusal));
         lines.push(match (changed.is_empty(), self.refused.is_empty()) {
-            (true, true) => format!("no differences: {} scopes match", self.all().count()),
+            (true, true) => format!("no differences in {}", counted(self.all().count(), "scope")),
             (_, _) => self.sum(ended.len()),
         });
         lines
@@ -232,8 +246,8 @@ fn scope_lines(plan: &ScopePlan) -> Vec<String> {
         parts(&[(added_vms.len(), "added"), (changed_vms.len(), "changed"), (removed_vms.len(), "removed")]);
     let counts = if counts.is_empty() { "settings changed".to_owned() } else { counts };
     let mut lines = vec![match (plan.creates(), removed) {
-        (true, _) => format!("+ {scope}: created, {}", of_vms(added_vms.len())),
-        (false, true) => format!("- {scope}: removed, {}", of_vms(removed_vms.len())),
+        (true, _) => format!("+ {scope}: created, {}", counted(added_vms.len(), "VM")),
+        (false, true) => format!("- {scope}: removed, {}", counted(removed_vms.len(), "VM")),
         (false, false) => format!("~ {scope}: {counts}"),
     }];
     lines.extend(policy.iter().map(|change| format!("    ~ {}", field(change))));
@@ -243,10 +257,6 @@ fn scope_lines(plan: &ScopePlan) -> Vec<String> {
     });
     some(&mut lines, '+', added_vms, Clone::clone);
     lines
-}
-
-pub fn of_vms(count: usize) -> String {
-    if count == 1 { "1 VM".to_owned() } else { format!("{count} VMs") }
 }
 
 fn some<T>(lines: &mut Vec<String>, mark: char, items: &[T], text: impl Fn(&T) -> String) {
@@ -272,4 +282,25 @@ fn event_line(event: &EndedEvent) -> String {
     let EndedEvent { event: id, scope, event_type, vms, .. } = event;
     let named = vms.iter().take(VMS_NAMED_MAX).cloned().collect::<Vec<_>>().join(",");
     format!("! event {id} ({event_type} of {named} in {scope}) {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scope_that_ends_like_the_text_is_suggested() {
+        let known = ["acme/shop/front", "default/blog/api", "default/default/cache", "other/default/cache"];
+        for (text, default, meant) in [
+            ("frotn", "default/default/", Some("acme/shop/front")),
+            ("front", "default/default/", Some("acme/shop/front")),
+            ("shop/fornt", "default/", Some("acme/shop/front")),
+            ("bolg/api", "default/", Some("blog/api")),
+            ("cahce", "default/default/", Some("cache")),
+            ("acme/shpo/front", "", Some("acme/shop/front")),
+            ("something", "default/default/", None),
+        ] {
+            assert_eq!(similar_scope(text, default, known.into_iter()).as_deref(), meant, "{text}");
+        }
+    }
 }

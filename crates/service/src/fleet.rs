@@ -11,6 +11,7 @@ use futures_util::{StreamExt, stream};
 use notbefore_core::{Actor, Origin, Prefix, Refusal, ScopePath};
 use notbefore_engine::{Failure, Progress, PutScope, Request, ScopeChange};
 use notbefore_wire::operator::ScopeSpec;
+use notbefore_wire::text::counted;
 
 use crate::operator::scopes::from_fleet_file;
 use crate::runtime::EngineHandle;
@@ -124,14 +125,15 @@ fn log(fleet: &FleetFile, applied: &Applied) {
     let Applied { created, changed, unchanged, vms_added, vms_changed, refused } = applied;
     let refusals = refused.len();
     tracing::info!(
-        "fleet file {file}: {created} scopes created, {changed} changed, {unchanged} unchanged, {refusals} refused; {vms_added} VMs added, {vms_changed} changed"
+        "fleet file {file}: scopes: {created} created, {changed} changed, {unchanged} unchanged, {refusals} refused; VMs: {vms_added} added, {vms_changed} changed"
     );
     for (scope, why) in refused.iter().take(REFUSED_NAMED_MAX) {
         tracing::error!("fleet file {file}: scope {scope} was refused: {why}");
     }
     if let Some(more @ 1..) = refusals.checked_sub(REFUSED_NAMED_MAX) {
         tracing::error!(
-            "fleet file {file}: {more} more scopes were refused; 'notbefore fleet diff {file}' lists all"
+            "fleet file {file}: {} refused; 'notbefore fleet diff {file}' lists all",
+            counted(more, "more scope")
         );
     }
 }
@@ -142,7 +144,9 @@ pub fn log_leftovers(fleet: &FleetFile, view: &View) {
     if scopes + vms > 0 {
         let file = fleet.name.display();
         tracing::warn!(
-            "fleet file {file}: {vms} VMs and {scopes} scopes of earlier files are not in it and stay; to remove them, run 'notbefore fleet apply {file} --prune', which shows them and asks first"
+            "fleet file {file}: {} and {} of earlier files are not in it and stay; to remove them, run 'notbefore fleet apply {file} --prune', which shows them and asks first",
+            counted(vms, "VM"),
+            counted(scopes, "scope")
         );
     }
 }

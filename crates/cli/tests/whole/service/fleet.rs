@@ -119,6 +119,46 @@ fn vm_can_move_between_scopes_of_the_file() {
     }
 }
 
+/// A VM is renamed and keeps its address: one apply removes the old name and adds the new one, in one step.
+#[test]
+fn renamed_vm_keeps_its_address() {
+    let service = Service::start(&[]);
+    let file = service.data().join("fleet.yaml");
+    let apply = |names: [&str; 2]| {
+        let vm = |name: &str, address: u8| format!("{{ name: {name}, addresses: [127.1.61.{address}] }}");
+        let yaml = format!(
+            "scopes:\n  - {{ name: web, kind: availability-set, vms: [ {}, {} ] }}\n  - {{ name: db, kind: standalone, vms: [ {} ] }}\n",
+            vm(names[0], 1),
+            vm("stays", 2),
+            vm(names[1], 3)
+        );
+        std::fs::write(&file, yaml).unwrap();
+        let file = file.to_str().unwrap();
+        let plan = service.cli(&["fleet", "diff", file, "--prune"]);
+        (plan, service.cli(&["fleet", "apply", file, "--prune", "--yes"]))
+    };
+    apply(["old", "old-db"]);
+    service.cli(&["event", "schedule", "--type", "reboot", "--in", "1h", "old", "stays"]);
+    let (plan, applied) = apply(["new", "new-db"]);
+    assert!(plan.contains("    - old\n    + new\n") && !plan.contains("refused"), "{plan}");
+    assert!(applied.ends_with("2 scopes: 2 changed; VMs: 2 added, 2 removed\n"), "{applied}");
+    for (name, address) in [("new", 1), ("stays", 2), ("new-db", 3)] {
+        let vm = service.cli_json(&["vm", "show", name]);
+        assert_eq!(vm["addresses"][0], format!("127.1.61.{address}"));
+        let answer = service.poll([127, 1, 61, address].into(), "2020-07-01");
+        assert_eq!(answer.status, 200, "{name}");
+    }
+    assert_eq!(apply(["new", "new-db"]).0, "no differences in 2 scopes\n");
+    // The new owner's address belongs to a VM that stays.
+    std::fs::write(
+        &file,
+        "scopes:\n  - { name: web, kind: availability-set, vms: [ { name: new, addresses: [127.1.61.2] }, { name: stays, addresses: [127.1.61.1] } ] }\n",
+    )
+    .unwrap();
+    let refused = service.cli_refused(&["fleet", "diff", file.to_str().unwrap(), "--prune"]);
+    assert!(refused.contains("1 of 1 scope would be refused"), "{refused}");
+}
+
 /// If the service stops, the apply ends at once; applying again finishes it.
 #[test]
 fn interrupted_apply_is_finished_by_next() {
@@ -140,7 +180,7 @@ fn interrupted_apply_is_finished_by_next() {
     let output = cut_short.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("of 600 scopes are applied; apply the file again for the rest"), "{stderr}");
+    assert!(stderr.contains("of 600 scopes applied; apply the file again for the rest"), "{stderr}");
 
     let service = service.restart();
     let stdout = service.cli(&["fleet", "apply", file.to_str().unwrap()]);
@@ -172,7 +212,7 @@ fn fleet_file_of_serve_is_applied_before_the_service_is_ready() {
     };
     // The listener of one VM is that of the file's VM, and there is no first-run VM.
     assert_eq!(vms(), ["default/default/db/db", "default/default/web/web-0", "default/default/web/web-1"]);
-    let all = "2 scopes created, 0 changed, 0 unchanged, 0 refused; 3 VMs added, 0 changed";
+    let all = "scopes: 2 created, 0 changed, 0 unchanged, 0 refused; VMs: 3 added, 0 changed";
     assert!(service.log().contains(&format!("fleet file {path}: {all}")), "{}", service.log());
     assert!(!service.log().contains("--prune"), "{}", service.log());
 
@@ -186,11 +226,11 @@ fn fleet_file_of_serve_is_applied_before_the_service_is_ready() {
     assert_eq!(service.cli_json(&["vm", "show", "web-0"])["host"], "h1");
     let log = service.log();
     assert!(
-        log.contains("0 scopes created, 1 changed, 0 unchanged, 0 refused; 0 VMs added, 1 changed"),
+        log.contains("scopes: 0 created, 1 changed, 0 unchanged, 0 refused; VMs: 0 added, 1 changed"),
         "{log}"
     );
     let says = format!(
-        "2 VMs and 1 scopes of earlier files are not in it and stay; to remove them, run 'notbefore fleet apply {path} --prune'"
+        "2 VMs and 1 scope of earlier files are not in it and stay; to remove them, run 'notbefore fleet apply {path} --prune'"
     );
     assert!(log.contains(&says), "{log}");
     service.cli(&["fleet", "apply", path, "--prune", "--yes"]);

@@ -83,7 +83,7 @@ scopes: 1 created, 1 changed, 1 removed; VMs: 1 added, 1 changed, 2 removed; liv
     assert_eq!(service.cli_json(&["fleet", "show"]), before, "nothing has changed");
 
     let same = file(&service, "same.yaml", FLEET);
-    assert_eq!(service.cli(&["fleet", "diff", &same, "--prune"]), "no differences: 2 scopes match\n");
+    assert_eq!(service.cli(&["fleet", "diff", &same, "--prune"]), "no differences in 2 scopes\n");
     assert_eq!(service.cli_json(&["fleet", "diff", &same])["differs"], false);
 }
 
@@ -138,7 +138,7 @@ fn change_matches_its_plan() {
     let count = |field: &str| plan[field].as_array().unwrap().len();
     assert_eq!(["added_vms", "changed_vms", "removed_vms", "ended"].map(count), [50, 55, 40, 1]);
     assert_eq!(plan["ended"][0]["event"], gone.as_str());
-    let outcome = service.cli_json(&["fleet", "apply", "--prune", "--yes", &smaller])[0].clone();
+    let outcome = service.cli_json(&["fleet", "apply", "--prune", "--yes", &smaller])["scopes"][0].clone();
     let counts = ["added", "changed", "removed"].map(|field| outcome[field].as_u64().unwrap());
     assert_eq!(counts, [50, 55, 40]);
     let live = service.cli_json(&["event", "list"]);

@@ -710,7 +710,7 @@ fn fleet_apply_says_which_role_is_missing_where() {
     let says = [
         "acme/shop/web: this needs the role operator on acme/shop/web; token owner has tenant there (not_permitted)",
         "globex/shop/web: token owner has no role on globex/shop/web and does not see it; this needs the role operator there (unknown_scope)",
-        "4 of 4 scopes were refused: this token may not change them; use one with the role operator there (an operator creates it with 'notbefore token create NAME --role operator --on PATH')",
+        "4 of 4 scopes refused: this token may not change them; use one with the role operator there (an operator creates it with 'notbefore token create NAME --role operator --on PATH')",
     ];
     for line in says {
         assert!(said.contains(line), "{line}: {said}");
