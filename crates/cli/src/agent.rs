@@ -80,6 +80,7 @@ fn run_until_stopped(
     listen: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let sources = sources(settings);
+    logs::expect_format(&sources, "NOTBEFORE_AGENT_LOG_FORMAT");
     let config = config::load(&sources)?;
     start_log(&config)?;
     in_runtime(async {

@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
         // A closed pipe (`| head`) is not an error.
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
-            output::eprint(&format!("notbefore: {error:#}"));
+            logs::fatal(&error);
             Exit::of(&error)
         }
     };

@@ -144,6 +144,12 @@ pub fn eprint(text: &str) {
     text.split('\n').for_each(|line| eprintln!("{}", printable(line)));
 }
 
+/// Prints a value on standard error as one line of JSON.
+#[allow(clippy::print_stderr, reason = "all other modules print through this one")]
+pub fn eprint_json(value: &Value) {
+    eprintln!("{}", printable_json(&value.to_string()));
+}
+
 /// Prints a question on standard error, without a line end.
 pub fn ask(question: &str) -> Result<()> {
     let mut stderr = io::stderr().lock();

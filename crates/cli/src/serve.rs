@@ -27,7 +27,15 @@ use crate::fleet_file::FileScope;
 use crate::{config, fleet, logs, output, systemd};
 
 pub fn run(serve: Serve, output: Output) -> Result<()> {
-    let loaded = config::load(&Sources::of_process(serve.config, serve.settings.0))?;
+    let sources = Sources::of_process(serve.config, serve.settings.0);
+    let is_start = !serve.print_config && !serve.check_config;
+    if is_start {
+        logs::expect_format(&sources, "NOTBEFORE_LOG_FORMAT");
+    }
+    let loaded = config::load(&sources)?;
+    if is_start {
+        logs::set_format(loaded.settings.general.log_format);
+    }
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
         // Print contradicting settings too: their sources show where to fix them.
@@ -76,8 +84,11 @@ async fn run_until_stopped(config: ServeConfig, output: Output) -> Result<()> {
             }
         });
     };
-    notbefore_service::serve(config, stopped, ready).await?;
-    Ok(())
+    let served = notbefore_service::serve(config, stopped, ready).await;
+    served.map_err(|error| match error.is_setting() {
+        true => ConfigErrors::one(error.to_string()).into(),
+        false => error.into(),
+    })
 }
 
 /// Converts settings to the service's configuration; refuses contradictions.

@@ -95,6 +95,45 @@ fn exit_codes_are_consistent() {
     }
 }
 
+/// Settings that the service does not understand, however late at its start it reads them.
+#[test]
+fn settings_not_understood_end_serve_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let file = dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let fifo = dir.path().join("fifo").to_str().unwrap().to_owned();
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (short, text) = (file("short", "too-short"), file("text", "notbefore"));
+    let cases: [(&[&str], &str); 7] = [
+        (&["--root-token-file", &short], "at least 20 are needed"),
+        (&["--root-token-file", &fifo], "name a regular file"),
+        (&["--root-token-file", "/dev/zero"], "name a regular file"),
+        (&["--proxy", "10.0.0.1", "--proxy-secret-file", &fifo], "name a regular file"),
+        (&["--operator-cert", &text, "--operator-key", &text], "holds no certificate"),
+        (&["--operator-cert", &fifo, "--operator-key", &fifo], "name a regular file"),
+        (&["--ready-file", &text], "is no ready file"),
+    ];
+    for (flags, message) in cases {
+        let mut command = Command::new(binary());
+        command.args(["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]).args(flags);
+        command.env("NOTBEFORE_DATA", dir.path().join("data"));
+        assert!(ends(&command.output().unwrap(), 2, flags).contains(message), "{flags:?}");
+        let output = command.args(["--log-format", "json"]).output().unwrap();
+        let stderr = ends(&output, 2, flags);
+        let last: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+        assert_eq!(last["level"], "ERROR", "{stderr}");
+        assert!(last["message"].as_str().unwrap().contains(message), "{stderr}");
+    }
+    let output =
+        Command::new(binary()).args(["serve", "--log-format=json", "--driver", "magic"]).output().unwrap();
+    let stderr = ends(&output, 2, &["--driver", "magic"]);
+    let line: serde_json::Value = serde_json::from_str(stderr.trim()).unwrap();
+    assert!(line["message"].as_str().unwrap().contains("magic"), "{stderr}");
+}
+
 #[test]
 fn help_and_manual_list_the_codes() {
     let help = Command::new(binary()).arg("--help").output().unwrap();

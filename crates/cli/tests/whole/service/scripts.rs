@@ -71,7 +71,7 @@ fn ready_file_replaces_no_other_file() {
     fs::write(&other, "scopes: []\n").unwrap();
     let is_kept = |file: &Path| {
         let (code, stderr) = refused(&data, &["--ready-file", file.to_str().unwrap()]);
-        assert_eq!(code, Some(1), "{stderr}");
+        assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains("the file exists and is no ready file of a service"), "{stderr}");
         assert!(file.exists(), "{}", file.display());
     };
@@ -166,7 +166,7 @@ fn unusable_first_token_is_refused_before_it_is_stored() {
     ] {
         fs::write(&file, token).unwrap();
         let (code, said) = refused(&data, &["--root-token-file", path]);
-        assert!(code == Some(1) && said.contains(path) && said.contains(says), "{said}");
+        assert!(code == Some(2) && said.contains(path) && said.contains(says), "{said}");
         assert!(!data.join("operator.token").exists(), "{said}");
         let (code, said) = refused(&data, &["--root-token-file", path, "--check-config"]);
         assert!(code == Some(2) && said.contains(says), "{said}");
