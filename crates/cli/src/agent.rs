@@ -12,7 +12,7 @@ mod windows;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use notbefore_agent::config::{self, Config, FlagValue, Sources};
 use notbefore_agent::run::Order;
@@ -98,6 +98,19 @@ fn state_dir(dir: &StateDir) -> Result<PathBuf> {
     let StateDir { config, state } = dir.clone();
     let sources = sources(&Settings { config, state, ..Settings::default() });
     Ok(config::find_running_agent(&sources)?.state)
+}
+
+/// Ids of the events that the agent of this machine handles, for completion.
+pub fn event_ids() -> Result<Vec<String>> {
+    let place = config::find_running_agent(&sources(&Settings::default()))?;
+    let address = place.listen.context("the agent has no listener")?;
+    Ok(status::ask(address)?.events.into_iter().map(|event| event.id).collect())
+}
+
+/// Ids of the events in its history, for completion.
+pub fn past_event_ids() -> Result<Vec<String>> {
+    let place = config::find_running_agent(&sources(&Settings::default()))?;
+    Ok(notbefore_agent::history::read(&place.state)?.into_iter().map(|event| event.id).collect())
 }
 
 /// Settings given by flags, with their keys.

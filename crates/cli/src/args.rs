@@ -191,12 +191,12 @@ pub enum TopCommand {
         /// The shell
         shell: Shell,
     },
-    /// Print names of the service, for shell completion
+    /// Print names of the service or the agent, for shell completion
     #[command(name = "complete-names", hide = true)]
     CompleteNames {
         /// The kind of names
         kind: NameKind,
-        /// Longest time to wait for the service, in milliseconds: a shell that waits longer feels slow
+        /// Longest time to wait for an answer, in milliseconds: a shell that waits longer feels slow
         #[arg(long, env = "NOTBEFORE_COMPLETION_MS", value_name = "MS", default_value_t = 200)]
         within: u64,
     },
@@ -233,6 +233,10 @@ pub enum NameKind {
     Events,
     Operations,
     Scopes,
+    /// Events that the agent on this machine handles.
+    AgentEvents,
+    /// Events in its history.
+    AgentPastEvents,
 }
 
 impl TopCommand {

@@ -105,6 +105,8 @@ pub struct StateDir {
 #[derive(Clone, Debug, clap::Args)]
 pub struct History {
     /// Show all facts of this event: its id, or the first digits
+    // Completion finds the kind of names by the argument's id.
+    #[arg(id = "agent-past-event", value_name = "EVENT")]
     pub event: Option<String>,
     #[command(flatten)]
     pub dir: StateDir,
@@ -113,6 +115,7 @@ pub struct History {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Retry {
     /// Event id, or its first digits
+    #[arg(id = "agent-event", value_name = "EVENT")]
     pub event: String,
     #[command(flatten)]
     pub dir: StateDir,

@@ -1,22 +1,24 @@
-//! Shell completion of names: VMs, hosts, events, operations and scopes of the service.
+//! Shell completion of names: VMs, hosts, events, operations and scopes of the service, and events of the agent.
 //!
 //! `clap_complete` generates a script of commands and flags. [`with_names`] adds the positions of names, found in the
 //! clap command, and a function that asks `notbefore complete-names`. The service is the one of the environment or of
-//! `./notbefore-data`. If it does not answer at once, nothing is offered.
+//! `./notbefore-data`, the agent the one of this machine. If it does not answer at once, nothing is offered. For bash it
+//! also adds the positions of files, which the generated script leaves out.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Arg, Command, ValueEnum};
+use clap::{Arg, Command, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use notbefore_wire::operator::{PAGE_MAX, Page};
 use serde_json::Value;
 
 use crate::args::{ConnectionArgs, NameKind};
 use crate::client::Client;
-use crate::output;
+use crate::{agent, output};
 
 /// Prints the first names of a kind, a line each; nothing if the service does not answer in time.
 pub fn print(reach: ConnectionArgs, kind: NameKind, within: Duration) -> Result<()> {
@@ -35,6 +37,8 @@ fn load(reach: &ConnectionArgs, kind: NameKind) -> Result<Vec<String>> {
         NameKind::Events => ("events", "id"),
         NameKind::Operations => ("operations", "id"),
         NameKind::Scopes => ("scopes", "path"),
+        NameKind::AgentEvents => return agent::event_ids(),
+        NameKind::AgentPastEvents => return agent::past_event_ids(),
     };
     let page: Page<Value> = Client::find(reach)?.get(&format!("/v1/{list}?limit={PAGE_MAX}"))?;
     let mut names: Vec<String> =
@@ -88,11 +92,38 @@ fn positions(command: &Command) -> Vec<Position> {
     found
 }
 
+/// The commands that take a file as an argument without a flag: `fleet apply`, `import`.
+fn commands_with_file(command: &Command) -> Vec<String> {
+    let takes_file = |command: &Command| {
+        let mut files = command.get_positionals().map(Arg::get_value_hint);
+        files.any(|hint| matches!(hint, ValueHint::AnyPath | ValueHint::FilePath))
+    };
+    let mut found = Vec::new();
+    for noun in command.get_subcommands() {
+        if takes_file(noun) {
+            found.push(noun.get_name().to_owned());
+        }
+        let verbs = noun.get_subcommands().filter(|verb| takes_file(verb));
+        found.extend(verbs.map(|verb| format!("{} {}", noun.get_name(), verb.get_name())));
+    }
+    found
+}
+
+/// All flags without a value, as they are typed.
+fn switches(command: &Command) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = command.get_subcommands().flat_map(switches).collect();
+    for arg in command.get_arguments().filter(|arg| !arg.get_action().takes_values()) {
+        found.extend(arg.get_long().map(|long| format!("--{long}")));
+        found.extend(arg.get_short().map(|short| format!("-{short}")));
+    }
+    found
+}
+
 /// A generated script, with completion of names.
 pub fn with_names(shell: Shell, command: &Command, script: &str) -> String {
     let positions = positions(command);
     match shell {
-        Shell::Bash => format!("{script}\n{}", bash(&positions)),
+        Shell::Bash => format!("{script}\n{}", bash(command, &positions)),
         Shell::Fish => format!("{script}{}", fish(&positions)),
         Shell::Zsh => zsh(script),
         // Other shells complete commands and flags.
@@ -100,23 +131,43 @@ pub fn with_names(shell: Shell, command: &Command, script: &str) -> String {
     }
 }
 
-fn bash(positions: &[Position]) -> String {
-    let mut cases = String::new();
+fn bash(command: &Command, positions: &[Position]) -> String {
+    let switches = switches(command).into_iter().collect::<Vec<_>>().join("|");
+    let (with_two_words, with_one): (Vec<String>, Vec<String>) =
+        commands_with_file(command).into_iter().partition(|command| command.contains(' '));
+    // Without such commands the pattern is a word that no command is.
+    let with_one = if with_one.is_empty() { "''".to_owned() } else { with_one.join("|") };
+    let mut cases: String =
+        with_two_words.iter().map(|command| format!("            '{command} ') kind=files ;;\n")).collect();
     for Position { noun, verb, flag, kind } in positions {
         // Writing to a string cannot fail.
         let _ = match flag {
-            Some(flag) => writeln!(cases, "        '{noun} {verb} --{flag}') kind={kind} ;;"),
-            None => writeln!(cases, "        '{noun} {verb} ') kind={kind} ;;"),
+            Some(flag) => writeln!(cases, "            '{noun} {verb} --{flag}') kind={kind} ;;"),
+            None => writeln!(cases, "            '{noun} {verb} ') kind={kind} ;;"),
         };
     }
     format!(
         r#"_notbefore_names() {{
     local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" kind=''
-    [ "$COMP_CWORD" -gt 2 ] || {{ _notbefore "$@"; return; }}
-    # A word after a flag without a value is taken for its value.
     [ "${{before#-}}" != "$before" ] || before=''
-    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}} $before" in
-{cases}    esac
+    case "$before" in
+        {switches}) before='' ;;
+    esac
+    if [ "$COMP_CWORD" -gt 1 ] && [ -z "$before" ]; then
+        case "${{COMP_WORDS[1]}}" in
+            {with_one}) kind=files ;;
+        esac
+    fi
+    if [ "$COMP_CWORD" -gt 2 ]; then
+        case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}} $before" in
+{cases}        esac
+    fi
+    if [ "$kind" = files ] && [ "${{word#-}}" = "$word" ]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        # Adds a slash to directories; only a completion in progress has options.
+        compopt -o filenames 2>/dev/null
+        return 0
+    fi
     if [ -n "$kind" ] && [ "${{word#-}}" = "$word" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$("${{COMP_WORDS[0]}}" complete-names "$kind" 2>/dev/null)" -- "$word")
         [ "${{#COMPREPLY[@]}}" -eq 0 ] || return 0
@@ -147,6 +198,7 @@ fn zsh(script: &str) -> String {
         let starts = |id: &str| {
             line.starts_with(&format!("':{id} -- "))
                 || line.starts_with(&format!("':{id}:"))
+                || line.starts_with(&format!("'::{id} -- "))
                 || line.starts_with(&format!("'*::{id} -- "))
         };
         let is_of = |kind: &&NameKind| {
@@ -182,9 +234,14 @@ mod tests {
     #[test]
     fn scripts_complete_names() {
         let bash = script(Shell::Bash);
-        for line in
-            ["'vm show ') kind=vms", "'event list --host') kind=hosts", "'operation wait ') kind=operations"]
-        {
+        for line in [
+            "'vm show ') kind=vms",
+            "'event list --host') kind=hosts",
+            "'operation wait ') kind=operations",
+            "'agent retry ') kind=agent-events",
+            "'agent history ') kind=agent-past-events",
+            "'fleet apply ') kind=files",
+        ] {
             assert!(bash.contains(line), "{line}");
         }
         assert!(!bash.contains("'event complete --host')"), "VM=HOST is not a host");
@@ -200,6 +257,8 @@ mod tests {
             ("*::hosts -- ", "hosts"),
             ("*::operations -- ", "operations"),
             ("--scope=[Only VMs of this scope]", "scopes"),
+            (":agent-event -- ", "agent-events"),
+            ("::agent-past-event -- ", "agent-past-events"),
         ] {
             let completion = format!(":_notbefore_names {kind}'");
             assert!(
