@@ -19,8 +19,12 @@ use notbefore_agent::run::Order;
 use tokio::sync::mpsc;
 
 use crate::args::{Agent, Output, Run, Settings, StateDir};
+use crate::exit::UsageError;
 use crate::guest::in_runtime;
 use crate::{logs, output};
+
+/// Longest id of an event on the command line. Platforms use GUIDs, of 36 characters.
+const ID_CHARACTERS_MAX: usize = 200;
 
 /// Queue length for orders; signals arrive one by one.
 const ORDERS_MAX: usize = 8;
@@ -56,7 +60,7 @@ pub fn run(verb: Agent, output: Output) -> Result<()> {
         #[cfg(windows)]
         Agent::Service(settings) => windows::serve(settings),
         #[cfg(not(windows))]
-        Agent::Install(_) | Agent::Uninstall => Err(crate::exit::UsageError(
+        Agent::Install(_) | Agent::Uninstall => Err(UsageError(
             "only on Windows; on Linux use systemd: 'systemctl enable --now notbefore-agent' \
              with the unit from the package or dist/systemd"
                 .to_owned(),
@@ -98,6 +102,17 @@ fn state_dir(dir: &StateDir) -> Result<PathBuf> {
     let StateDir { config, state } = dir.clone();
     let sources = sources(&Settings { config, state, ..Settings::default() });
     Ok(config::find_running_agent(&sources)?.state)
+}
+
+/// Refuses an argument that is too long for an event's id, without repeating it.
+fn check_id(event: &str) -> Result<()> {
+    match event.chars().count() {
+        0..=ID_CHARACTERS_MAX => Ok(()),
+        chars => Err(UsageError(format!(
+            "the event has {chars} characters, an id has at most {ID_CHARACTERS_MAX}; give the id, or its first digits"
+        ))
+        .into()),
+    }
 }
 
 /// Ids of the events that the agent of this machine handles, for completion.

@@ -34,17 +34,24 @@ pub use wait::{Stage, UntilArgs, WaitArgs};
 use crate::exit::Exit;
 use crate::time::{Ago, parse_ago, parse_duration, parse_interruption, parse_time};
 
-/// The parser of a word of the API, in upper or lower case. Help and errors list all its words, or those given.
+/// The parser of a word of the API, in upper or lower case. Help, errors and completions list all its words, or those
+/// given, in lower case.
 macro_rules! word {
     ($type:ident) => {
         word!($type, _)
     };
     ($type:ident, $among:pat) => {{
         let among = $type::ALL.iter().filter(|one| matches!(one, $among));
-        PossibleValuesParser::new(among.map($type::as_str)).map(|text| $type::parse_ignoring_case(&text))
+        let words = among.map(|one| $crate::args::lower_case(one.as_str()));
+        PossibleValuesParser::new(words).map(|text| $type::parse_ignoring_case(&text))
     }};
 }
 use word;
+
+/// clap requires `'static` words. The leak is bounded: the program builds its command once or twice.
+fn lower_case(word: &str) -> &'static str {
+    word.to_ascii_lowercase().leak()
+}
 
 const EXAMPLES: &str = "Examples:\n  notbefore serve                    run the service\n  notbefore vm restart web-0         announce a restart\n  notbefore event list               list scheduled and started events\n  notbefore event schedule --type freeze web-0 --in 20m\n\nThe service's address and token are read from ./notbefore-data. Use --data DIR or NOTBEFORE_DATA\nfor another directory, --operator-url or NOTBEFORE_OPERATOR for a remote service. NOTBEFORE_TOKEN is\nsent only to a URL or directory that you name, or to a service on this machine.";
 
@@ -248,6 +255,7 @@ impl TopCommand {
             | Self::Event(_)
             | Self::Operation(_)
             | Self::Token(_)
+            | Self::Get(_)
             | Self::Fleet(Fleet::Show) => true,
             Self::Fleet(Fleet::Apply(_) | Fleet::Diff { .. })
             | Self::Agent(_)
@@ -255,7 +263,6 @@ impl TopCommand {
             | Self::Healthy(_)
             | Self::Clock(_)
             | Self::Audit(_)
-            | Self::Get(_)
             | Self::Approve(_)
             | Self::Completions { .. }
             | Self::CompleteNames { .. }
@@ -556,6 +563,9 @@ pub struct Audit {
     /// Only changes
     #[arg(long)]
     pub changed: bool,
+    /// Maximum number of entries, oldest first
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub limit: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]

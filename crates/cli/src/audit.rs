@@ -12,7 +12,7 @@ use crate::table::{Colour, Column};
 use crate::time::{self, Ago};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
-    let args::Audit { since, until, actor, refused, changed } = audit;
+    let args::Audit { since, until, actor, refused, changed, limit } = audit;
     let ago = |since: Ago| since.at(time::now()).to_string();
     let outcome = match (refused, changed) {
         (true, _) => Some(AuditOutcome::Refused.to_string()),
@@ -21,14 +21,14 @@ pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
     };
     let query =
         [("since", Some(ago(since))), ("until", until.map(ago)), ("actor", actor), ("outcome", outcome)];
-    let entries: Vec<AuditEntry> = client.list("/v1/audit", &query)?;
+    let entries: Vec<AuditEntry> = client.list_first("/v1/audit", &query, limit.unwrap_or(usize::MAX))?;
     output::text(&output.list(&entries, &columns(), "no changes or refusals in that time")?)
 }
 
 fn columns() -> [Column<'static, AuditEntry>; 6] {
     type Of = Column<'static, AuditEntry>;
     [
-        Of::new("TIME", &|entry| format!("{:.3}", entry.fact.at)),
+        Of::new("TIME", &|entry| time::milliseconds(entry.fact.at)),
         Of::new("OUTCOME", &|entry| entry.outcome.to_string())
             .coloured(&|entry| (entry.outcome == AuditOutcome::Refused).then_some(Colour::Yellow)),
         Of::text("ACTOR", &|entry| entry.fact.by.to_string()),

@@ -10,6 +10,7 @@ use notbefore_service::data_dir::{DataDir, DataDirError};
 use notbefore_service::integrity::RECOVERY_HINT;
 use notbefore_service::transfer::damaged::{self, Checked, DamagedError, Finding, Saved};
 use notbefore_service::transfer::kinds::Counts;
+use notbefore_wire::text::counted;
 
 use crate::args::{ConnectionArgs, Output};
 use crate::exit::UsageError;
@@ -73,17 +74,21 @@ pub fn run(reach: &ConnectionArgs, output: Output) -> Result<()> {
             output::line(&line(finding))?;
         }
         let counts = in_words(counts);
-        output::line(&format!("{path}: {records} records at revision {revision}: {counts}"))
+        let records = counted(*records, "record");
+        output::line(&format!("{path}: {records} at revision {revision}: {counts}"))
     })?;
     match is_whole {
         true if output.is_text() => output::line("no damage found"),
         true => Ok(()),
-        false => bail!("{path} is damaged ({} problems); {RECOVERY_HINT}", findings.len()),
+        false => bail!("{path} is damaged ({}); {RECOVERY_HINT}", counted(findings.len(), "problem")),
     }
 }
 
-pub fn in_words(Counts { scopes, vms, events, history, tokens }: &Counts) -> String {
-    format!("{scopes} scopes, {vms} VMs, {events} live events, {history} ended, {tokens} tokens")
+pub fn in_words(counts: &Counts) -> String {
+    let Counts { scopes, vms, events, history, tokens } = *counts;
+    let [scopes, vms] = [counted(scopes, "scope"), counted(vms, "VM")];
+    let [events, tokens] = [counted(events, "live event"), counted(tokens, "token")];
+    format!("{scopes}, {vms}, {events}, {history} ended, {tokens}")
 }
 
 /// Prints the skipped records on standard error.

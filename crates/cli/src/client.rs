@@ -34,6 +34,9 @@ use retries::{Attempt, Retries};
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Limit of a page that needs no token; the service's have less than 1 KiB.
+const PAGE_BYTES_MAX: usize = 64 * 1024;
+
 /// Limit of a response quoted in an error.
 const ANSWER_CHARS_MAX: usize = 1_000;
 
@@ -54,9 +57,11 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Whether the service could not make sense of a value: its codes for that begin with `bad_`.
+    /// Whether the service could not make sense of a value: its codes for that begin with `bad_`. A time that is too far
+    /// ahead is such a value; some of them cannot even be sent.
     pub fn is_misunderstood(&self) -> bool {
-        self.status == StatusCode::BAD_REQUEST && self.code.starts_with("bad_")
+        self.status == StatusCode::BAD_REQUEST
+            && (self.code.starts_with("bad_") || self.code == "not_before_too_far")
     }
 
     pub fn with_detail(self, detail: &str) -> Self {
@@ -306,7 +311,9 @@ pub fn get_page(reach: &ConnectionArgs, page: &str, within: Duration) -> Result<
     let http = http(&files, reach, &target, &from)?;
     let Target { url, .. } = target;
     let request = Request::get(format!("{url}{page}")).body(Full::default())?;
-    let response = http.exchange(request, within).map_err(|failure| unreachable(&url, &failure))?;
+    let response = http
+        .exchange_limited(request, within, PAGE_BYTES_MAX)
+        .map_err(|failure| unreachable(&url, &failure))?;
     let (status, text) = (response.status(), String::from_utf8_lossy(response.body()));
     let text = shorten(text.trim(), ANSWER_CHARS_MAX);
     Ok(PageAnswer { url, status, text })
@@ -315,6 +322,9 @@ pub fn get_page(reach: &ConnectionArgs, page: &str, within: Duration) -> Result<
 fn unreachable(url: &str, failure: &Failure) -> anyhow::Error {
     if let Failure::Late(within) = failure {
         return anyhow!("the service at {url} did not answer within {} s", within.as_secs());
+    }
+    if let Failure::TooLong(_) = failure {
+        return anyhow!("{failure} at {url}; is it a service? Name another with --operator-url or --data");
     }
     if let Some(error) = failure.certificate_error() {
         return anyhow!(

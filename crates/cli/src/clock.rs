@@ -6,7 +6,7 @@ use notbefore_wire::operator::clock::Clock;
 use crate::args::{self, Output};
 use crate::client::Client;
 use crate::confirm::{self, Decision, Question};
-use crate::output;
+use crate::{output, time};
 
 pub fn run(client: &Client, verb: args::Clock, output: Output) -> Result<()> {
     match verb {
@@ -27,14 +27,11 @@ fn shown(clock: &Clock, output: Output) -> Result<()> {
 }
 
 fn lines(clock: &Clock) -> Vec<String> {
-    let now = format!("service clock: {:.0}", clock.now);
+    let now = format!("service clock: {}", time::seconds(clock.now));
     let Some(hold) = &clock.hold else { return vec![format!("{now}, trusted")] };
     vec![
-        format!("{now}, not trusted since {:.0}: {}", hold.since, hold.reason),
-        format!(
-            "{} live events wait: they start or end only by approval or command, not by time",
-            hold.events
-        ),
+        format!("{now}, not trusted since {}: {}", time::seconds(hold.since), hold.reason),
+        format!("live events: {}; they start or end only by approval or command, not by time", hold.events),
         "it is trusted again after 5 min without a jump, or with 'notbefore clock accept'".to_owned(),
     ]
 }

@@ -1,11 +1,33 @@
 //! One change for each of several ids, as in `event start ID…`. A refused id does not stop the others.
 
+use std::collections::HashSet;
+
 use anyhow::{Error, Result, anyhow};
 use serde::Serialize;
 
 use crate::args::Output;
 use crate::client::Refused;
 use crate::output;
+
+/// Fewest digits of a shortened id. A shorter or empty one may be a mistake in a script.
+pub const SHORT_ID_MIN: usize = 4;
+
+/// Names in their order, each once; upper and lower case are the same.
+pub fn unique(names: &[String]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    names.iter().filter(|name| seen.insert(name.to_ascii_lowercase())).cloned().collect()
+}
+
+/// Ids in their order, each once. An id that begins with another one is the same; the service refuses a beginning that
+/// several ids have.
+pub fn unique_ids(ids: &[String]) -> Vec<String> {
+    let ids = unique(ids);
+    let begins = |id: &str, short: &str| {
+        let start = id.get(..short.len()).filter(|_| short.len() >= SHORT_ID_MIN && short.len() < id.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(short))
+    };
+    ids.iter().filter(|id| !ids.iter().any(|short| begins(id, short))).cloned().collect()
+}
 
 /// Makes the change for each id in order and shows each result; as JSON, all results in one array. Fails at the end, with
 /// the reason of each refused id. An error that is not a refusal, such as a lost connection, would be the same for the
@@ -16,8 +38,9 @@ pub fn each<T: Serialize>(
     change: impl Fn(&str) -> Result<T>,
     show: impl Fn(&T) -> Result<()>,
 ) -> Result<()> {
+    let ids = unique_ids(ids);
     let (mut done, mut failed): (Vec<T>, Vec<(&str, Error)>) = (Vec::new(), Vec::new());
-    for id in ids {
+    for id in &ids {
         match change(id) {
             Ok(one) => {
                 if output.is_text() {
@@ -41,8 +64,9 @@ pub fn each<T: Serialize>(
 /// What several ids name, for a plan. An id that cannot be shown is reported and left out; the change refuses it again.
 /// Fails if no id is left.
 pub fn planned<T>(ids: &[String], get: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    let ids = unique_ids(ids);
     let mut found = Vec::new();
-    for id in ids {
+    for id in &ids {
         match get(id) {
             Ok(one) => found.push(one),
             Err(error) if ids.len() == 1 => return Err(error),
@@ -93,9 +117,20 @@ mod tests {
     }
 
     #[test]
+    fn id_and_its_beginning_count_once() {
+        let unique = |ids: &[&str]| unique_ids(&ids.iter().map(|&id| id.to_owned()).collect::<Vec<_>>());
+        assert_eq!(unique(&["abcd-1", "x", "ABCD"]), ["x", "ABCD"]);
+        assert_eq!(unique(&["abcd-1", "abcd-2", "abcd-1"]), ["abcd-1", "abcd-2"]);
+        // These are refused, and take no other id with them.
+        assert_eq!(unique(&["", "abc", "abcd-1"]), ["", "abc", "abcd-1"]);
+    }
+
+    #[test]
     fn refused_id_does_not_stop_others() {
-        let rows: [(&[&str], &[&str], &str); 5] = [
+        let rows: [(&[&str], &[&str], &str); 7] = [
             (&["a", "b"], &["a", "b"], ""),
+            (&["a", "A", "a"], &["a"], ""),
+            (&["refused", "refused"], &[], "it has ended (sample)"),
             (&["refused"], &[], "it has ended (sample)"),
             (&["a", "refused", "b"], &["a", "b"], "1 of 3 failed, 2 done:\n  refused: it has ended (sample)"),
             (&["lost"], &[], "no connection"),

@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use notbefore_wire::natural;
 use notbefore_wire::operator::delivery::SeenBy;
 use notbefore_wire::operator::{
-    CommandState, CompleteEvent, Event, EventStatus, EventVerb, ExecCommand, Order, ScheduleEvents,
+    CommandState, CompleteEvent, Event, EventSort, EventStatus, EventVerb, ExecCommand, Order, ScheduleEvents,
 };
+use notbefore_wire::text::counted;
 use serde_json::{Value, json};
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::each::{each, planned};
+use crate::each::{each, planned, unique, unique_ids};
 use crate::exit::UsageError;
 use crate::operation::{self, host_command, names};
-use crate::output::{self, Rows, or_dash, yes_no};
+use crate::output::{self, or_dash, yes_no};
 use crate::table::{Colour, Column};
 use crate::wait::{Kind, wait};
 use crate::{fact, fleet_plan, time, watch};
@@ -33,7 +35,10 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             ];
             watch::show(&list.watch, || {
                 let events = client.list_first("/v1/events", &query, list.limit());
-                let events: Vec<Event> = fleet_plan::or_unknown_scope(client, scope.as_deref(), events)?;
+                let mut events: Vec<Event> = fleet_plan::or_unknown_scope(client, scope.as_deref(), events)?;
+                if output.is_text() && sort == EventSort::Time {
+                    order_equal_times(&mut events);
+                }
                 output.list(&events, &live_columns(), "no scheduled or started events")
             })
         }
@@ -42,7 +47,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             let request = ScheduleEvents {
                 event_type: r#type,
                 cause,
-                vms,
+                vms: unique(&vms),
                 not_before: when.not_before,
                 in_seconds: when.r#in.map(|span| span.as_secs()),
                 description: message.description,
@@ -56,7 +61,9 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             let question = Question::optional("Cancel this?", "nothing was cancelled");
             let plan = || planned(&events, |event| client.get::<Event>(&at(event, "")));
             if let Decision::DryRun =
-                confirm::show_and_ask(&confirmation, output, question, plan, |events| cancel_plan(events))?
+                confirm::show_and_ask(&confirmation, output, question, plan, |events| {
+                    cancel_plan(events, output)
+                })?
             {
                 return Ok(());
             }
@@ -65,6 +72,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         args::Event::Approve { events } => act(client, &events, EventVerb::Approve, &json!({}), output),
         args::Event::Start { events } => act(client, &events, EventVerb::Start, &json!({}), output),
         args::Event::Complete { events, host } => {
+            let events = unique_ids(&events);
             let hosts: BTreeMap<String, String> = host.into_iter().collect();
             if !hosts.is_empty() && events.len() > 1 {
                 let cure =
@@ -95,6 +103,16 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
     }
 }
 
+/// Puts events of the same time in natural order of their VMs; the service has them in order of their ids.
+fn order_equal_times(events: &mut [Event]) {
+    let is_same = |one: &Event, two: &Event| {
+        one.status == two.status && one.not_before.or(one.started_at) == two.not_before.or(two.started_at)
+    };
+    for run in events.chunk_by_mut(is_same) {
+        run.sort_by(|one, two| natural::compare(&names(&one.resources), &names(&two.resources)));
+    }
+}
+
 fn at(event: &str, rest: &str) -> String {
     format!("/v1/events/{}{rest}", encode(event))
 }
@@ -102,27 +120,30 @@ fn at(event: &str, rest: &str) -> String {
 fn act(client: &Client, events: &[String], verb: EventVerb, body: &Value, output: Output) -> Result<()> {
     let act = |event: &str| client.post(&at(event, &format!("/{verb}")), body);
     each(events, output, act, |event: &Event| {
-        let waits = event.waits_for.as_ref().map(|what| format!("; waits for {what}"));
+        let waits = event.waits_for.as_ref().map(|what| format!("; waits for {}", time::in_text(what)));
         output::line(&format!("event {} is {}{}", event.id, event.status, waits.unwrap_or_default()))
     })
 }
 
 /// Text of the plan: the effect of cancelling on each event.
-fn cancel_plan(events: &[Event]) -> Vec<String> {
-    let becomes = |event: &Event| match event.status {
+fn cancel_plan(events: &[Event], output: Output) -> Vec<String> {
+    let columns = [
+        Column::id("EVENT", &|event: &Event| event.id.to_string()),
+        Column::new("TYPE", &|event| event.event_type.to_string()),
+        Column::path("SCOPE", &|event| event.scope.clone()),
+        Column::optional("STATUS", &|event| event.status.to_string()),
+        Column::text("VMS", &|event| names(&event.resources)),
+        Column::text("CANCELLED", &|event| cancellation(event).to_owned()),
+    ];
+    output.table_lines(events, &columns)
+}
+
+fn cancellation(event: &Event) -> &'static str {
+    match event.status {
         EventStatus::Scheduled => "is cancelled",
         EventStatus::Started => "no: already started",
         EventStatus::Completed | EventStatus::Cancelled | EventStatus::Unknown(_) => "no: already ended",
-    };
-    let table = Rows(events).columns(&[
-        ("EVENT", &|event| event.id.to_string()),
-        ("TYPE", &|event| event.event_type.to_string()),
-        ("SCOPE", &|event| event.scope.clone()),
-        ("STATUS", &|event| event.status.to_string()),
-        ("VMS", &|event| names(&event.resources)),
-        ("CANCELLED", &|event| becomes(event).to_owned()),
-    ]);
-    table.lines()
+    }
 }
 
 /// VMs that have not read the event: names if few, else their number.
@@ -131,7 +152,7 @@ fn unread(event: &Event) -> String {
     match event.unread_by.len() {
         0 => "-".to_owned(),
         1..=NAMED_MAX => event.unread_by.join(","),
-        many => format!("{many} of {} VMs", event.resources.len()),
+        many => format!("{many} of {}", counted(event.resources.len(), "VM")),
     }
 }
 
@@ -219,7 +240,7 @@ fn show(event: &Event) -> Result<()> {
         ("driver", event.driver.to_string()),
         ("operation", event.operation.to_string()),
         ("not before", event.not_before.map(time::and_from_now).unwrap_or_default()),
-        ("waits for", event.waits_for.clone().unwrap_or_default()),
+        ("waits for", event.waits_for.as_deref().map(time::in_text).unwrap_or_default()),
         ("commands", by.map(|by| format!("run by {by}")).unwrap_or_default()),
     ])?;
     let commands: Vec<&ExecCommand> = event.exec.iter().flat_map(|exec| &exec.commands).collect();
@@ -241,7 +262,8 @@ fn show(event: &Event) -> Result<()> {
     for entry in &event.trail {
         let detail = fact::detail(entry);
         let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
-        output::line(&format!("    {:.3}  {:<15} by {}{detail}", entry.at, entry.what.kind(), entry.by))?;
+        let at = time::milliseconds(entry.at);
+        output::line(&format!("    {at}  {:<15} by {}{detail}", entry.what.kind(), entry.by))?;
     }
     Ok(())
 }
@@ -249,11 +271,8 @@ fn show(event: &Event) -> Result<()> {
 /// State of an exec command as text.
 fn command_status(command: &ExecCommand) -> String {
     let attempt = command.attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
-    let left = match command.attempts_left {
-        Some(1) => "; 1 attempt left".to_owned(),
-        Some(left) => format!("; {left} attempts left"),
-        None => String::new(),
-    };
+    let left = command.attempts_left.map(|left| format!("; {} left", counted(left, "attempt")));
+    let left = left.unwrap_or_default();
     let next = command.due_at.map_or_else(String::new, |at| format!(" until {}", time::from_now(at)));
     let why = fact::because(command.why.as_deref());
     let host = command.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
@@ -266,7 +285,7 @@ fn read(event: &Event, seen: &SeenBy) -> String {
     let version = seen.api_version.as_deref().unwrap_or_default();
     let waited = event.trail.first().map(|fact| at.duration_since(fact.at).as_secs().unsigned_abs());
     let waited = waited.map(|seconds| format!(", {} after it was scheduled", time::span(seconds)));
-    format!("{at:.3} at api-version {version}{}", waited.unwrap_or_default())
+    format!("{} at api-version {version}{}", time::milliseconds(at), waited.unwrap_or_default())
 }
 
 /// Prints facts from the stream, a line each.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use notbefore_service::transfer::lines::Lines;
 use notbefore_wire::operator::export::ExportHeader;
+use notbefore_wire::text::counted;
 
 use crate::args::{self, ConnectionArgs, Output};
 use crate::check::{self, DataStore};
@@ -40,7 +41,8 @@ pub fn run(reach: &ConnectionArgs, verb: args::Export, output: Output) -> Result
         "records": records,
     });
     output.answer(&result, |_| {
-        output::line(&format!("{file}: {records} records at revision {revision}, complete and verified"))
+        let records = counted(records, "record");
+        output::line(&format!("{file}: {records} at revision {revision}, complete and verified"))
     })
 }
 
@@ -62,8 +64,9 @@ fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) ->
     output.answer(&result, |_| {
         check::print_findings(&saved.left_out);
         output::line(&format!(
-            "{file}: {records} records at revision {revision}; {} problems, skipped records listed above",
-            saved.left_out.len()
+            "{file}: {} at revision {revision}; {}, skipped records listed above",
+            counted(records, "record"),
+            counted(saved.left_out.len(), "problem")
         ))
     })
 }

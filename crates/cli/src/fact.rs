@@ -3,14 +3,15 @@
 use std::net::IpAddr;
 
 use notbefore_wire::operator::{Actor, Cause, Fact, FactDetail};
+use notbefore_wire::text::counted;
 use uuid::Uuid;
 
-use crate::token;
+use crate::{time, token};
 
 /// A fact as a line: time, type, subject, actor.
 pub fn line(fact: &Fact) -> String {
     let by = Actor { address: None, ..fact.by.clone() };
-    format!("{:.3}  {:<18} {}  (by {by})", fact.at, fact.what.kind(), subject(fact))
+    format!("{}  {:<18} {}  (by {by})", time::milliseconds(fact.at), fact.what.kind(), subject(fact))
 }
 
 /// The subject of a fact: an event, VM, scope, operation or token.
@@ -48,7 +49,7 @@ fn id(id: Option<Uuid>) -> String {
 fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
     match what {
         FactDetail::EventScheduled { cause, not_before: Some(at) } => {
-            (Some(cause), format!("not before {at}"))
+            (Some(cause), format!("not before {}", time::absolute(*at)))
         }
         FactDetail::EventScheduled { cause, not_before: None } => (Some(cause), "without notice".to_owned()),
         FactDetail::EventRead { api_version } => (None, format!("at api-version {api_version}")),
@@ -108,7 +109,7 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
 
 /// Details beyond the fact's type.
 pub fn detail(fact: &Fact) -> String {
-    cause_and_detail(&fact.what).1
+    time::in_text(&cause_and_detail(&fact.what).1)
 }
 
 /// The fact's type, or the code of a refusal.
@@ -127,7 +128,7 @@ pub fn in_audit(fact: &Fact, from: Option<IpAddr>) -> String {
     let text = match (&fact.what, cause) {
         (_, Some(cause)) => format!("{cause} of {names} ({}){and_words}", id(fact.event)),
         (FactDetail::OperationRequested { cause, targets }, None) => {
-            format!("{cause}, {targets} events ({})", id(fact.operation))
+            format!("{cause}, {} ({})", counted(*targets, "event"), id(fact.operation))
         }
         (FactDetail::FurtherRefusals { .. }, None) => {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());

@@ -3,6 +3,7 @@
 //! They use the client crate and work with any platform, Azure or notbefore, on Linux and Windows. They do not depend
 //! on the service or the operator API.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -16,13 +17,13 @@ use notbefore_wire::text::printable;
 use serde_json::{Value, json};
 
 use crate::args::{self, Output};
-use crate::output::{self, Log, Rows, Table, or_dash, yes_no};
+use crate::each::SHORT_ID_MIN;
+use crate::output::{self, Log, or_dash, yes_no};
+use crate::table::Column;
 use crate::time;
 
 mod changes;
 
-/// Minimum length of an id prefix, as in the operator commands. A shorter or empty one may be a mistake in a script.
-const SHORT_ID_MIN: usize = 4;
 /// Limit of ids in an error.
 const IDS_SHOWN_MAX: usize = 10;
 /// Time limit for retries of an approval; an eviction has 30 seconds' notice.
@@ -54,7 +55,11 @@ pub fn approve(approve: args::Approve, output: Output) -> Result<()> {
                 let mine = all_mine(&client, &approve.platform, &document).await?;
                 mine.into_iter().map(|id| (id.to_string(), Ok(id))).collect()
             }
-            false => approve.events.into_iter().map(|text| resolve_event(text, &document)).collect(),
+            false => {
+                let mut seen = HashSet::new();
+                let named = approve.events.into_iter().map(|text| resolve_event(text, &document));
+                named.filter(|(name, _)| seen.insert(name.clone())).collect()
+            }
         };
         let (mut outcomes, mut lines, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (name, event) in events {
@@ -208,9 +213,13 @@ fn show(found: &Found, me: &Identity, output: Output) -> Result<()> {
         "incarnation": reading.document.incarnation,
         "events": events.iter().map(|event| in_json(event, me)).collect::<Vec<_>>(),
     });
+    if output == Output::Name {
+        let ids: Vec<Value> = events.iter().map(|event| in_json(event, me)).collect();
+        return output.answer(&ids, |_| Ok(()));
+    }
     // Events start by the platform's clock, so times are relative to it.
     let now = reading.served_at.unwrap_or_else(time::now);
-    output.answer(&result, |_| table(events, me, now).print("no scheduled or started events"))
+    output.answer(&result, |_| output::text(&table(events, me, now, output)))
 }
 
 fn in_json(event: &Event, me: &Identity) -> Value {
@@ -227,19 +236,23 @@ fn in_json(event: &Event, me: &Identity) -> Value {
     })
 }
 
-fn table(events: &[Event], me: &Identity, now: Timestamp) -> Table {
-    let when = |at: Timestamp| format!("{at} ({})", time::relative(at, now));
-    Rows(events).columns(&[
-        ("EVENT", &|event| event.id.to_string()),
-        ("TYPE", &|event| event.kind.to_string()),
-        ("STATUS", &|event| event.status.as_str().to_owned()),
-        ("NOT BEFORE", &|event| or_dash(event.not_before.map(when).as_deref())),
-        ("MINE", &|event| yes_no(is_mine(event, me))),
-        ("RESOURCES", &|event| event.resources.join(",")),
-        ("SOURCE", &|event| or_dash(event.source.as_ref().map(|source| source.as_str()))),
-        ("DURATION", &|event| or_dash(event.duration_seconds.map(time::span).as_deref())),
-        ("DESCRIPTION", &|event| or_dash(Some(&event.description))),
-    ])
+fn table(events: &[Event], me: &Identity, now: Timestamp, output: Output) -> String {
+    let when = |at: Timestamp| time::and_from(at, now);
+    output.table(
+        events,
+        &[
+            Column::id("EVENT", &|event: &Event| event.id.to_string()),
+            Column::new("TYPE", &|event| event.kind.to_string()),
+            Column::new("STATUS", &|event| event.status.as_str().to_owned()),
+            Column::new("NOT BEFORE", &|event| or_dash(event.not_before.map(when).as_deref())),
+            Column::new("MINE", &|event| yes_no(is_mine(event, me))),
+            Column::text("RESOURCES", &|event| event.resources.join(",")),
+            Column::optional("SOURCE", &|event| or_dash(event.source.as_ref().map(|source| source.as_str()))),
+            Column::optional("DURATION", &|event| or_dash(event.duration_seconds.map(time::span).as_deref())),
+            Column::text("DESCRIPTION", &|event| or_dash(Some(&event.description))),
+        ],
+        "no scheduled or started events",
+    )
 }
 
 #[cfg(test)]

@@ -5,13 +5,16 @@
 use std::collections::HashSet;
 
 use anyhow::{Context, Result};
-use notbefore_wire::operator::hosts::{Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent};
+use notbefore_wire::operator::hosts::{
+    Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent, ScopeImpact,
+};
 use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
+use notbefore_wire::text::counted;
 
 use crate::args::{self, Hosts, Maintenance, Output, Stage, UntilArgs, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Question};
-use crate::output::{self, Rows};
+use crate::output;
 use crate::table::Column;
 use crate::vm::when;
 use crate::wait::{self, Kind};
@@ -130,11 +133,11 @@ fn announce(
     let plan: HostsPlan = client.post("/v1/hosts/plan", &look)?;
     let question = Question::optional("Schedule this?", "nothing was scheduled");
     if confirmation.dry_run {
-        return confirm::show_only(output, question, &plan, hosts_lines);
+        return confirm::show_only(output, question, &plan, |plan| hosts_lines(plan, output));
     }
     // JSON output has the result only, but a question needs its plan.
     if output.is_text() || asks {
-        confirm::show(output, &hosts_lines(&plan))?;
+        confirm::show(output, &hosts_lines(&plan, output))?;
     }
     confirm::ask(confirmation.yes, question)?;
     let mut made: Vec<Operation> = Vec::new();
@@ -172,42 +175,45 @@ fn announced(made: &Operation) -> String {
     let host = made.host.as_deref().unwrap_or_default();
     let refused = match made.progress.refused {
         0 => String::new(),
-        some => format!("; {some} events were refused: see 'notbefore operation show {}'", made.id),
+        some => {
+            let some = counted(some, "event");
+            format!("; {some} refused: see 'notbefore operation show {}'", made.id)
+        }
     };
     format!(
-        "operation {}: {} of host {host}, {} events in {} scopes, not before {}{refused}",
+        "operation {}: {} of host {host}, {} in {}, not before {}{refused}",
         made.id,
         made.cause,
-        made.progress.events,
-        made.progress.scopes,
+        counted(made.progress.events, "event"),
+        counted(made.progress.scopes, "scope"),
         when(made.not_before)
     )
 }
 
 /// Text of the plans, with totals per scope if there are several hosts.
-fn hosts_lines(plan: &HostsPlan) -> Vec<String> {
-    let mut lines: Vec<String> = plan.hosts.iter().flat_map(plan_lines).collect();
+fn hosts_lines(plan: &HostsPlan, output: Output) -> Vec<String> {
+    let mut lines: Vec<String> = plan.hosts.iter().flat_map(|host| plan_lines(host, output)).collect();
     if plan.hosts.len() < 2 {
         return lines;
     }
     lines.push("total:".to_owned());
     let (shown, more) = first(&plan.scopes, EVENTS_SHOWN_MAX);
-    let table = Rows(shown).columns(&[
-        ("  SCOPE", &|one| format!("  {}", one.scope)),
-        ("VMS", &|one| one.vms.to_string()),
-        ("AFFECTED", &|one| one.hit.to_string()),
-        ("AT ONCE", &|one| one.at_once.to_string()),
-        ("HOSTS", &|one| one.hosts.to_string()),
-    ]);
-    lines.extend(table.lines());
+    let columns = [
+        Column::path("SCOPE", &|one: &ScopeImpact| one.scope.clone()),
+        Column::new("VMS", &|one| one.vms.to_string()),
+        Column::new("AFFECTED", &|one| one.hit.to_string()),
+        Column::new("AT ONCE", &|one| one.at_once.to_string()),
+        Column::optional("HOSTS", &|one| one.hosts.to_string()),
+    ];
+    lines.extend(output.indented_table_lines(shown, &columns));
     if !more.is_empty() {
-        let more = more.len();
-        lines.push(format!("  and {more} more scopes; --dry-run --output json shows all"));
+        let more = counted(more.len(), "more scope");
+        lines.push(format!("  and {more}; --dry-run --output json shows all"));
     }
     for wait in &plan.waits {
         let scopes = match wait.scopes.as_slice() {
             [one] => format!("in {one}"),
-            [first, more @ ..] => format!("in {first} and {} more scopes", more.len()),
+            [first, more @ ..] => format!("in {first} and {}", counted(more.len(), "more scope")),
             [] => String::new(),
         };
         let hosts = some_of(&wait.waits_for, ", ", Clone::clone);
@@ -228,15 +234,15 @@ fn some_of<T>(items: &[T], comma: &str, name: impl Fn(&T) -> String) -> String {
     if more.is_empty() { names } else { format!("{names} and {} more", more.len()) }
 }
 
-fn plan_lines(plan: &HostPlan) -> Vec<String> {
+fn plan_lines(plan: &HostPlan, output: Output) -> Vec<String> {
     let mut lines = vec![format!(
-        "host {}: {} ({}) of {} VMs in {} scopes, {} events",
+        "host {}: {} ({}) of {} in {}, {}",
         plan.host,
         plan.event_type,
         plan.cause,
-        plan.vms,
-        plan.scopes,
-        plan.events.len()
+        counted(plan.vms, "VM"),
+        counted(plan.scopes, "scope"),
+        counted(plan.events.len(), "event")
     )];
     let mut fact = |name: &str, value: String| lines.push(format!("  {name:<13}{value}"));
     match plan.not_before {
@@ -250,7 +256,7 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
             fact("early start", early.to_owned());
         }
     }
-    let known = format!("{} of {} VMs", plan.listening, plan.vms);
+    let known = format!("{} of {}", plan.listening, counted(plan.vms, "VM"));
     match plan.listening_unknown {
         0 => fact("listening", known),
         some => fact("listening", format!("{known}; {some} unknown, the service has just started")),
@@ -262,27 +268,27 @@ fn plan_lines(plan: &HostPlan) -> Vec<String> {
         fact("silent", format!("{}{more}", plan.silent.join(", ")));
     }
     if plan.deallocated > 0 {
-        fact("skipped", format!("{} deallocated VMs", plan.deallocated));
+        fact("skipped", counted(plan.deallocated, "deallocated VM"));
     }
     for open in &plan.operations {
         fact("note", format!("operation {open} on this host is still open"));
     }
     let (shown, more) = first(&plan.events, EVENTS_SHOWN_MAX);
-    let table = Rows(shown).columns(&[
-        ("  SCOPE", &|event| format!("  {}", event.scope)),
-        ("UD", &|event| event.update_domain.to_string()),
-        ("LISTENING", &|event| format!("{}/{}", event.listening, event.resources.len())),
-        ("VMS", &|event| some_of(&event.resources, ",", |resource| resource.name.clone())),
-        ("NOTE", &note),
-    ]);
-    lines.extend(table.lines());
+    let columns = [
+        Column::path("SCOPE", &|event: &PlannedEvent| event.scope.clone()),
+        Column::optional("UD", &|event| event.update_domain.to_string()),
+        Column::new("LISTENING", &|event| format!("{}/{}", event.listening, event.resources.len())),
+        Column::text("VMS", &|event| some_of(&event.resources, ",", |resource| resource.name.clone())),
+        Column::text("NOTE", &note),
+    ];
+    lines.extend(output.indented_table_lines(shown, &columns));
     if !more.is_empty() {
         let refused = match more.iter().filter(|event| event.refused.is_some()).count() {
             0 => String::new(),
             some => format!(", {some} of them refused"),
         };
-        let more = more.len();
-        lines.push(format!("  and {more} more events{refused}; --dry-run --output json shows all"));
+        let more = counted(more.len(), "more event");
+        lines.push(format!("  and {more}{refused}; --dry-run --output json shows all"));
     }
     lines
 }

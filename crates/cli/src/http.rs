@@ -9,7 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -46,6 +46,8 @@ pub enum Failure {
     Unsent(Cause),
     /// Interrupted: the request may have been carried out.
     Broken(Cause),
+    /// The response is longer than this.
+    TooLong(usize),
 }
 
 type Cause = Box<dyn Error + Send + Sync>;
@@ -77,9 +79,23 @@ impl Http {
         request: Request<Full<Bytes>>,
         within: Duration,
     ) -> Result<Response<Bytes>, Failure> {
+        self.exchange_limited(request, within, ANSWER_BYTES_MAX)
+    }
+
+    /// The same, for a response of at most `bytes_max`.
+    pub fn exchange_limited(
+        &self,
+        request: Request<Full<Bytes>>,
+        within: Duration,
+        bytes_max: usize,
+    ) -> Result<Response<Bytes>, Failure> {
         let exchange = async {
             let (head, body) = self.client.request(request).await?.into_parts();
-            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(Failure::Broken)?;
+            let body = Limited::new(body, bytes_max).collect().await;
+            let body = body.map_err(|cause| match cause.is::<LengthLimitError>() {
+                true => Failure::TooLong(bytes_max),
+                false => Failure::Broken(cause),
+            })?;
             Ok(Response::from_parts(head, body.to_bytes()))
         };
         let exchanged = self.runtime.block_on(async { timeout(within, exchange).await });
@@ -120,7 +136,9 @@ impl io::Read for Reader<'_> {
             let silent = format!("no byte within {} s", within.as_secs());
             let read = read.map_err(|_| io::Error::new(kind, silent))?;
             let Some(frame) = read else { return Ok(0) };
-            self.rest = frame.map_err(io::Error::other)?.into_data().unwrap_or_default();
+            // The library's text is about its own parts.
+            let lost = |_| io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was lost");
+            self.rest = frame.map_err(lost)?.into_data().unwrap_or_default();
         }
         let taken = self.rest.split_to(out.len().min(self.rest.len()));
         out[..taken.len()].copy_from_slice(&taken);
@@ -141,7 +159,7 @@ impl Failure {
     /// The certificate error, if that is the cause.
     pub fn certificate_error(&self) -> Option<&rustls::Error> {
         let cause = match self {
-            Failure::Late(_) => return None,
+            Failure::Late(_) | Failure::TooLong(_) => return None,
             Failure::Unsent(cause) | Failure::Broken(cause) => cause,
         };
         let tls = causes(&**cause).find_map(|error| error.downcast_ref::<rustls::Error>());
@@ -153,6 +171,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Late(within) => write!(f, "no answer within {} s", within.as_secs()),
+            Failure::TooLong(bytes_max) => write!(f, "the answer is longer than {bytes_max} bytes"),
             // The innermost cause says what happened; hyper's outer errors do not help.
             Failure::Unsent(cause) | Failure::Broken(cause) => match causes(&**cause).last() {
                 Some(last) => write!(f, "{last}"),
@@ -178,13 +197,14 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Read, Write};
-    use std::net::{Ipv4Addr, TcpListener};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::thread::JoinHandle;
 
     use super::*;
     use crate::trust::{Trust, tls};
 
-    #[test]
-    fn silent_stream_is_lost() {
+    /// A server that answers one request with a chunk of one byte; its URL, and the open connection.
+    fn server() -> (String, JoinHandle<TcpStream>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
@@ -194,6 +214,28 @@ mod tests {
             stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").unwrap();
             stream
         });
+        (url, server)
+    }
+
+    #[test]
+    fn long_answers_and_broken_streams_are_reported_in_own_words() {
+        let http = Http::new(tls(&Trust::Usual).unwrap()).unwrap();
+        let within = Duration::from_secs(20);
+        let request = |url: &str| Request::get(url).body(Full::default()).unwrap();
+        let (url, server) = self::server();
+        let failure = http.exchange_limited(request(&url), within, 0).unwrap_err();
+        assert_eq!(failure.to_string(), "the answer is longer than 0 bytes");
+        drop(server.join().unwrap());
+        let (url, server) = self::server();
+        let mut body = http.open(request(&url), within).unwrap().into_body();
+        drop(server.join().unwrap());
+        let error = body.read_to_end(&mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "the connection was lost");
+    }
+
+    #[test]
+    fn silent_stream_is_lost() {
+        let (url, server) = server();
         let http = Http {
             idle_time_max: Duration::from_millis(50),
             ..Http::new(tls(&Trust::Usual).unwrap()).unwrap()

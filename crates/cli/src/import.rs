@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use notbefore_service::transfer::import::{self, Imported};
+use notbefore_wire::text::counted;
 
 use crate::args::{self, ConnectionArgs, Output};
 use crate::check;
-use crate::output;
 use crate::progress::Progress;
+use crate::{output, time};
 
 pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result<()> {
     let args::Import { file, check } = verb;
@@ -51,8 +52,9 @@ fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Outp
         "tokens": counts.tokens,
     });
     output.answer(&result, |_| {
-        let (at, revision, counts) = (header.exported_at, header.revision, check::in_words(counts));
-        output::line(&format!("{name}: {records} records of {at} at revision {revision}: {counts}"))?;
+        let (at, revision) = (time::absolute(header.exported_at), header.revision);
+        let (records, counts) = (counted(*records, "record"), check::in_words(counts));
+        output::line(&format!("{name}: {records} of {at} at revision {revision}: {counts}"))?;
         match check {
             true => output::line("it is complete and can be imported"),
             false => {

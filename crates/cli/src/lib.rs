@@ -107,7 +107,7 @@ fn parse_args() -> Args {
 
 fn run(args: Args) -> anyhow::Result<()> {
     if args.output == Output::Name && !args.command.has_names() {
-        let cure = "use it with vm, host, event, operation, token or 'fleet show'";
+        let cure = "use it with vm, host, event, operation, token, get or 'fleet show'";
         return Err(exit::UsageError(format!("--output name: this command prints no names; {cure}")).into());
     }
     if args.local_time {

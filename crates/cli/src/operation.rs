@@ -1,17 +1,19 @@
 //! `notbefore operation …`, and the output of a newly created operation.
 
 use anyhow::{Result, bail};
+use notbefore_wire::natural;
 use notbefore_wire::operator::{
     HostCommand, HostStart, Operation, OperationProgress, OperationState, OperationTarget, OperationVerb,
     Resource, ScheduleEvents, TargetStatus,
 };
+use notbefore_wire::text::counted;
 
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::each::{each, planned};
 use crate::fact::because;
-use crate::output::{self, Rows, or_dash};
+use crate::output::{self, or_dash};
 use crate::table::{Colour, Column};
 use crate::vm::when;
 use crate::wait::{Kind, wait};
@@ -22,32 +24,48 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
         args::Operation::List { host, r#type, list } => {
             let query = [("host", host), ("type", r#type.map(|event_type| event_type.to_string()))];
             watch::show(&list.watch, || {
-                let operations: Vec<Operation> = client.list_first("/v1/operations", &query, list.limit())?;
+                let mut operations: Vec<Operation> =
+                    client.list_first("/v1/operations", &query, list.limit())?;
+                if output.is_text() {
+                    order_equal_times(&mut operations);
+                }
                 output.list(&operations, &columns(), "no open operations")
             })
         }
-        args::Operation::Show { operation } => output.answer(&get(client, &operation)?, show),
+        args::Operation::Show { operation } => {
+            output.answer(&get(client, &operation)?, |operation| show(operation, output))
+        }
         args::Operation::Cancel { operations, confirmation } => {
             let question = Question::optional("Cancel this?", "nothing was cancelled");
             let plan = || planned(&operations, |id| cancellable(get(client, id)?));
-            let lines = |all: &Vec<Operation>| all.iter().flat_map(cancel_plan).collect();
+            let lines = |all: &Vec<Operation>| all.iter().flat_map(|one| cancel_plan(one, output)).collect();
             if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
                 return Ok(());
             }
-            each(&operations, output, |id| act(client, id, &OperationVerb::Cancel), show)
+            each(&operations, output, |id| act(client, id, &OperationVerb::Cancel), |one| show(one, output))
         }
         args::Operation::Start { operations } => {
-            each(&operations, output, |id| act(client, id, &OperationVerb::Start), show)
+            each(&operations, output, |id| act(client, id, &OperationVerb::Start), |one| show(one, output))
         }
         args::Operation::Complete { operations } => {
-            each(&operations, output, |id| act(client, id, &OperationVerb::Complete), show)
+            each(&operations, output, |id| act(client, id, &OperationVerb::Complete), |one| show(one, output))
         }
         args::Operation::Retry { operations } => {
-            each(&operations, output, |id| act(client, id, &OperationVerb::Retry), show)
+            each(&operations, output, |id| act(client, id, &OperationVerb::Retry), |one| show(one, output))
         }
         args::Operation::Wait { operations, until } => {
             wait(client, Kind::Operations, &operations, &until, output)
         }
+    }
+}
+
+/// Puts operations of the same time in natural order of their hosts; the service has them in order of their ids.
+fn order_equal_times(operations: &mut [Operation]) {
+    let host = |one: &Operation| one.host.clone().unwrap_or_default();
+    for run in
+        operations.chunk_by_mut(|one, two| one.not_before.is_some() && one.not_before == two.not_before)
+    {
+        run.sort_by(|one, two| natural::compare(&host(one), &host(two)));
     }
 }
 
@@ -77,11 +95,11 @@ fn columns() -> [Column<'static, Operation>; 12] {
         Of::new("STARTED", &|one| one.progress.started.to_string()),
         Of::optional("ENDED", &|one| one.progress.ended.to_string()),
         Of::wide("BY", &|one| one.by.clone()),
-        Of::wide("NOT BEFORE", &|one| one.not_before.map(|at| at.to_string()).unwrap_or_default()),
+        Of::wide("NOT BEFORE", &|one| one.not_before.map(time::absolute).unwrap_or_default()),
     ]
 }
 
-fn show(operation: &Operation) -> Result<()> {
+fn show(operation: &Operation, output: Output) -> Result<()> {
     let cancelled = if operation.cancelled { ", cancelled" } else { "" };
     output::line(&format!("{} {} ({}{cancelled})", operation.id, operation.cause, operation.state))?;
     let waits =
@@ -95,37 +113,37 @@ fn show(operation: &Operation) -> Result<()> {
     });
     output::fields::<14>(&[
         ("host", operation.host.clone().unwrap_or_default()),
-        ("requested by", format!("{} at {:.0}", operation.by, operation.requested_at)),
+        ("requested by", format!("{} at {}", operation.by, time::seconds(operation.requested_at))),
         ("not before", if_waiting(when(operation.not_before))),
         ("release", if_waiting(operation.release.to_string())),
         ("start", if_waiting(start.to_owned())),
-        ("waits for", operation.waits_for.clone().unwrap_or_default()),
+        ("waits for", operation.waits_for.as_deref().map(time::in_text).unwrap_or_default()),
         ("host command", operation.host_command.as_ref().map(host_command).unwrap_or_default()),
         ("progress", progress(&operation.progress)),
     ])?;
-    let parts = Rows(&operation.targets).columns(&[
-        ("EVENT", &|part| part.event.to_string()),
-        ("SCOPE", &|part| part.scope.clone()),
-        ("UD", &|part| part.update_domain.to_string()),
-        ("STATUS", &|part| part.status.to_string()),
-        ("STATE", &|part| match (&part.refused, &part.started_because) {
+    let columns = [
+        Column::id("EVENT", &|part: &OperationTarget| part.event.to_string()),
+        Column::path("SCOPE", &|part| part.scope.clone()),
+        Column::optional("UD", &|part| part.update_domain.to_string()),
+        Column::new("STATUS", &|part| part.status.to_string()),
+        Column::text("STATE", &|part| match (&part.refused, &part.started_because) {
             (Some(code), _) => format!("refused: {code}"),
             (None, _) if part.failed => "started, a command failed".to_owned(),
             (None, Some(why)) => format!("{}: {why}", part.state),
             (None, None) => part.state.to_string(),
         }),
-        ("VMS", &|part| names(&part.resources)),
-    ]);
-    parts.print("")
+        Column::text("VMS", &|part| names(&part.resources)),
+    ];
+    output::text(&output.table(&operation.targets, &columns, ""))
 }
 
 /// The state of a host's command.
 pub fn host_command(command: &HostCommand) -> String {
     let HostCommand { state, attempt, due_at, why, .. } = command;
     let attempt = attempt.filter(|attempt| *attempt > 0).map(|attempt| format!(", attempt {attempt}"));
-    let due_at = due_at.map(|at| format!(", again at {at}"));
+    let due_at = due_at.map(|at| format!(" until {}", time::from_now(at)));
     let (attempt, due_at) = (attempt.unwrap_or_default(), due_at.unwrap_or_default());
-    format!("{state}{attempt}{due_at}{}", because(why.as_deref()))
+    format!("{state}{due_at}{attempt}{}", because(why.as_deref()))
 }
 
 /// One-line progress of an operation.
@@ -140,7 +158,8 @@ pub fn progress(progress: &OperationProgress) -> String {
         count => format!(" ({count} cancelled)"),
     };
     format!(
-        "{scopes_told} of {scopes} scopes notified; events: {waiting} waiting, {approved} approved, {started} started{}, {ended} ended{cancelled}{}",
+        "{scopes_told} of {} notified; events: {waiting} waiting, {approved} approved, {started} started{}, {ended} ended{cancelled}{}",
+        counted(*scopes, "scope"),
         some(progress.failed, "of them failed"),
         some(progress.refused, "refused")
     )
@@ -158,26 +177,29 @@ fn cancellable(operation: Operation) -> Result<Operation> {
 }
 
 /// Text of the plan: the effect of cancelling on each event.
-fn cancel_plan(operation: &Operation) -> Vec<String> {
+fn cancel_plan(operation: &Operation, output: Output) -> Vec<String> {
     let mut lines = vec![format!("operation {} {} ({})", operation.id, operation.cause, operation.state)];
-    let becomes = |part: &OperationTarget| match part.status {
+    let columns = [
+        Column::id("EVENT", &|part: &OperationTarget| part.event.to_string()),
+        Column::path("SCOPE", &|part| part.scope.clone()),
+        Column::optional("UD", &|part| part.update_domain.to_string()),
+        Column::optional("STATUS", &|part| part.status.to_string()),
+        Column::text("VMS", &|part| names(&part.resources)),
+        Column::text("CANCELLED", &|part| cancellation(part).to_owned()),
+    ];
+    lines.extend(output.indented_table_lines(&operation.targets, &columns));
+    lines
+}
+
+fn cancellation(part: &OperationTarget) -> &'static str {
+    match part.status {
         TargetStatus::Opening | TargetStatus::Scheduled => "is cancelled",
         TargetStatus::Started => "no: already started",
         TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Refused | TargetStatus::Ended => {
             "no: already ended"
         }
         TargetStatus::Unknown(_) => "unknown to this version",
-    };
-    let parts = Rows(&operation.targets).columns(&[
-        ("  EVENT", &|part| format!("  {}", part.event)),
-        ("SCOPE", &|part| part.scope.clone()),
-        ("UD", &|part| part.update_domain.to_string()),
-        ("STATUS", &|part| part.status.to_string()),
-        ("VMS", &|part| names(&part.resources)),
-        ("CANCELLED", &|part| becomes(part).to_owned()),
-    ]);
-    lines.extend(parts.lines());
-    lines
+    }
 }
 
 /// VM names, separated by commas.

@@ -16,6 +16,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::args::Output;
 use crate::table::{self, Column, Layout};
 
+const INDENT: &str = "  ";
+
 impl Output {
     /// Whether people read the result.
     pub fn is_text(self) -> bool {
@@ -55,14 +57,28 @@ impl Output {
         columns: &[Column<'_, T>],
         if_empty: &str,
     ) -> Result<String> {
-        if let Some(text) = self.for_programs(&items)? {
-            return Ok(text);
-        }
-        if items.is_empty() {
-            return Ok(if_empty.to_owned() + "\n");
-        }
-        let lines = table::lines(items, columns, Layout::of_stdout(self));
-        Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+        Ok(self.for_programs(&items)?.unwrap_or_else(|| self.table(items, columns, if_empty)))
+    }
+
+    /// The text of a table for people; `if_empty` if it has no rows.
+    pub fn table<T>(self, items: &[T], columns: &[Column<'_, T>], if_empty: &str) -> String {
+        let lines = match items {
+            [] if if_empty.is_empty() => return String::new(),
+            [] => vec![if_empty.to_owned()],
+            items => self.table_lines(items, columns),
+        };
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// The lines of a table for people, as parts of a longer text.
+    pub fn table_lines<T>(self, items: &[T], columns: &[Column<'_, T>]) -> Vec<String> {
+        table::lines(items, columns, Layout::of_stdout(self))
+    }
+
+    /// The same, below a line that names the whole.
+    pub fn indented_table_lines<T>(self, items: &[T], columns: &[Column<'_, T>]) -> Vec<String> {
+        let layout = Layout::of_stdout(self).narrower(INDENT.len());
+        table::lines(items, columns, layout).iter().map(|line| format!("{INDENT}{line}")).collect()
     }
 
     fn for_programs<T: Serialize>(self, value: &T) -> Result<Option<String>> {
@@ -84,42 +100,6 @@ fn names(value: &Value) -> String {
             name.map(|name| printable(name) + "\n").unwrap_or_default()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => String::new(),
-    }
-}
-
-/// A column of a plan: heading, and cell of an item.
-pub type PlanColumn<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
-
-pub struct Rows<'a, T>(pub &'a [T]);
-
-impl<T> Rows<'_, T> {
-    pub fn columns(&self, columns: &[PlanColumn<'_, T>]) -> Table {
-        let head: Vec<String> = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
-        let row = |item: &T| columns.iter().map(|(_, cell)| printable(&cell(item))).collect();
-        Table(std::iter::once(head).chain(self.0.iter().map(row)).collect())
-    }
-}
-
-/// Rows of cells, the heading first, as parts of a longer text. Each column is as wide as its widest cell.
-pub struct Table(Vec<Vec<String>>);
-
-impl Table {
-    /// Prints the table, or `if_empty` if it has no rows.
-    pub fn print(&self, if_empty: &str) -> Result<()> {
-        match self.0.len() {
-            1 => line(if_empty),
-            _ => self.lines().iter().try_for_each(|text| line(text)),
-        }
-    }
-
-    pub fn lines(&self) -> Vec<String> {
-        let widest = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.0[0].len()).map(widest).collect();
-        let one = |row: &Vec<String>| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        };
-        self.0.iter().map(one).collect()
     }
 }
 
@@ -157,7 +137,7 @@ pub fn ask(question: &str) -> Result<()> {
     Ok(stderr.flush()?)
 }
 
-/// Prints text of [`Output::list`] or [`Output::text`].
+/// Prints text of [`Output::list`], [`Output::table`] or [`Output::text`].
 pub fn text(text: &str) -> Result<()> {
     write(text)
 }

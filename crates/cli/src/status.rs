@@ -5,22 +5,23 @@ use jiff::Timestamp;
 use notbefore_wire::operator::status::{
     DiskStatus, EventGroup, FailedEvent, FailedHost, ServiceStatus, Status,
 };
+use notbefore_wire::text::counted;
 
 use crate::args::{Output, WatchArgs};
 use crate::client::Client;
 use crate::fact::because;
-use crate::output::Rows;
+use crate::table::Column;
 use crate::{time, watch};
 
 /// Width of the names in the first column.
 const NAME: usize = 12;
 
 pub fn run(client: &Client, watch: &WatchArgs, output: Output) -> Result<()> {
-    watch::show(watch, || output.text(&client.get("/v1/status")?, lines))
+    watch::show(watch, || output.text(&client.get("/v1/status")?, |status| lines(status, output)))
 }
 
 /// The status as text. Times are relative to the service's clock, because events start by it.
-fn lines(status: &Status) -> Vec<String> {
+fn lines(status: &Status, output: Output) -> Vec<String> {
     let Status { now, vms, listening, events, next, failed, failed_hosts, service, .. } = status;
     let mut lines = Vec::new();
     let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
@@ -36,21 +37,21 @@ fn lines(status: &Status) -> Vec<String> {
                     (total(|group| group.vms), total(|group| group.approved), total(|group| group.unread));
                 format!(
                     "{more}{} for {}; {approved} approved, {unread} unread",
-                    many(some, "event"),
-                    many(vms, "VM")
+                    counted(some, "event"),
+                    counted(vms, "VM")
                 )
             }
         },
     );
-    lines.extend(group_lines(&next.groups, *now));
+    lines.extend(group_lines(&next.groups, *now, output));
     let mut field = |name: &str, value: String| lines.push(format!("{name:<NAME$}{value}"));
     if let Some(from) = next.later_from {
-        let later = many(events.scheduled.saturating_sub(in_groups), "event");
-        field("later", format!("{later}, the first {}", time::relative(from, *now)));
+        let later = counted(events.scheduled.saturating_sub(in_groups), "event");
+        field("later", format!("{later}, the first {}", time::from(from, *now)));
     }
-    field("started", many(events.started, "event"));
+    field("started", counted(events.started, "event"));
     if events.waiting_for_operator > 0 {
-        let waiting = many(events.waiting_for_operator, "event");
+        let waiting = counted(events.waiting_for_operator, "event");
         field("waiting", format!("{waiting} for an operator to start or complete: 'notbefore event list'"));
     }
     field(
@@ -58,12 +59,13 @@ fn lines(status: &Status) -> Vec<String> {
         match (events.failed, failed_hosts.len()) {
             (0, 0) => "none".to_owned(),
             (0, hosts) => {
-                format!("{}: 'notbefore operation retry OPERATION' or '… complete'", many(hosts, "host"))
+                let hosts = counted(hosts, "host");
+                format!("{hosts}: 'notbefore operation retry OPERATION' or 'operation complete OPERATION'")
             }
             (some, hosts) => {
-                let hosts = if hosts > 0 { format!(", {}", many(hosts, "host")) } else { String::new() };
-                let some = many(some, "event");
-                format!("{some}{hosts}: 'notbefore event retry EVENT' or 'notbefore event complete EVENT'")
+                let hosts = if hosts > 0 { format!(", {}", counted(hosts, "host")) } else { String::new() };
+                let some = counted(some, "event");
+                format!("{some}{hosts}: 'notbefore event retry EVENT' or 'event complete EVENT'")
             }
         },
     );
@@ -76,34 +78,34 @@ fn lines(status: &Status) -> Vec<String> {
     };
     field(
         "listening",
-        format!("{} of {}; {} silent{unknown}", listening.yes, many(*vms, "VM"), listening.no),
+        format!("{} of {}; {} silent{unknown}", listening.yes, counted(*vms, "VM"), listening.no),
     );
     service.iter().for_each(|service| service_fields(service, *now, &mut field));
     lines
 }
 
-fn group_lines(groups: &[EventGroup], now: Timestamp) -> Vec<String> {
+fn group_lines(groups: &[EventGroup], now: Timestamp, output: Output) -> Vec<String> {
     if groups.is_empty() {
         return Vec::new();
     }
-    let table = Rows(groups).columns(&[
-        ("  WHEN", &|group| format!("  {}", when(group, now))),
-        ("TYPE", &|group| group.event_type.to_string()),
-        ("EVENTS", &|group| group.events.to_string()),
-        ("APPROVED", &|group| group.approved.to_string()),
-        ("UNREAD", &|group| group.unread.to_string()),
-        ("VMS", &|group| group.vms.to_string()),
-        ("WHERE", &place),
-    ]);
-    table.lines()
+    output.indented_table_lines(
+        groups,
+        &[
+            Column::new("WHEN", &|group: &EventGroup| when(group, now)),
+            Column::new("TYPE", &|group| group.event_type.to_string()),
+            Column::optional("EVENTS", &|group| group.events.to_string()),
+            Column::optional("APPROVED", &|group| group.approved.to_string()),
+            Column::optional("UNREAD", &|group| group.unread.to_string()),
+            Column::optional("VMS", &|group| group.vms.to_string()),
+            Column::text("WHERE", &place),
+        ],
+    )
 }
 
 fn when(group: &EventGroup, now: Timestamp) -> String {
-    let [first, last] = [group.not_before, group.not_before_max].map(|at| time::relative(at, now));
     match group.due {
-        true => format!("due since {}", first.trim_end_matches(" ago")),
-        false if first == last => first,
-        false => format!("{first} to {}", last.trim_start_matches("in ")),
+        true => format!("due since {}", time::from(group.not_before, now).trim_end_matches(" ago")),
+        false => time::range_from(group.not_before, group.not_before_max, now),
     }
 }
 
@@ -114,7 +116,7 @@ fn place(group: &EventGroup) -> String {
         hosts => (hosts, &group.host_names, "host"),
     };
     let more = if count > names.len() { " …" } else { "" };
-    format!("{}: {}{more}", many(count, what), names.join(", "))
+    format!("{}: {}{more}", counted(count, what), names.join(", "))
 }
 
 fn failed_line(failed: &FailedEvent) -> String {
@@ -135,11 +137,11 @@ fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMu
         some => format!(", {some} due and waiting for another update domain"),
     };
     field("operations", format!("{} open{waiting}", service.operations));
-    let started = service.started_at.map(|at| format!(", started {}", time::relative(at, now)));
+    let started = service.started_at.map(|at| format!(", started {}", time::from(at, now)));
     field("service", format!("version {}{}", service.version, started.unwrap_or_default()));
     let damaged = match service.store.damaged_records {
         0 => String::new(),
-        some => format!(", {some} damaged records: 'notbefore check'"),
+        some => format!(", {}: 'notbefore check'", counted(some, "damaged record")),
     };
     field(
         "store",
@@ -156,17 +158,11 @@ fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMu
         match &service.clock.hold {
             None => "trusted".to_owned(),
             Some(hold) => {
-                format!("not trusted since {:.0}: {}; 'notbefore clock show'", hold.since, hold.reason)
+                let since = time::seconds(hold.since);
+                format!("not trusted since {since}: {}; 'notbefore clock show'", hold.reason)
             }
         },
     );
-}
-
-fn many(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
 }
 
 /// A size in the largest unit of which there is at least one.
@@ -226,7 +222,7 @@ mod tests {
     #[test]
     fn status_of_a_quiet_tenant_has_four_lines() {
         assert_eq!(
-            lines(&quiet()),
+            lines(&quiet(), Output::Table),
             [
                 "next hour   no events",
                 "started     0 events",
@@ -281,7 +277,7 @@ next hour   more than 800 events for 800 VMs; 24 approved, 6 unread
 later       1000 events, the first in 2 h
 started     1 event
 waiting     2 events for an operator to start or complete: 'notbefore event list'
-failed      1 event: 'notbefore event retry EVENT' or 'notbefore event complete EVENT'
+failed      1 event: 'notbefore event retry EVENT' or 'event complete EVENT'
   00000000-0000-0000-0000-000000000007  Reboot of web-0 in a/b/c: exit status 1
 listening   90 of 100 VMs; 5 silent, 5 unknown: the service has just started
 operations  41 open, 1 due and waiting for another update domain
@@ -289,6 +285,6 @@ service     version 1.2.3, started 2 h ago
 store       read-only: disk full; changes are refused, 2 damaged records: 'notbefore check'
 disk        1.5 GiB free of 100.0 GiB
 clock       not trusted since 1970-01-12T13:45:40Z: it has jumped; 'notbefore clock show'";
-        assert_eq!(lines(&status).join("\n"), expected);
+        assert_eq!(lines(&status, Output::Table).join("\n"), expected);
     }
 }

@@ -1,7 +1,14 @@
-//! Tables of lists: fitted to the terminal's width, with short ids and colours.
+//! Tables: fitted to the terminal's width, with short ids and colours.
 //!
 //! [`Layout`] holds everything that depends on the terminal. The rest is pure: the same items, columns and layout give
 //! the same lines. In a pipe nothing is shortened or coloured.
+//!
+//! No line is wider than the terminal. Ids are short at every terminal. A table that is too wide is fitted in this order:
+//!
+//! 1. Texts and paths are shortened to [`TEXT_MIN`], the longest first.
+//! 2. Optional columns are left out, the last first.
+//! 3. Other columns are left out, the last first. The first column stays.
+//! 4. The first column is shortened.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
@@ -37,10 +44,15 @@ impl Layout {
         Self::new(output, io::stdout().is_terminal(), columns, no_colours)
     }
 
+    pub fn narrower(self, columns: usize) -> Self {
+        Self { width: self.width.map(|width| width.saturating_sub(columns)), ..self }
+    }
+
     fn new(output: Output, is_terminal: bool, columns: Option<usize>, no_colours: bool) -> Self {
         let is_wide = output == Output::Wide;
         Self {
-            width: columns.filter(|_| is_terminal && !is_wide),
+            // A terminal of unknown size has 0 columns.
+            width: columns.filter(|columns| *columns > 0 && is_terminal && !is_wide),
             has_colours: is_terminal && !no_colours,
             is_wide,
         }
@@ -66,6 +78,7 @@ impl Colour {
 /// What happens to a column in a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
+    /// The column is left out if nothing else helps.
     Whole,
     /// An id is shortened at every terminal.
     Id,
@@ -73,7 +86,7 @@ enum Fit {
     Text,
     /// A path is shortened like text, and keeps its end.
     Path,
-    /// The column is left out if shortened text is not enough.
+    /// The column is left out before others.
     Optional,
     /// The column is in wide tables only.
     Wide,
@@ -178,18 +191,23 @@ impl Cells {
     fn shown(&self, row: usize, has_colours: bool) -> String {
         let (text, length) = (&self.texts[row], self.texts[row].chars().count());
         let kept = self.width.saturating_sub(1);
-        let text = match length > self.width {
-            true if self.fit == Fit::Path => {
-                ['…'].into_iter().chain(text.chars().skip(length - kept)).collect()
-            }
-            true => text.chars().take(kept).chain(['…']).collect(),
-            false => text.clone(),
+        let text = match length > self.width && self.fit == Fit::Path {
+            true => ['…'].into_iter().chain(text.chars().skip(length - kept)).collect(),
+            false => cut(text, self.width),
         };
         let space = " ".repeat(self.width.saturating_sub(length));
         match self.colours[row].filter(|_| has_colours) {
             Some(colour) => colour.apply(&text) + &space,
             None => text + &space,
         }
+    }
+}
+
+/// A line without colours, cut to the width.
+pub fn cut(line: &str, width: usize) -> String {
+    match line.chars().count() > width {
+        true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        false => line.to_owned(),
     }
 }
 
@@ -210,10 +228,12 @@ pub fn lines<T>(items: &[T], columns: &[Column<'_, T>], layout: Layout) -> Vec<S
 fn fit(columns: &mut Vec<Cells>, width: usize) {
     columns.iter_mut().filter(|column| column.fit == Fit::Id).for_each(Cells::shorten_ids);
     let gaps = |columns: &[Cells]| columns.len().saturating_sub(1) * GAP;
-    while columns.iter().map(Cells::width_min).sum::<usize>() + gaps(columns) > width
-        && let Some(last) = columns.iter().rposition(|column| column.fit == Fit::Optional)
-    {
-        columns.remove(last);
+    while columns.len() > 1 && columns.iter().map(Cells::width_min).sum::<usize>() + gaps(columns) > width {
+        let optional = columns.iter().rposition(|column| column.fit == Fit::Optional).filter(|at| *at > 0);
+        columns.remove(optional.unwrap_or(columns.len() - 1));
+    }
+    if let [only] = columns.as_mut_slice() {
+        only.width = only.width.min(width);
     }
     while columns.iter().map(|column| column.width).sum::<usize>() + gaps(columns) > width {
         let longest = columns.iter_mut().filter(|column| column.width > column.width_min());
@@ -234,6 +254,7 @@ mod tests {
             (table, true, Some(80), false, layout(Some(80), true, false)),
             (table, true, Some(80), true, layout(Some(80), false, false)),
             (table, true, None, false, layout(None, true, false)),
+            (table, true, Some(0), false, layout(None, true, false)),
             (table, false, Some(80), false, layout(None, false, false)),
             (wide, true, Some(80), false, layout(None, true, true)),
             (wide, false, None, false, layout(None, false, true)),
@@ -289,8 +310,13 @@ mod tests {
              11112222             true   default/def…\n\
              11113333 and 2 more  false  -"
         );
-        assert_eq!(table(1), table(38), "a table has a smallest width");
-        for width in 38..100 {
+        assert_eq!(
+            table(37),
+            "ID                   BAD\n11112222             true\n11113333 and 2 more  false"
+        );
+        assert_eq!(table(20), "ID\n11112222\n11113333 and 2 more");
+        assert_eq!(table(9), "ID\n11112222\n11113333…");
+        for width in 1..100 {
             let longest = table(width).lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(width), "{width}: {longest:?}");
         }

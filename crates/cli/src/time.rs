@@ -30,8 +30,10 @@ fn time_at(text: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(at) = text.parse() {
         return Some(at);
     }
-    let civil = |text: &str| text.parse::<DateTime>().ok();
     let (day, clock) = text.split_once(' ').unwrap_or((text, "00:00"));
+    // `8:00` is 08:00.
+    let hour_digits = clock.trim().find(':').unwrap_or_default();
+    let clock = format!("{}{}", if hour_digits == 1 { "0" } else { "" }, clock.trim());
     let today = Offset::UTC.to_datetime(now).date();
     let date = match day.to_ascii_lowercase().as_str() {
         "today" => Some(today),
@@ -40,8 +42,9 @@ fn time_at(text: &str, now: Timestamp) -> Option<Timestamp> {
         _ => None,
     };
     let at = match date {
-        Some(date) => date.to_datetime(clock.trim().parse().ok()?),
-        None => civil(text)?,
+        Some(date) => date.to_datetime(clock.parse().ok()?),
+        None if day == text => text.parse::<DateTime>().ok()?,
+        None => format!("{day} {clock}").parse::<DateTime>().ok()?,
     };
     Offset::UTC.to_timestamp(at).ok()
 }
@@ -95,23 +98,66 @@ pub fn use_local() {
     LOCAL.get_or_init(TimeZone::system);
 }
 
-/// A time in a list: relative to the current time, or local time if that is requested.
-pub fn from_now(at: Timestamp) -> String {
-    LOCAL.get().map_or_else(|| relative(at, now()), |zone| local(at, zone))
+/// A time in a list: relative to `now`, or local time if that is requested.
+pub fn from(at: Timestamp, now: Timestamp) -> String {
+    LOCAL.get().map_or_else(|| relative(at, now), |zone| local(at, zone))
 }
 
-/// An absolute time, with the relative time in parentheses.
+pub fn from_now(at: Timestamp) -> String {
+    from(at, now())
+}
+
+/// Two times in a list; the second is not the earlier one.
+pub fn range_from(first: Timestamp, last: Timestamp, now: Timestamp) -> String {
+    let [first, last] = [first, last].map(|at| from(at, now));
+    if first == last { first } else { format!("{first} to {}", last.trim_start_matches("in ")) }
+}
+
+/// An absolute time: UTC, or local time if that is requested.
+pub fn absolute(at: Timestamp) -> String {
+    LOCAL.get().map_or_else(|| at.to_string(), |zone| local(at, zone))
+}
+
+/// An absolute time, with the time relative to `now` in parentheses.
+pub fn and_from(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", absolute(at), relative(at, now))
+}
+
 pub fn and_from_now(at: Timestamp) -> String {
-    format!(
-        "{} ({})",
-        LOCAL.get().map_or_else(|| at.to_string(), |zone| local(at, zone)),
-        relative(at, now())
-    )
+    and_from(at, now())
+}
+
+/// An absolute time in whole seconds.
+pub fn seconds(at: Timestamp) -> String {
+    LOCAL.get().map_or_else(|| format!("{at:.0}"), |zone| local(at, zone))
+}
+
+/// An absolute time in milliseconds.
+pub fn milliseconds(at: Timestamp) -> String {
+    LOCAL.get().map_or_else(|| format!("{at:.3}"), |zone| local_milliseconds(at, zone))
+}
+
+/// Text of the service or the agent: its UTC times as local times, if that is requested.
+pub fn in_text(text: &str) -> String {
+    LOCAL.get().map_or_else(|| text.to_owned(), |zone| localised(text, zone))
+}
+
+fn localised(text: &str, zone: &TimeZone) -> String {
+    let word = |word: &str| {
+        let core = word.trim_matches([' ', ',', ';', '.', ':', '(', ')']);
+        let at = core.parse::<Timestamp>().ok();
+        at.map_or_else(|| word.to_owned(), |at| word.replace(core, &local(at, zone)))
+    };
+    text.split_inclusive(' ').map(word).collect()
 }
 
 /// A time in a zone, with the offset, in whole seconds.
 fn local(at: Timestamp, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%:z").to_string()
+}
+
+fn local_milliseconds(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%.3f%:z").to_string()
 }
 
 /// A span with at most its two largest units: `45 s`, `14 min`, `2 h 5 min`, `6 d 23 h`.
@@ -149,6 +195,8 @@ mod tests {
             ("2026-11-20", "2026-11-20T00:00:00Z"),
             ("2026-11-20 08:00", "2026-11-20T08:00:00Z"),
             ("2026-11-20T08:00", "2026-11-20T08:00:00Z"),
+            ("2026-11-20 8:00", "2026-11-20T08:00:00Z"),
+            ("tomorrow 2:00", "2026-11-18T02:00:00Z"),
             ("2026-11-20 08:00:09", "2026-11-20T08:00:09Z"),
             ("today 23:45", "2026-11-17T23:45:00Z"),
             ("tomorrow", "2026-11-18T00:00:00Z"),
@@ -180,6 +228,16 @@ mod tests {
         let at: Timestamp = "2026-11-20T23:30:00.5Z".parse().unwrap();
         assert_eq!(local(at, &TimeZone::fixed(jiff::tz::offset(1))), "2026-11-21 00:30:00+01:00");
         assert_eq!(local(at, &TimeZone::UTC), "2026-11-20 23:30:00+00:00");
+        assert_eq!(local_milliseconds(at, &TimeZone::UTC), "2026-11-20 23:30:00.500+00:00");
+    }
+
+    #[test]
+    fn times_in_text_become_local() {
+        let zone = TimeZone::fixed(jiff::tz::offset(1));
+        let text = "approval, or 2026-11-20T23:30:00Z; in 2 scopes (since 2026-11-20T08:00:00.5Z)";
+        let expected =
+            "approval, or 2026-11-21 00:30:00+01:00; in 2 scopes (since 2026-11-20 09:00:00+01:00)";
+        assert_eq!(localised(text, &zone), expected);
     }
 
     #[test]

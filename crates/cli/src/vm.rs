@@ -14,7 +14,8 @@ use uuid::Uuid;
 use crate::args::{self, Output, ScheduleVmArgs, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::output::{self, Rows, or_dash, yes_no};
+use crate::each::unique;
+use crate::output::{self, or_dash, yes_no};
 use crate::table::{Colour, Column};
 use crate::{fleet_apply, fleet_plan, operation, time, watch};
 
@@ -30,7 +31,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             })
         }
         args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),
-        args::Vm::Log { vm } => output.answer(&client.get(&at(&vm, "/log"))?, show_log),
+        args::Vm::Log { vm } => output.answer(&client.get(&at(&vm, "/log"))?, |log| show_log(log, output)),
         args::Vm::Add { name, scope, kind, address, update_domain, fault_domain, zone, host, spot } => {
             let vm = VmSpec {
                 name,
@@ -65,6 +66,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
         args::Vm::Redeploy(act) => schedule(client, act, Cause::UserRedeploy, false, output),
         args::Vm::Evict { act, force } => schedule(client, act, Cause::Eviction, force, output),
         args::Vm::Delete { vms, confirmation } => {
+            let vms = unique(&vms);
             let question = Question::needed("Delete this?", "nothing was deleted");
             let plan = || vms.iter().map(|vm| RemovalPlan::of(client, vm, true)).collect::<Result<Vec<_>>>();
             let lines = |all: &Vec<RemovalPlan>| all.iter().flat_map(RemovalPlan::lines).collect();
@@ -243,21 +245,24 @@ fn show(vm: &Vm) -> Result<()> {
     vm.events.iter().try_for_each(|event| output::fields::<14>(&[("event", event.to_string())]))
 }
 
-fn show_log(log: &VmLog) -> Result<()> {
-    output::line(&format!("{}, since the service started at {:.0}", log.path, log.since))?;
-    if log.dropped > 0 {
-        output::line(&format!("{} older entries were dropped", log.dropped))?;
+fn show_log(log: &VmLog, output: Output) -> Result<()> {
+    output::line(&format!("{}, since the service started at {}", log.path, time::seconds(log.since)))?;
+    match log.dropped {
+        0 => {}
+        1 => output::line("1 older entry was dropped")?,
+        many => output::line(&format!("{many} older entries were dropped"))?,
     }
-    let table = Rows(&log.entries).columns(&[
-        ("LAST", &|entry| format!("{:.3}", entry.last_at)),
-        ("COUNT", &|entry| match entry.count {
+    let columns = [
+        Column::new("LAST", &|entry: &VmLogEntry| time::milliseconds(entry.last_at)),
+        Column::optional("COUNT", &|entry| match entry.count {
             1 => "1".to_owned(),
-            count => format!("{count} since {:.3}", entry.first_at),
+            count => format!("{count} since {}", time::milliseconds(entry.first_at)),
         }),
-        ("WHAT", &|entry| entry.kind.to_string()),
-        ("DETAIL", &log_detail),
-    ]);
-    table.print("nothing: no refused request, no approval, no read of an event, no poll")
+        Column::new("WHAT", &|entry| entry.kind.to_string()),
+        Column::text("DETAIL", &log_detail),
+    ];
+    let none = "nothing: no refused request, no approval, no read of an event, no poll";
+    output::text(&output.table(&log.entries, &columns, none))
 }
 
 fn log_detail(entry: &VmLogEntry) -> String {
@@ -301,7 +306,11 @@ fn polling_status(vm: &Vm) -> String {
 fn polling_detail(vm: &Vm) -> String {
     let polled = vm.last_poll_at.map(|at| {
         let version = vm.last_poll_version.as_deref().unwrap_or_default();
-        format!("last poll {} ({at:.0}), api-version {version}", time::from_now(at))
+        format!(
+            "last poll {} ({}), api-version {version}",
+            time::relative(at, time::now()),
+            time::seconds(at)
+        )
     });
     match (&vm.listening, polled) {
         (listening, Some(polled)) => format!("{listening}: {polled}"),

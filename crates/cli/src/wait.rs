@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::args::{Output, Stage, UntilArgs};
 use crate::client::{Client, Next, encode};
+use crate::each::SHORT_ID_MIN;
 use crate::exit::TimedOut;
 use crate::pause::pause;
 use crate::{output, time};
@@ -21,8 +22,6 @@ use waited::{Details, Verdict, Waited};
 
 /// Interval of lists while an operation is opening.
 const OPENING_INTERVAL: Duration = Duration::from_millis(500);
-/// Shortest prefix of an id that is looked up in a list.
-const SHORT_ID_MIN: usize = 4;
 
 /// What the ids name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

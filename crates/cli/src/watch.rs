@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::args::WatchArgs;
 use crate::client::Refused;
-use crate::output;
 use crate::pause::pause;
+use crate::{output, table};
 
 const EVERY: Duration = Duration::from_secs(2);
 
@@ -26,8 +26,9 @@ pub fn show(watch: &WatchArgs, mut frame: impl FnMut() -> Result<String>) -> Res
             next => next?,
         };
         let is_terminal = io::stdout().is_terminal();
-        let rows = terminal_size::terminal_size().map(|(_, height)| usize::from(height.0));
-        output::text(&screen.draw(next, rows.filter(|_| is_terminal)))?;
+        let size = terminal_size::terminal_size().filter(|_| is_terminal);
+        let size = size.map(|(width, height)| (usize::from(width.0), usize::from(height.0)));
+        output::text(&screen.draw(next, size))?;
         left -= 1;
         if left == 0 {
             return Ok(());
@@ -47,11 +48,11 @@ impl Screen {
         self.last.is_none()
     }
 
-    /// The text that replaces the last frame by the next one: at a terminal of so many rows in place, cut to the rows;
-    /// elsewhere below it, if it differs.
-    fn draw(&mut self, next: String, rows: Option<usize>) -> String {
+    /// The text that replaces the last frame by the next one: at a terminal of this size (columns, rows) in place, cut to
+    /// the size; elsewhere below it, if it differs.
+    fn draw(&mut self, next: String, size: Option<(usize, usize)>) -> String {
         let last = self.last.replace(next.clone());
-        let Some(rows) = rows else {
+        let Some((columns, rows)) = size else {
             return match last {
                 None => next,
                 Some(last) if last == next => String::new(),
@@ -64,7 +65,9 @@ impl Screen {
         let mut text = if last.is_none() { "\x1b[2J\x1b[H" } else { "\x1b[H" }.to_owned();
         for (row, line) in shown.iter().enumerate() {
             match cut.is_empty() || row + 1 < shown.len() {
-                true => text += line,
+                // A line with colours is of a table, which fits.
+                true if columns == 0 || line.contains('\x1b') => text += line,
+                true => text += &table::cut(line, columns),
                 false => text += &format!("… {} more lines", cut.len() + 1),
             }
             text += "\x1b[K\n";
@@ -87,9 +90,10 @@ mod tests {
     #[test]
     fn terminal_is_redrawn_in_place() {
         let mut screen = Screen::default();
-        let mut draw = |frame: &str| screen.draw(frame.to_owned(), Some(4));
+        let mut draw = |frame: &str| screen.draw(frame.to_owned(), Some((10, 4)));
         assert_eq!(draw("a\nb\n"), "\x1b[2J\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J");
         assert_eq!(draw("a\n"), "\x1b[Ha\x1b[K\n\x1b[J");
+        assert_eq!(draw("a line of 12\n"), "\x1b[Ha line of…\x1b[K\n\x1b[J");
         assert_eq!(draw("1\n2\n3\n"), "\x1b[H1\x1b[K\n2\x1b[K\n3\x1b[K\n\x1b[J");
         assert_eq!(draw("1\n2\n3\n4\n5\n"), "\x1b[H1\x1b[K\n2\x1b[K\n… 3 more lines\x1b[K\n\x1b[J");
     }

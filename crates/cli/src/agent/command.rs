@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use notbefore_agent::control::{self, Answer, FactText, Reloaded, Request, Retried};
+use notbefore_wire::text::counted;
 
-use super::state_dir;
+use super::{check_id, state_dir};
 use crate::args::{Output, Retry, StateDir};
 use crate::exit::UsageError;
 use crate::guest::in_runtime;
@@ -37,13 +38,13 @@ pub fn reload(dir: &StateDir, output: Output) -> Result<()> {
         );
     }
     output.answer(&reloaded, |Reloaded { file, rules, facts, .. }| {
-        let s = if *rules == 1 { "" } else { "s" };
-        output::line(&format!("{file}: reloaded, {rules} rule{s}"))?;
+        output::line(&format!("{file}: reloaded, {}", counted(*rules, "rule")))?;
         show(facts)
     })
 }
 
 pub fn retry(retry: &Retry, output: Output) -> Result<()> {
+    check_id(&retry.event)?;
     let request = Request::Retry { event: retry.event.clone() };
     let retried = match ask(&state_dir(&retry.dir)?, &request)? {
         Answer::Retried(retried) => retried,

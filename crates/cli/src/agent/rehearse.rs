@@ -19,6 +19,7 @@ use super::check::platform;
 use super::{ORDERS_MAX, orders};
 use crate::args::{Check, Output, RunStage};
 use crate::confirm::{self, Question};
+use crate::exit::UsageError;
 use crate::output;
 
 /// JSON output.
@@ -32,9 +33,9 @@ struct Report {
 }
 
 pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> Result<()> {
-    let whole = config.rules.iter().find(|rule| rule.name == name).with_context(|| {
+    let whole = config.rules.iter().find(|rule| rule.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.rules.iter().map(|rule| rule.name.as_str()).collect();
-        format!("no rule {name:?}; rules: {}", names.join(", "))
+        UsageError(format!("no rule {name:?}; rules: {}", names.join(", ")))
     })?;
     let mut rule = whole.clone();
     match check.stage {
@@ -43,7 +44,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
         RunStage::After => rule.before.clear(),
     }
     if rule.before.is_empty() && rule.after.is_empty() {
-        bail!("rule {name} has no such steps");
+        return Err(UsageError(format!("rule {name} has no such steps; choose another --stage")).into());
     }
     let (vm, kind) = (vm(config, check.offline).await?, kind(&rule, check));
     let how = if config.dry_run { "dry run, would run" } else { "running for real" };

@@ -17,7 +17,8 @@ use super::{command, sources};
 use crate::args::{Output, Settings, Status};
 use crate::exit::{AgentState, Exit};
 use crate::http::Http;
-use crate::output::{self, Rows, or_dash, yes_no};
+use crate::output::{self, or_dash, yes_no};
+use crate::table::Column;
 use crate::time;
 use crate::trust::{self, Trust};
 
@@ -47,7 +48,7 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
     };
     let text = match read_journal(&place) {
         Ok(events) => {
-            output.answer(&events, show)?;
+            output.answer(&events, |events| show(events, output))?;
             format!("{error:#}; start the agent")
         }
         Err(journal) => {
@@ -64,7 +65,7 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
 
 /// Prints the state of a running agent; fails with the worst part of it.
 fn report(events: &Events, output: Output) -> Result<()> {
-    output.answer(events, show)?;
+    output.answer(events, |events| show(events, output))?;
     trouble(events).map_or(Ok(()), |state| Err(state.into()))
 }
 
@@ -124,7 +125,7 @@ fn read_journal(place: &RunningAgent) -> Result<Events> {
     })
 }
 
-fn show(events: &Events) -> Result<()> {
+fn show(events: &Events, output: Output) -> Result<()> {
     let vm = events.vm.as_deref().unwrap_or("this VM");
     let at = events.endpoint.as_ref().map(|endpoint| format!(", platform at {endpoint}")).unwrap_or_default();
     let service = if events.draining { "draining" } else { "in service" };
@@ -133,16 +134,16 @@ fn show(events: &Events) -> Result<()> {
     if let Some(why) = &events.not_ready {
         output::line(&format!("not ready: {why}"))?;
     }
-    let table = Rows(&events.events).columns(&[
-        ("EVENT", &|event| event.id.clone()),
-        ("TYPE", &|event| event.r#type.clone()),
-        ("STATUS", &|event| event.status.clone()),
-        ("NOT BEFORE", &|event| or_dash(event.not_before.map(time::from_now).as_deref())),
-        ("MINE", &|event| yes_no(event.mine)),
-        ("RULE", &|event| or_dash(event.rule.as_deref())),
-        ("PHASE", &|event| event.phase.clone()),
-        ("STEP", &|event| or_dash(event.step.as_deref())),
-        ("APPROVAL", &|event| event.approval.clone()),
-    ]);
-    table.print("no events")
+    let columns = [
+        Column::id("EVENT", &|event: &Overview| event.id.clone()),
+        Column::new("TYPE", &|event| event.r#type.clone()),
+        Column::optional("STATUS", &|event| event.status.clone()),
+        Column::new("NOT BEFORE", &|event| or_dash(event.not_before.map(time::from_now).as_deref())),
+        Column::optional("MINE", &|event| yes_no(event.mine)),
+        Column::text("RULE", &|event| or_dash(event.rule.as_deref())),
+        Column::new("PHASE", &|event| event.phase.clone()),
+        Column::text("STEP", &|event| or_dash(event.step.as_deref())),
+        Column::text("APPROVAL", &|event| event.approval.clone()),
+    ];
+    output::text(&output.table(&events.events, &columns, "no events"))
 }

@@ -1,7 +1,7 @@
 //! Arguments of `notbefore event` and its subcommands.
 
-use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Subcommand};
 use notbefore_wire::operator::{Cause, EventSort, EventStatus, EventType};
 
 use super::{ConfirmArgs, ListArgs, MessageArgs, UntilArgs, WhenArgs, parse_count, word};
@@ -38,14 +38,14 @@ pub enum Event {
         event: String,
     },
     /// Schedule an event for VMs
+    #[command(group = ArgGroup::new("what").required(true).args(["type", "cause"]))]
     #[command(after_help = include_str!("help/event_schedule.txt").trim_end())]
     Schedule {
         /// The VMs
         #[arg(required = true)]
         vms: Vec<String>,
         /// The event's type
-        #[arg(long, required_unless_present = "cause", conflicts_with = "cause")]
-        #[arg(ignore_case = true, value_parser = word!(EventType))]
+        #[arg(long, ignore_case = true, value_parser = word!(EventType))]
         r#type: Option<EventType>,
         /// The exact cause, instead of a type
         #[arg(long, ignore_case = true, value_parser = word!(Cause))]

@@ -1,5 +1,6 @@
 //! Arguments of the guest commands, `get` and `approve`.
 
+use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 use notbefore_client::document::EventsVersion;
 use notbefore_client::endpoint::Endpoint;
@@ -37,12 +38,13 @@ pub struct Get {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("approved").required(true).args(["events", "all_mine"]))]
 pub struct Approve {
     /// Event ids, or their first digits
-    #[arg(required_unless_present = "all_mine", value_name = "EVENT")]
+    #[arg(value_name = "EVENT")]
     pub events: Vec<String>,
     /// All events that wait for approval and name this VM (name from instance metadata, else --name)
-    #[arg(long, conflicts_with = "events")]
+    #[arg(long)]
     pub all_mine: bool,
     #[command(flatten)]
     pub platform: Platform,

@@ -5,22 +5,26 @@ use clap::{Command, CommandFactory};
 
 use super::Args;
 
-/// Ids of the connection flags, and of the flag for times of operators.
-const REACH: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "local_time"];
+/// Ids of the connection flags.
+const REACH: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls"];
+const REACH_AND_TIME: &[&str] =
+    &["data", "operator_url", "operator_ca", "operator-without-tls", "local_time"];
 const ALL: &[&str] = &["data", "operator_url", "operator_ca", "operator-without-tls", "output", "local_time"];
 /// Connection flags for remote services; `--data` still applies.
-const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls", "local_time"];
+const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tls"];
 
 /// Commands and the global flags that they accept but ignore.
 const IDLE: &[(&[&str], &[&str])] = &[
-    (&["get", "approve", "agent"], REACH),
+    (&["get", "agent"], REACH),
+    (&["approve"], REACH_AND_TIME),
     (&["completions", "openapi"], ALL),
     // `serve` has its own `--operator-without-tls` setting.
     (&["serve"], &["operator_url", "operator_ca", "local_time"]),
     (&["export"], &["local_time"]),
-    (&["import", "check"], ELSEWHERE),
+    (&["import"], ELSEWHERE),
+    (&["check"], &["operator_url", "operator_ca", "operator-without-tls", "local_time"]),
     // It sends no token.
-    (&["healthy"], &["operator-without-tls"]),
+    (&["healthy"], &["operator-without-tls", "local_time"]),
 ];
 
 /// The command that parses arguments and prints help.

@@ -100,6 +100,9 @@ impl ChangePrinter {
             Change::Changed { event, .. } => ("changed", event),
             Change::Gone(event) => ("gone", event),
         };
+        if self.output == Output::Name {
+            return output::line(event.id.as_str());
+        }
         if !self.output.is_text() {
             let change = json!({"at": now, "change": what, "event": in_json(event, &self.me)});
             return self.output.item(&change, |_| Ok(()));
@@ -107,13 +110,14 @@ impl ChangePrinter {
         let mine = if is_mine(event, &self.me) { "mine" } else { "others'" };
         let when = match (change, event.not_before) {
             (Change::Appeared(_) | Change::Changed { .. }, Some(at)) => {
-                format!(", not before {at} ({})", time::relative(at, now))
+                format!(", not before {}", time::and_from(at, now))
             }
             (Change::Appeared(_) | Change::Changed { .. }, None)
             | (Change::Started(_) | Change::Gone(_), _) => String::new(),
         };
         output::line(&format!(
-            "{now:.0}  {what:<8}  {} {} {mine}: {} is {}{when}",
+            "{}  {what:<8}  {} {} {mine}: {} is {}{when}",
+            time::seconds(now),
             event.id,
             event.kind,
             event.resources.join(","),

@@ -607,6 +607,6 @@ mod tests {
         waited.apply(&fact("EventCompleted 1"));
         assert_eq!(waited.count(Stage::Ended), (2, 2));
         assert_eq!(waited.reached(Stage::Ended), format!("operation {} is closed: cancelled", id(9)));
-        assert!(waited.state().contains("is closed: 1 of 1 scopes"), "{}", waited.state());
+        assert!(waited.state().contains("is closed: 1 of 1 scope "), "{}", waited.state());
     }
 }

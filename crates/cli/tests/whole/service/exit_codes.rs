@@ -35,6 +35,7 @@ fn exit_codes_are_consistent() {
     let (bad, agent) = (bad.to_str().unwrap(), agent.to_str().unwrap());
     let guest = format!("http://{}", service.guest);
     let event = event_of(&service);
+    let long = "x".repeat(9_000);
     let cases: &[(i32, &[&str])] = &[
         (0, &["vm", "list"]),
         (0, &["completions", "bash"]),
@@ -75,13 +76,16 @@ fn exit_codes_are_consistent() {
         // The service does not understand these.
         (2, &["vm", "add", "b", "--address", "nowhere"]),
         (2, &["vm", "add", "b c"]),
+        (2, &["vm", "restart", "a", "--not-before", "2962-11-20"]),
+        (2, &["vm", "restart", "a", "--in", "90000d"]),
         // It understands these and refuses them.
         (1, &["vm", "restart", "a", "--not-before", "yesterday"]),
-        (1, &["vm", "restart", "a", "--not-before", "2962-11-20"]),
         (2, &["vm", "remove", "a"]),
         (2, &["host", "failed", "h1", "--timeout", "1s"]),
         (2, &["event", "wait", &event, "--for", "nothing"]),
         (2, &["agent", "retry"]),
+        (2, &["agent", "retry", &long]),
+        (2, &["status", "-o", "name"]),
         (10, &["agent", "status", "--listen", "127.0.0.1:1", "--state", "/nowhere"]),
         (3, &["operation", "wait", &operation, "--timeout", "0s"]),
         (3, &["operation", "wait", &operation, "--timeout", "1s", "--output", "json"]),

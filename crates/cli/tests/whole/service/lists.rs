@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::terminal::run_at_terminal;
+use crate::support::terminal::{run_at_columns, run_at_terminal};
 use crate::support::{Service, binary};
 
 /// VMs and hosts whose names differ in a number.
@@ -53,6 +53,19 @@ fn names_are_in_natural_order_on_every_page() {
     }
     assert_eq!(names, ["db", "web-1", "web-2", "web-10"]);
     assert_eq!(column(&service.cli_json(&["vm", "list", "--limit", "2"]), "name"), ["db", "web-1"]);
+}
+
+#[test]
+fn rows_of_the_same_time_are_in_natural_order_of_names() {
+    let service = service();
+    let hosts = ["h10", "h2", "h1"];
+    service
+        .cli(&[&["host", "maintain", "--type", "reboot", "--not-before", "2099-01-01"], &hosts[..]].concat());
+    for (list, names) in [("event", ["web-1", "web-2", "web-10"]), ("operation", ["h1", "h2", "h10"])] {
+        let shown = service.cli(&[list, "list"]);
+        let places = names.map(|name| shown.find(&format!(" {name} ")).unwrap());
+        assert!(places.is_sorted(), "{shown}");
+    }
 }
 
 #[test]
@@ -113,8 +126,8 @@ fn filters_select_and_name_what_is_unknown() {
         (&["vm", "list", "--host", "h22"], "did you mean h2"),
         (&["operation", "list", "--host", "h22"], "did you mean h2"),
         (&["event", "list", "--scope", "wib"], "unknown_scope"),
-        (&["event", "list", "--type", "rebot"], "a similar value exists: 'Reboot'"),
-        (&["operation", "list", "--type", "rebot"], "a similar value exists: 'Reboot'"),
+        (&["event", "list", "--type", "rebot"], "a similar value exists: 'reboot'"),
+        (&["operation", "list", "--type", "rebot"], "a similar value exists: 'reboot'"),
         (&["event", "list", "--sort", "name"], "[possible values: scope, time]"),
     ] {
         let refused = service.cli_refused(words);
@@ -175,8 +188,6 @@ fn formats_show_the_same_list() {
     assert_eq!(service.cli(&["vm", "list"]), service.cli(&["vm", "list", "-o", "table"]));
     let refused = service.run(&["status", "-o", "name"]);
     assert_eq!(refused.status.code(), Some(2));
-    let local = service.cli(&["token", "list", "--local-time"]);
-    assert!(local.contains("+00:00"), "{local}");
 }
 
 #[test]
@@ -192,6 +203,78 @@ fn table_is_fitted_and_coloured_at_a_terminal_only() {
         !seen.contains(event) && seen.contains(&event[..8]) && seen.contains("\x1b[33mStarted"),
         "{seen}"
     );
+}
+
+#[test]
+fn tables_fit_narrow_terminals() {
+    let service = service();
+    let made = announce(&service, "db", "reboot", "30m");
+    let (operation, event) = (made["id"].as_str().unwrap(), made["targets"][0]["event"].as_str().unwrap());
+    announce(&service, "web-1", "freeze", "30m");
+    for command in [
+        &["vm", "list"][..],
+        &["host", "list"],
+        &["event", "list"],
+        &["operation", "list"],
+        &["token", "list"],
+        &["fleet", "show"],
+        &["audit"],
+        &["event", "cancel", event, "--dry-run"],
+        &["host", "maintain", "h1", "--type", "reboot", "--dry-run"],
+    ] {
+        for columns in [80, 45] {
+            let shown = run_at_columns(&service, command, columns)
+                .text
+                .replace("\x1b[33m", "")
+                .replace("\x1b[0m", "");
+            // Tables only: sentences may wrap.
+            let rows = shown.lines().skip_while(|line| line.trim_start() != line.trim_start().to_uppercase());
+            let (longest, row) = rows.map(|row| (row.chars().count(), row)).max().unwrap();
+            assert!(longest <= columns, "{command:?} at {columns}: {row:?}");
+        }
+    }
+    let status = run_at_columns(&service, &["status"], 45).text;
+    let table: Vec<&str> = status.lines().skip(1).take(3).collect();
+    assert!(table[0].starts_with("  WHEN") && table[0].contains("WHERE"), "{status}");
+    assert!(table.iter().all(|row| row.chars().count() <= 45), "{status}");
+    let shown = run_at_columns(&service, &["operation", "show", operation], 45).text;
+    let table = shown.lines().skip_while(|line| !line.starts_with("EVENT"));
+    assert!(table.count() == 2 && shown.contains(&event[..8]) && !shown.contains(event), "{shown}");
+}
+
+#[test]
+fn local_time_is_shown_wherever_people_read_times() {
+    let service = service();
+    service.cli(&["vm", "add", "here", "--address", "127.0.0.1"]);
+    let made = announce(&service, "here", "reboot", "30m");
+    let (operation, event) = (made["id"].as_str().unwrap(), made["targets"][0]["event"].as_str().unwrap());
+    let guest = format!("http://{}", service.guest);
+    let run = |words: &[&str]| {
+        let mut command = Command::new(binary());
+        command.args(words).arg("--local-time").env("TZ", "NPT-5:45").env("NOTBEFORE_DATA", service.data());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let utc = regex::Regex::new(r"\d\d:\d\d(\.\d+)?Z").unwrap();
+    for command in [
+        &["get", "--endpoint", &guest][..],
+        &["status"],
+        &["event", "list"],
+        &["event", "show", event],
+        &["operation", "list"],
+        &["operation", "show", operation],
+        &["vm", "show", "here"],
+        &["vm", "log", "here"],
+        &["token", "list"],
+        &["clock", "show"],
+        &["audit"],
+    ] {
+        let text = run(command);
+        assert!(text.contains("+05:45") && !utc.is_match(&text), "{command:?}: {text}");
+        let json = run(&[command, &["-o", "json"]].concat());
+        assert!(!json.contains("+05:45"), "{command:?}: {json}");
+    }
 }
 
 #[test]
@@ -231,6 +314,15 @@ fn shell_completes_names_of_the_service() {
     assert_eq!(completions(&service, &["operation", "wait", ""]).trim(), operation);
     assert!(completions(&service, &["vm", "sh"]).contains("show"));
     assert!(completions(&service, &["vm", "show", "--ou"]).contains("--output"));
+    assert_eq!(completions(&service, &["event", "list", "--type", "re"]), "reboot redeploy ");
+    let here = service.data().join("my-fle");
+    std::fs::write(here.with_extension("yaml"), "").unwrap();
+    let file = format!("{} ", here.with_extension("yaml").display());
+    for words in [&["fleet", "apply"][..], &["fleet", "apply", "--prune"], &["import"]] {
+        assert_eq!(completions(&service, &[words, &[here.to_str().unwrap()]].concat()), file, "{words:?}");
+    }
+    // No agent runs here; events of the service are not offered for it.
+    assert_eq!(completions(&service, &["agent", "retry", &event[..4]]).trim(), "");
     // Without a service there are no names, and no message.
     service.kill();
     assert_eq!(completions(&service, &["vm", "show", "web"]).trim(), "");

@@ -16,7 +16,7 @@ static ID: LazyLock<Regex> =
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00", "<time>"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\+00:00", "<time>"),
         (r"\bin \d+ (s|min|h|d)( \d+ (s|min|h))?\b", "in <span>"),
         (r", in \d+m( \d+s)?\b", ", in <span>"),
         (r"(\b\d+ (ms|s|min|h|d) )+ago\b", "<age>"),
