@@ -273,7 +273,7 @@ fn command_status(command: &ExecCommand) -> String {
     let attempt = command.attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
     let left = command.attempts_left.map(|left| format!("; {} left", counted(left, "attempt")));
     let left = left.unwrap_or_default();
-    let next = command.due_at.map_or_else(String::new, |at| format!(" until {}", time::from_now(at)));
+    let next = command.due_at.map_or_else(String::new, |at| format!(", next attempt {}", time::from_now(at)));
     let why = fact::because(command.why.as_deref());
     let host = command.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
     format!("{}{next}{attempt}{host}{why}{left}", command.state)

@@ -25,7 +25,9 @@ fn subject(fact: &Fact) -> String {
             FactDetail::HostCommandTookOver { host, .. }
             | FactDetail::HostCommandAttemptFailed { host, .. }
             | FactDetail::HostCommandFailed { host, .. }
-            | FactDetail::HostCommandRetried { host },
+            | FactDetail::HostCommandRetried { host }
+            | FactDetail::HostCommandStarted { host }
+            | FactDetail::HostCommandSucceeded { host },
             _,
         ) => format!("{host} {}", id(fact.operation)),
         (FactDetail::ScopeCreated | FactDetail::ScopeRemoved, _) => fact.scope.clone().unwrap_or_default(),
@@ -83,7 +85,9 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         FactDetail::HostCommandFailed { host, attempts, why } => {
             (None, format!("{host}, after the last attempt ({attempts}){}", because(why.as_deref())))
         }
-        FactDetail::HostCommandRetried { host } => (None, host.clone()),
+        FactDetail::HostCommandStarted { host }
+        | FactDetail::HostCommandRetried { host }
+        | FactDetail::HostCommandSucceeded { host } => (None, host.clone()),
         FactDetail::VmMoved { host } => (None, format!("to {host}")),
         FactDetail::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
         FactDetail::TokenRevoked { name } => (None, name.clone()),

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use notbefore_core::Name;
-use notbefore_core::scope::{MEMBERS_MAX, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN};
+use notbefore_core::scope::{
+    LOCATION_CHARS_MAX, MEMBERS_MAX, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, is_location,
+};
 use notbefore_wire::guest::instance::Instance;
 use notbefore_wire::operator::{Policy, ScopeKind, ScopeSpec, VmSpec};
 use notbefore_wire::text::shorten;
@@ -250,6 +252,14 @@ fn check(file: &File, mistakes: &mut Mistakes) {
             {
                 mistakes.add(line, format!("VM {name} is in scope {path} twice, first in line {first} (names are case-insensitive); rename one"));
             }
+            for (what, place) in [("host", &vm.host), ("zone", &vm.zone)] {
+                if let Some(place) = place.as_ref().filter(|place| !is_location(place)) {
+                    let place = shorten(place, SHOWN_CHARACTERS_MAX / 10);
+                    let limit =
+                        format!("1 to {LOCATION_CHARS_MAX} characters, none of them a control character");
+                    mistakes.add(line, format!("{what} {place:?} of VM {name}: a {what} has {limit}"));
+                }
+            }
             for At { value: address, line } in &vm.addresses {
                 let ip = address.rsplit('/').next().unwrap_or_default();
                 if ip.parse::<std::net::IpAddr>().is_err() {
@@ -399,6 +409,11 @@ mod tests {
         let scope =
             refusal("scopes:\n  - { name: a, kind: standalone }\n  - { name: A, kind: standalone }\n");
         assert!(scope.starts_with("fleet.yaml:3: scope default/default/a is defined twice"), "{scope}");
+        let host = refusal("scopes:\n  - { name: a, kind: standalone, vms: [ { name: a, host: '' } ] }\n");
+        assert!(
+            host.starts_with("fleet.yaml:2: host \"\" of VM a: a host has 1 to 128 characters"),
+            "{host}"
+        );
     }
 
     #[test]

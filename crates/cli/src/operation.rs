@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use notbefore_wire::natural;
 use notbefore_wire::operator::{
-    HostCommand, HostStart, Operation, OperationProgress, OperationState, OperationTarget, OperationVerb,
-    Resource, ScheduleEvents, TargetStatus,
+    CommandState, HostCommand, HostStart, Operation, OperationProgress, OperationState, OperationTarget,
+    OperationVerb, Resource, ScheduleEvents, TargetStatus,
 };
 use notbefore_wire::text::counted;
 
@@ -89,7 +89,11 @@ fn columns() -> [Column<'static, Operation>; 12] {
         })
         .coloured(&|one| (one.progress.failed > 0).then_some(Colour::Red)),
         Of::optional("RELEASE", &|one| one.release.to_string()),
-        Of::new("WHEN", &|one| one.not_before.map_or_else(|| "at once".to_owned(), time::from_now)),
+        Of::new("WHEN", &|one| match (one.not_before, one.progress.waiting + one.progress.approved) {
+            (None, _) => "at once".to_owned(),
+            (Some(_), 0) if one.progress.started > 0 => "started".to_owned(),
+            (Some(at), _) => time::from_now(at),
+        }),
         Of::new("EVENTS", &|one| one.progress.events.to_string()),
         Of::new("APPROVED", &|one| one.progress.approved.to_string()),
         Of::new("STARTED", &|one| one.progress.started.to_string()),
@@ -140,8 +144,11 @@ fn show(operation: &Operation, output: Output) -> Result<()> {
 /// The state of a host's command.
 pub fn host_command(command: &HostCommand) -> String {
     let HostCommand { state, attempt, due_at, why, .. } = command;
+    if (state, attempt) == (&CommandState::Stopped, &None) {
+        return "not run".to_owned();
+    }
     let attempt = attempt.filter(|attempt| *attempt > 0).map(|attempt| format!(", attempt {attempt}"));
-    let due_at = due_at.map(|at| format!(" until {}", time::from_now(at)));
+    let due_at = due_at.map(|at| format!(", next attempt {}", time::from_now(at)));
     let (attempt, due_at) = (attempt.unwrap_or_default(), due_at.unwrap_or_default());
     format!("{state}{due_at}{attempt}{}", because(why.as_deref()))
 }

@@ -41,11 +41,17 @@ fn time_at(text: &str, now: Timestamp) -> Option<Timestamp> {
         "yesterday" => today.yesterday().ok(),
         _ => None,
     };
-    let at = match date {
-        Some(date) => date.to_datetime(clock.parse().ok()?),
-        None if day == text => text.parse::<DateTime>().ok()?,
-        None => format!("{day} {clock}").parse::<DateTime>().ok()?,
+    let whole = match date {
+        Some(date) => format!("{date}T{clock}"),
+        None if day == text => text.to_owned(),
+        None => format!("{day}T{clock}"),
     };
+    if let Ok(at) = whole.parse() {
+        return Some(at);
+    }
+    // An offset or zone that is not understood must not be ignored, as the parser of civil times does.
+    let has_zone = whole.contains(['[', '+', 'Z']) || clock.contains('-');
+    let at = whole.parse::<DateTime>().ok().filter(|_| !has_zone)?;
     Offset::UTC.to_timestamp(at).ok()
 }
 
@@ -202,11 +208,17 @@ mod tests {
             ("tomorrow", "2026-11-18T00:00:00Z"),
             ("Tomorrow 02:00", "2026-11-18T02:00:00Z"),
             ("yesterday 02:00", "2026-11-16T02:00:00Z"),
+            ("tomorrow 02:00-05:00", "2026-11-18T07:00:00Z"),
+            ("tomorrow 2:00:30+02:00", "2026-11-18T00:00:30Z"),
+            ("tomorrow 02:00Z", "2026-11-18T02:00:00Z"),
+            ("2026-11-20 8:00-05:00", "2026-11-20T13:00:00Z"),
         ] {
             assert_eq!(time_at(text, now).unwrap().to_string(), at, "{text}");
         }
         for text in
             ["", "soon", "02:00", "tomorrow night", "tomorrow 25:00", "2026-13-01", "2026-11-31", "11/20"]
+                .into_iter()
+                .chain(["tomorrow 02:00[Europe/Berlin]", "2026-11-20T08:00[Europe/Berlin]"])
         {
             assert_eq!(time_at(text, now), None, "{text}");
         }

@@ -146,9 +146,14 @@ fn outcome(waited: &[Waited], stage: Stage) -> Option<Result<()>> {
     }
     let cure = match stage {
         Stage::Ended => {
-            "\nuse 'notbefore event retry EVENT' to try again, or 'notbefore event complete EVENT' if the work was done by hand"
+            let what = if waited.iter().any(Waited::has_failed_host) {
+                "operation retry OPERATION' to try again, or 'notbefore operation complete OPERATION"
+            } else {
+                "event retry EVENT' to try again, or 'notbefore event complete EVENT"
+            };
+            format!("\nuse 'notbefore {what}' if the work was done by hand")
         }
-        Stage::Read | Stage::Approved | Stage::Started => "",
+        Stage::Read | Stage::Approved | Stage::Started => String::new(),
     };
     Some(Err(anyhow!("{}{cure}", never.join("\n"))))
 }

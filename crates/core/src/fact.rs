@@ -104,6 +104,8 @@ impl Fact {
 /// A fact about the exec driver's command for an operation's host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostCommandFact {
+    /// It begins: the commands of all VMs are done.
+    Started,
     /// A process took over the command that another one ran.
     TookOver { owner: String, fence: u64 },
     /// It failed and will be retried.
@@ -112,6 +114,8 @@ pub enum HostCommandFact {
     Failed { attempts: u32, why: String },
     /// An operator retried it.
     Retried,
+    /// It was run with success.
+    Succeeded,
 }
 
 /// An entry of the audit trail.

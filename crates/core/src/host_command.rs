@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A part is *ready* when the commands of its VMs are done; its event stays Started. That does not change again, so the
-//! command begins without a lock on the scopes. Attempts, fence and takeover are those of [`crate::exec`]. A command
+//! command begins without a lock on the scopes. Once begun, it goes on even if all parts end because their VMs are
+//! removed. Attempts, fence and takeover are those of [`crate::exec`]. A command
 //! that has failed leaves the events Started until an operator retries it or completes the operation.
 
 use jiff::Timestamp;
@@ -77,11 +78,11 @@ impl Operation {
         self.host_run().is_some_and(ExecRun::is_finished)
     }
 
-    /// Whether [`Self::drive_host_command`] would change something, provided that the parts are ready.
-    pub fn is_host_command_due(&self, runner: &str, now: Timestamp) -> bool {
+    /// Whether [`Self::drive_host_command`] would change something without a report.
+    pub fn is_host_command_due(&self, are_parts_ready: bool, runner: &str, now: Timestamp) -> bool {
         match &self.host_command {
             None => false,
-            Some(HostCommand::Pending) => true,
+            Some(HostCommand::Pending) => are_parts_ready,
             Some(HostCommand::Run(run)) => {
                 !run.is_finished() && (run.owner != runner || run.next_due().is_some_and(|due| due <= now))
             }
@@ -100,6 +101,7 @@ impl Operation {
         let mut facts: Vec<HostCommandFact> = Vec::new();
         if self.host_command == Some(HostCommand::Pending) && are_parts_ready {
             self.host_command = Some(HostCommand::Run(ExecRun::new(runner, 1, settings, now)));
+            facts.push(HostCommandFact::Started);
         }
         let Some(HostCommand::Run(run)) = &mut self.host_command else { return Vec::new() };
         if let (Some(report), Some(&CommandState::Running { attempt, left })) = (report, run.commands.first())
@@ -113,6 +115,7 @@ impl Operation {
             let (next, change) = state_after(settings, now, attempt, left, ending);
             run.commands = vec![next];
             facts.extend(fact_of(change));
+            facts.extend(run.is_finished().then_some(HostCommandFact::Succeeded));
         }
         if run.owner != runner && !run.is_finished() {
             let interrupted = run.take_over(runner);
@@ -124,10 +127,12 @@ impl Operation {
         }
         run.start_due(now);
         let by = |what: &HostCommandFact| match what {
-            HostCommandFact::TookOver { .. } | HostCommandFact::Retried => Actor::Service,
-            HostCommandFact::AttemptFailed { .. } | HostCommandFact::Failed { .. } => {
-                Actor::Driver(DriverKind::Exec.to_string())
+            HostCommandFact::Started | HostCommandFact::TookOver { .. } | HostCommandFact::Retried => {
+                Actor::Service
             }
+            HostCommandFact::AttemptFailed { .. }
+            | HostCommandFact::Failed { .. }
+            | HostCommandFact::Succeeded => Actor::Driver(DriverKind::Exec.to_string()),
         };
         facts
             .into_iter()
@@ -221,7 +226,15 @@ mod tests {
         let rows: Vec<Row<'_>> = vec![
             ("no command", None, true, None, 0, None, ""),
             ("parts not ready", Some(HostCommand::Pending), false, None, 0, Some(HostCommand::Pending), ""),
-            ("parts ready", Some(HostCommand::Pending), true, None, 0, run("n1", 1, running(1, 1)), ""),
+            (
+                "parts ready",
+                Some(HostCommand::Pending),
+                true,
+                None,
+                0,
+                run("n1", 1, running(1, 1)),
+                "Started",
+            ),
             (
                 "succeeded",
                 run("n1", 1, running(1, 1)),
@@ -229,7 +242,7 @@ mod tests {
                 ran(1, 1, moved.clone()),
                 0,
                 run("n1", 1, done.clone()),
-                "",
+                "Succeeded",
             ),
             (
                 "stale fence",
@@ -292,7 +305,7 @@ mod tests {
         for (name, before, ready, report, seconds, after, said) in rows {
             let mut one = with(before);
             let has_report = report.is_some();
-            let is_due = ready && one.is_host_command_due("n1", at(seconds));
+            let is_due = one.is_host_command_due(ready, "n1", at(seconds));
             let unchanged = one.clone();
             let facts = one.drive_host_command(ready, report, context("n1", seconds));
             assert_eq!(one.host_command, after, "{name}");
@@ -309,6 +322,8 @@ mod tests {
             HostCommandFact::AttemptFailed { .. } => "AttemptFailed",
             HostCommandFact::Failed { .. } => "Failed",
             HostCommandFact::Retried => "Retried",
+            HostCommandFact::Succeeded => "Succeeded",
+            HostCommandFact::Started => "Started",
         }
     }
 
@@ -318,7 +333,7 @@ mod tests {
         let given_up = CommandState::Failed { attempt: 7, why };
         let mut one = with(run("n1", 1, given_up));
         assert_eq!(kind(&one.retry_host_command(context("n1", 9)).unwrap()), "Retried");
-        assert!(one.is_host_command_due("n1", at(9)));
+        assert!(one.is_host_command_due(false, "n1", at(9)));
         one.drive_host_command(true, None, context("n1", 9));
         assert_eq!(one.host_command, run("n1", 1, running(8, 1)));
         for state in [None, Some(HostCommand::Pending), run("n1", 1, running(1, 1))] {

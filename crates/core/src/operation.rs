@@ -230,8 +230,14 @@ impl Operation {
         self.conclude();
     }
 
-    /// Derives the state from the parts: released once all are approved or gone, Closed once all have ended. A part
-    /// that is still to be opened is neither.
+    /// Whether its host's command has begun and is neither done nor given up by an operator. It goes on even if all
+    /// events have ended, because VMs were removed: the host must not be left in the middle of a reboot.
+    pub fn has_unfinished_host_command(&self) -> bool {
+        self.host_run().is_some_and(|run| !run.is_finished()) && self.completed_by.is_none()
+    }
+
+    /// Derives the state from the parts: released once all are approved or gone, Closed once all have ended and the
+    /// command for the host too. A part that is still to be opened is neither.
     fn conclude(&mut self) {
         if self.state == OperationState::Opening {
             return;
@@ -240,7 +246,8 @@ impl Operation {
         if all_approved && self.joint_start.is_none() {
             self.released = true;
         }
-        if self.targets.iter().all(|target| target.state == TargetState::Ended) {
+        let all_ended = self.targets.iter().all(|target| target.state == TargetState::Ended);
+        if all_ended && !self.has_unfinished_host_command() {
             self.state = OperationState::Closed;
         }
     }

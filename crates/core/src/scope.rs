@@ -15,6 +15,8 @@ use crate::joint_start::HostPart;
 
 /// Limit on VMs in a scope; also the limit of Azure's largest grouping, the scale set.
 pub const MEMBERS_MAX: usize = 1_000;
+/// Limit on the characters of a host's or zone's name.
+pub const LOCATION_CHARS_MAX: usize = 128;
 /// Limit on live events in a scope: one for each VM.
 pub const EVENTS_MAX: usize = 1_000;
 /// How long the approval of an ended event still answers 200; clients POST late and repeatedly.
@@ -213,6 +215,11 @@ pub struct Ended {
     pub event: EventId,
     pub at: Timestamp,
     pub outcome: Outcome,
+}
+
+/// Whether a text may be the name of a host or zone.
+pub fn is_location(text: &str) -> bool {
+    (1..=LOCATION_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
 impl Scope {

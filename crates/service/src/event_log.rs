@@ -75,6 +75,8 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         | FactDetail::HostCommandAttemptFailed { .. }
         | FactDetail::HostCommandFailed { .. }
         | FactDetail::HostCommandRetried { .. }
+        | FactDetail::HostCommandStarted { .. }
+        | FactDetail::HostCommandSucceeded { .. }
         | FactDetail::OperationCompleted
         | FactDetail::ScopeCreated
         | FactDetail::ScopeRemoved

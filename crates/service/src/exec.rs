@@ -11,7 +11,7 @@
 //!                                                    └► Ending: succeeded, or failed and why
 //! ```
 //!
-//! A command waits for the lock of its VM or host, then for one of `concurrency` slots. A VM may have several started
+//! A command waits for the lock of its VM or host, then for one of `concurrency` slots; hosts have their own slots. A VM may have several started
 //! events. Their commands must not run at the same time, because each may read the VM's state and then change it.
 //!
 //! A command gets a minimal environment (`environment`), because the service's own may contain an operator token. No
@@ -187,6 +187,8 @@ pub struct Exec {
     /// The directory of result files.
     results: Arc<Path>,
     slots: Arc<Semaphore>,
+    /// Hosts have as many of their own: a host takes long to start, and VMs must not wait for that.
+    host_slots: Arc<Semaphore>,
     state: Arc<Mutex<State>>,
 }
 
@@ -239,8 +241,8 @@ impl Exec {
                 run::remove(&path);
             }
         }
-        let slots = Arc::new(Semaphore::new(config.concurrency));
-        Ok(Self { config: Arc::new(config), results, slots, state: Arc::default() })
+        let [slots, host_slots] = [(); 2].map(|()| Arc::new(Semaphore::new(config.concurrency)));
+        Ok(Self { config: Arc::new(config), results, slots, host_slots, state: Arc::default() })
     }
 
     /// Stops all commands and waits until none runs. Stopped commands have not failed: they run again after the next
@@ -269,7 +271,11 @@ impl Driver for Exec {
         let locked = Locked::by(&run);
         let turn = Arc::clone(state.locks.entry(locked.clone()).or_default());
         let (config, results) = (Arc::clone(&self.config), Arc::clone(&self.results));
-        let (slots, runs) = (Arc::clone(&self.slots), Arc::clone(&self.state));
+        let slots = match locked {
+            Locked::Vm(_) => Arc::clone(&self.slots),
+            Locked::Host(_) => Arc::clone(&self.host_slots),
+        };
+        let runs = Arc::clone(&self.state);
         state.tasks.spawn(async move {
             let run = Arc::new(run);
             // Lock the VM or host before taking a slot, so that a command that waits for it occupies no slot.

@@ -341,7 +341,8 @@ fn record_follows(view: &View, before: &Operation, after: &Operation) -> bool {
     if none_waits && expected.joint_start.is_none() {
         expected.released = true;
     }
-    if expected.targets.iter().all(|target| target.state == TargetState::Ended) {
+    let all_ended = expected.targets.iter().all(|target| target.state == TargetState::Ended);
+    if all_ended && !host_command::goes_on(before) {
         expected.state = OperationState::Closed;
     }
     expected == *after

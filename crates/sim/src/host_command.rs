@@ -31,6 +31,11 @@ pub fn is_done(operation: &Operation) -> bool {
     run_of(operation).is_some_and(|run| matches!(run.commands[..], [CommandState::Done { .. }]))
 }
 
+/// Whether the command has begun, and neither is done nor was the operation completed by an operator.
+pub fn goes_on(operation: &Operation) -> bool {
+    run_of(operation).is_some() && !is_done(operation) && operation.completed_by.is_none()
+}
+
 pub fn has_failed(operation: &Operation) -> bool {
     run_of(operation).is_some_and(|run| matches!(run.commands[..], [CommandState::Failed { .. }]))
 }

@@ -154,7 +154,8 @@ impl World {
         }
         let live: Vec<_> =
             operation.targets.iter().filter_map(|target| self.view.live(target.event)).collect();
-        let expected = if live.is_empty() { OperationState::Closed } else { OperationState::Open };
+        let is_over = live.is_empty() && !host_command::goes_on(operation);
+        let expected = if is_over { OperationState::Closed } else { OperationState::Open };
         if operation.state != expected {
             return Err(late(format!("operation should be {expected:?}: {operation:?}")));
         }

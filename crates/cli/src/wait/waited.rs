@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 
 use notbefore_wire::operator::{
-    CommandState, Event, EventStatus, Fact, FactDetail, Operation, OperationProgress, OperationState,
-    OperationTarget, TargetState, TargetStatus,
+    CommandState, Event, EventStatus, Fact, FactDetail, HostCommand, Operation, OperationProgress,
+    OperationState, OperationTarget, TargetState, TargetStatus,
 };
 use notbefore_wire::text::printable;
 use serde::Serialize;
@@ -91,10 +91,13 @@ fn failed(event: Uuid, vm: &str, attempt: Option<u32>, why: &str) -> String {
     format!("event {event}: the command for {} failed{attempt}{why}", printable(vm))
 }
 
+/// The beginning of the line about a failed command of a host.
+const HOST_FAILED: &str = "the command for the host failed";
+
 fn host_failed(operation: Uuid, attempt: Option<u32>, why: &str) -> String {
     let attempt = attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
     let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
-    format!("operation {operation}: the command for its host failed{attempt}{why}")
+    format!("{HOST_FAILED}{attempt}{why} (operation {operation})")
 }
 
 impl Part {
@@ -195,6 +198,8 @@ impl Part {
             | FactDetail::HostCommandAttemptFailed { .. }
             | FactDetail::HostCommandFailed { .. }
             | FactDetail::HostCommandRetried { .. }
+            | FactDetail::HostCommandStarted { .. }
+            | FactDetail::HostCommandSucceeded { .. }
             | FactDetail::OperationCompleted
             | FactDetail::OperationCancelled
             | FactDetail::ScopeCreated
@@ -320,6 +325,9 @@ impl Waited {
                 if fact.operation == Some(operation.id) {
                     operation.cancelled |= fact.what == FactDetail::OperationCancelled;
                     operation.completed |= fact.what == FactDetail::OperationCompleted;
+                    if let Some(command) = &mut operation.host_command {
+                        follow_host_command(command, &fact.what);
+                    }
                 }
                 for (target, part) in operation.targets.iter_mut().zip(&self.parts) {
                     if target.state != part.state {
@@ -329,7 +337,8 @@ impl Waited {
                     target.failed = part.failure.is_some();
                 }
                 operation.progress = OperationProgress::of(&operation.targets);
-                if self.parts.iter().all(|part| rank(&part.state) == OVER) {
+                let all_over = self.parts.iter().all(|part| rank(&part.state) == OVER);
+                if all_over && (operation.completed || !has_unfinished_host_command(operation)) {
                     operation.state = OperationState::Closed;
                 }
             }
@@ -338,8 +347,8 @@ impl Waited {
 
     pub fn verdict(&self, stage: Stage) -> Verdict {
         let (mut waits, mut reached, mut gone) = (false, false, None);
-        for part in &self.parts {
-            match part.verdict(stage) {
+        for verdict in self.parts.iter().map(|part| part.verdict(stage)).chain(self.host_verdict(stage)) {
+            match verdict {
                 PartVerdict::Missed(why) => return Verdict::Never(self.named(&why)),
                 PartVerdict::Waits => waits = true,
                 PartVerdict::Reached => reached = true,
@@ -353,9 +362,32 @@ impl Waited {
         }
     }
 
+    /// An operation ends after the command for its host, once that has begun, even if all its events are gone.
+    fn host_verdict(&self, stage: Stage) -> Option<PartVerdict> {
+        let Subject::Operation(operation) = &self.subject else { return None };
+        let command = operation.host_command.as_ref()?;
+        if stage != Stage::Ended || operation.completed || !has_unfinished_host_command(operation) {
+            return None;
+        }
+        if command.state != CommandState::Failed {
+            return Some(PartVerdict::Waits);
+        }
+        let why = command.why.as_deref().unwrap_or_default();
+        Some(PartVerdict::Missed(host_failed(operation.id, command.attempt, why)))
+    }
+
+    /// Whether the command for its host failed its last attempt.
+    pub fn has_failed_host(&self) -> bool {
+        let mut failures = self.parts.iter().filter_map(|part| part.failure.as_deref());
+        let of_operation = self.host_verdict(Stage::Ended);
+        matches!(of_operation, Some(PartVerdict::Missed(_)))
+            || failures.any(|lines| lines.lines().any(|line| line.starts_with(HOST_FAILED)))
+    }
+
     /// Lines about events, each with the operation that is waited for.
     fn named(&self, why: &str) -> String {
         match &self.subject {
+            Subject::Operation(_) if why.starts_with(HOST_FAILED) => why.to_owned(),
             Subject::Event(_) => why.to_owned(),
             Subject::Operation(operation) => {
                 let lines = why.lines().map(|line| format!("operation {}, {line}", operation.id));
@@ -412,6 +444,30 @@ impl Waited {
                 format!("operation {} is closed: {how}", one.id)
             }
         }
+    }
+}
+
+/// Whether the command has begun and is not done.
+fn has_unfinished_host_command(operation: &Operation) -> bool {
+    operation.host_command.as_ref().is_some_and(|command| match command.state {
+        CommandState::Waiting | CommandState::Running | CommandState::Failed => true,
+        CommandState::Pending
+        | CommandState::Done
+        | CommandState::Gone
+        | CommandState::Stopped
+        | CommandState::Unknown(_) => false,
+    })
+}
+
+/// Takes in a fact about the command.
+fn follow_host_command(command: &mut HostCommand, fact: &FactDetail) {
+    if let FactDetail::HostCommandStarted { .. } | FactDetail::HostCommandRetried { .. } = fact {
+        command.state = CommandState::Running;
+    } else if let FactDetail::HostCommandSucceeded { .. } = fact {
+        command.state = CommandState::Done;
+    } else if let FactDetail::HostCommandFailed { attempts, why, .. } = fact {
+        command.state = CommandState::Failed;
+        (command.attempt, command.why) = (Some(*attempts), why.clone());
     }
 }
 

@@ -99,7 +99,7 @@ impl Engine {
         are_parts_ready: bool,
         now: Timestamp,
     ) -> bool {
-        are_parts_ready && operation.is_host_command_due(&self.settings.node, now)
+        operation.is_host_command_due(are_parts_ready, &self.settings.node, now)
             || self.host_report(operation.id).is_some()
     }
 

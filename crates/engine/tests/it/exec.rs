@@ -482,3 +482,26 @@ fn host_whose_vms_are_gone_gets_no_command() {
     bench.settle();
     assert_eq!((bench.live(), bench.host_command(), bench.ids()), (0, None, vec![]));
 }
+
+#[test]
+fn command_of_a_host_goes_on_when_its_vms_are_removed() {
+    let (mut bench, vms) = rebooting_host();
+    vms.into_iter().for_each(|id| bench.report(id, Ending::Succeeded { host: None }));
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(1, 1)]);
+    bench.submit(VmCommand::Remove(vm(0)));
+    bench.submit(VmCommand::Remove(vm(1)));
+    bench.settle();
+    assert_eq!((bench.live(), bench.stops.len()), (0, 0), "the events have ended, the command runs");
+    bench.report(host_id(1, 1), failed());
+    bench.settle();
+    bench.wait(5);
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(1, 2)], "it is retried");
+    bench.restart();
+    bench.settle();
+    assert_eq!(bench.ids(), vec![host_id(2, 3)], "it is taken over");
+    bench.report(host_id(2, 3), Ending::Succeeded { host: None });
+    bench.settle();
+    assert_eq!(bench.host_command(), None, "the operation is closed");
+}

@@ -8,10 +8,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use jiff::SignedDuration;
 use notbefore_core::Ending;
-use notbefore_engine::{CommandId, CommandTarget, DriverRun, RunTarget};
+use notbefore_engine::{CommandId, DriverRun, RunTarget};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -57,7 +59,7 @@ pub(super) async fn run_attempt(
         let why = "no command for hosts is configured; set one with --exec-host".to_owned();
         return Some(Ending::Failed { why });
     };
-    let (name, is_of_target) = names(run.id);
+    let (name, is_of_target) = names(run);
     let result = results.join(name);
     // Only one command of a VM or host runs at a time, so any record of it is of an earlier attempt.
     let is_earlier =
@@ -130,14 +132,17 @@ pub(super) async fn run_attempt(
 }
 
 /// The name of an attempt's result file, and the part of it that attempts for the same VM or host share.
-fn names(id: CommandId) -> (String, String) {
-    let CommandId { target, fence, attempt } = id;
-    match target {
-        CommandTarget::Vm { event, vm } => (format!("{event}.{vm}.{fence}.{attempt}"), format!(".{vm}.")),
-        CommandTarget::Host(operation) => {
-            (format!("{operation}.host.{fence}.{attempt}"), format!("{operation}.host."))
+fn names(run: &DriverRun) -> (String, String) {
+    let CommandId { fence, attempt, .. } = run.id;
+    let (of, shared) = match &run.target {
+        RunTarget::Vm { event, vm, .. } => (event.to_string(), format!(".{vm}.")),
+        // A host's name may have any characters.
+        RunTarget::Host { host, .. } => {
+            let hash = HEXLOWER.encode(&Sha256::digest(host.as_bytes()));
+            (run.operation.to_string(), format!(".host-{}.", &hash[..32]))
         }
-    }
+    };
+    (format!("{of}{shared}{fence}.{attempt}"), shared)
 }
 
 /// The file with the host's VMs, beside the result file.

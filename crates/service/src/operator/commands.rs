@@ -75,7 +75,11 @@ pub fn of_host(operation: &Operation, reasons: CommandReasons) -> wire::HostComm
         due_at: None,
         why: None,
     };
-    let Some(state) = run.and_then(|run| run.commands.first()) else { return pending };
+    let Some(state) = run.and_then(|run| run.commands.first()) else {
+        let is_closed = operation.state == OperationState::Closed;
+        let state = if is_closed { wire::CommandState::Stopped } else { wire::CommandState::Pending };
+        return wire::HostCommand { state, ..pending };
+    };
     let bare = wire::HostCommand { state: state.wire_name(), ..pending };
     let shown = match state {
         CommandState::Waiting { attempt, left, due_at, why } => wire::HostCommand {
@@ -110,7 +114,7 @@ pub fn host_waits_for(operation: &Operation) -> Option<String> {
     let (id, host) = (operation.id, operation.host.as_deref().unwrap_or_default());
     match operation.host_run()?.commands.first()? {
         CommandState::Waiting { attempt, due_at, .. } => {
-            Some(format!("the next attempt for host {host} (at {due_at}, after attempt {attempt})"))
+            Some(format!("the next attempt for host {host} (at {due_at:.0}, after attempt {attempt})"))
         }
         CommandState::Running { attempt, .. } => {
             Some(format!("the command for host {host} (attempt {attempt})"))

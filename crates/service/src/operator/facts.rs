@@ -208,6 +208,8 @@ fn of_host_command(host: String, what: &HostCommandFact, reasons: CommandReasons
             FactDetail::HostCommandFailed { host, attempts, why: reasons.show(&why) }
         }
         HostCommandFact::Retried => FactDetail::HostCommandRetried { host },
+        HostCommandFact::Started => FactDetail::HostCommandStarted { host },
+        HostCommandFact::Succeeded => FactDetail::HostCommandSucceeded { host },
     }
 }
 

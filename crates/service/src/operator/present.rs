@@ -232,7 +232,10 @@ fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> Stri
             "an operator to complete it: 'notbefore event complete'".to_owned()
         }
         Phase::Started { run: Run::Exec(_), .. } if event.is_ready_for_host() => {
-            format!("the command for its host: 'notbefore operation show {}'", event.operation)
+            let operation = context.view.operation(event.operation);
+            operation.and_then(|held| commands::host_waits_for(&held.value)).unwrap_or_else(|| {
+                format!("the command for its host: 'notbefore operation show {}'", event.operation)
+            })
         }
         Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
         Phase::Scheduled { ready: Some(_), .. } if event.joint_start => {
@@ -305,6 +308,16 @@ pub fn operation(
     reasons: CommandReasons,
 ) -> wire::Operation {
     let targets: Vec<_> = operation.targets.iter().map(|one| target(context, operation, one)).collect();
+    // The scopes know the end of their events before the operation's record does.
+    let closed;
+    let mut operation = operation;
+    if operation.state != OperationState::Closed
+        && targets.iter().all(|one| has_ended(&one.state))
+        && !operation.has_unfinished_host_command()
+    {
+        closed = Operation { state: OperationState::Closed, ..operation.clone() };
+        operation = &closed;
+    }
     wire::Operation {
         id: operation.id.0,
         cause: operation.cause.wire_name(),
@@ -342,6 +355,14 @@ fn began_at_once(context: &PresentContext<'_>, operation: &Operation) -> bool {
             Phase::Started { why, .. } => why.is_at_once(),
             Phase::Scheduled { .. } => false,
         })
+}
+
+fn has_ended(state: &wire::TargetState) -> bool {
+    use wire::TargetState as State;
+    match state {
+        State::Completed | State::Cancelled | State::Refused | State::Ended => true,
+        State::Opening | State::Waiting | State::Approved | State::Started | State::Unknown(_) => false,
+    }
 }
 
 fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use notbefore_core::scope::{LOCATION_CHARS_MAX, is_location};
 use notbefore_core::{Name, Origin, Policy, Role, ScopePath, VmId};
 use notbefore_engine::{Address, EndedEvent, FieldChange, Progress, PutScope, ScopeChange, VmSpec};
 use notbefore_wire::operator as wire;
@@ -215,14 +216,9 @@ fn policy(policy: &wire::Policy) -> Policy {
     }
 }
 
-/// Longest name of a host or zone.
-const LOCATION_CHARS_MAX: usize = 128;
-
 /// Checks the name of a host or zone.
 pub fn checked_location(text: &str) -> Result<String, Problem> {
-    let fits =
-        (1..=LOCATION_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    fits.then(|| text.to_owned()).ok_or_else(|| {
+    is_location(text).then(|| text.to_owned()).ok_or_else(|| {
         let limit = format!("1 to {LOCATION_CHARS_MAX} characters, none of them a control character");
         Problem::bad_request("bad_place", format!("a host or zone has {limit}"))
     })

@@ -209,6 +209,10 @@ fn can_see_all(roots: &[Prefix]) -> bool {
     roots.iter().any(Prefix::is_root)
 }
 
+fn can_see_part(roots: &[Prefix], operation: &Operation) -> bool {
+    operation.targets.iter().any(|target| can_see(roots, &target.scope))
+}
+
 impl Caller {
     pub fn reasons(&self) -> CommandReasons {
         self.principal.command_reasons()
@@ -251,12 +255,17 @@ impl Caller {
         batch.revision > self.principal.revision() && batch.changes.iter().any(|change| change.key == own)
     }
 
-    /// Whether the caller sees a fact. Facts without a scope need a grant on `/`; facts about tokens need operator
-    /// on `/`.
+    /// Whether the caller sees a fact. Facts without a scope need a grant on `/`, except those about the command for a
+    /// host, which concern everybody with a part of the operation; facts about tokens need operator on `/`.
     pub fn can_see_fact(&self, scope: Option<&ScopeId>, fact: Option<&Fact>) -> bool {
-        let seen = match scope {
-            Some(scope) => self.can_see(scope),
-            None => can_see_all(&self.roots),
+        let seen = match (scope, fact) {
+            (Some(scope), _) => self.can_see(scope),
+            (None, Some(Fact::HostCommand { operation, .. })) => {
+                let view = self.operator.views.newest();
+                can_see_all(&self.roots)
+                    || view.operation(*operation).is_some_and(|held| can_see_part(&self.roots, &held.value))
+            }
+            (None, _) => can_see_all(&self.roots),
         };
         self.principal.token().is_full_operator() || (seen && !fact.is_some_and(Fact::is_about_tokens))
     }
@@ -314,11 +323,11 @@ impl VisibleView {
         events.filter(|(_, event)| event.has_failed())
     }
 
-    /// Open operations whose host's command has no attempts left, for a caller that sees all scopes.
+    /// Open operations with a part of the caller, whose host's command has no attempts left.
     pub fn failed_hosts(&self) -> impl Iterator<Item = &Operation> {
-        let sees_all = can_see_all(&self.roots);
-        let with_command = self.view.operations_with_host_run().filter(move |_| sees_all);
-        with_command.filter(|operation| operation.host_run().is_some_and(ExecRun::has_failed))
+        let failed = self.view.operations_with_host_run();
+        let failed = failed.filter(|operation| operation.host_run().is_some_and(ExecRun::has_failed));
+        failed.filter(|operation| can_see_part(&self.roots, operation))
     }
 
     /// The caller's live events in order of time, from a position on. If the caller does not see everything, its events

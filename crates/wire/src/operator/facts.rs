@@ -223,6 +223,11 @@ pub enum FactDetail {
         /// Why it started, as text.
         why: String,
     },
+    /// The command for the operation's host begins: those of all its VMs are done.
+    HostCommandStarted {
+        /// The host.
+        host: String,
+    },
     /// Another process of the service took over the command for the operation's host.
     HostCommandTookOver {
         /// The host.
@@ -251,6 +256,11 @@ pub enum FactDetail {
         /// Why the last attempt failed, as in `DriverAttemptFailed`. Only for operators on `/`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
+    },
+    /// The command for the operation's host was run with success; the events end.
+    HostCommandSucceeded {
+        /// The host.
+        host: String,
     },
     /// An operator retried the command for the operation's host.
     HostCommandRetried {

@@ -30,7 +30,7 @@ pub struct Status {
     pub next: NextHour,
     /// The first failed events.
     pub failed: Vec<FailedEvent>,
-    /// The first operations whose host's command failed its last attempt. Only for callers that see all scopes.
+    /// The first operations whose host's command failed its last attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_hosts: Vec<FailedHost>,
     /// The service itself; only for operators on `/`.

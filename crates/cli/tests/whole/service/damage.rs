@@ -26,11 +26,15 @@ fn ends(code: i32, args: &[&str]) -> (String, String) {
 
 /// Starts the service, which must refuse; returns its error. A service that does start is stopped.
 fn refused(data: &str, flags: &[&str]) -> String {
+    refused_with(1, data, flags)
+}
+
+fn refused_with(code: i32, data: &str, flags: &[&str]) -> String {
     let doors = ["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--data", data];
     let mut command = Command::new("timeout");
     let output = command.args(["20", binary()]).args(doors).args(flags).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{data} {flags:?}: {stderr}");
+    assert_eq!(output.status.code(), Some(code), "{data} {flags:?}: {stderr}");
     stderr
 }
 
@@ -163,7 +167,7 @@ fn damaged_live_record_refuses_start() {
     let (dir, file, new_dir) = (data.to_str().unwrap(), rest.to_str().unwrap(), new.to_str().unwrap());
     lived_in(&data);
     let (whole, _) = ends(0, &["check", "--data", dir]);
-    assert!(whole.contains("1 live events, 1 ended") && whole.contains("no damage found"), "{whole}");
+    assert!(whole.contains("1 live event, 1 ended") && whole.contains("no damage found"), "{whole}");
     assert_eq!(
         ends(0, &["check", "--data", dir, "--output", "json"]).0.parse::<Value>().unwrap()["whole"],
         true
@@ -292,7 +296,7 @@ fn short_first_token_and_linked_exec_directory_are_refused() {
     fs::create_dir(&data).unwrap();
     for (token, chars) in [("", "0"), ("nineteen-characters", "19")] {
         fs::write(data.join("operator.token"), format!("{token}\n")).unwrap();
-        let stderr = refused(dir, &[]);
+        let stderr = refused_with(2, dir, &[]);
         let says =
             format!("operator.token holds a first token of {chars} characters, at least 20 are needed");
         assert!(stderr.contains(&says), "{stderr}");

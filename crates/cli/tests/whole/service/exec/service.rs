@@ -506,7 +506,23 @@ fn failed_host_command_is_shown_and_retried() {
     let waited = trial.service.run(&["operation", "wait", &id, "--timeout", "60s"]);
     let said = String::from_utf8_lossy(&waited.stderr).into_owned();
     assert_eq!(waited.status.code(), Some(1), "{said}");
-    assert!(said.contains("the command for its host failed at attempt 1: exit code 3: no power"), "{said}");
+    assert!(said.contains("the command for the host failed at attempt 1: exit code 3: no power"), "{said}");
+    assert!(said.contains("use 'notbefore operation retry OPERATION'"), "{said}");
+    // A tenant with a VM on the host sees the failure, and not its reason.
+    let tenant =
+        trial.service.cli_json(&["token", "create", "owner", "--grant", "tenant:default/default/db"]);
+    let tenant = tenant["secret"].as_str().unwrap();
+    let mut stream = EventStream::open(&trial.service, tenant, "Last-Event-ID: 1\r\n");
+    let fact = loop {
+        let line = stream.line_with("data: ");
+        if line.contains("HostCommandFailed") {
+            break line;
+        }
+    };
+    let status = trial.service.request_with(tenant, "GET", "/v1/status", "", "").body;
+    for shown in [&fact, &status] {
+        assert!(shown.contains("\"h7\"") && !shown.contains("no power"), "{shown}");
+    }
     let status = trial.service.cli(&["status"]);
     assert!(status.contains("host-reboot of host h7: exit code 3: no power"), "{status}");
     let metrics = trial.service.operator_request("GET", "/metrics", "", "").body;
@@ -516,6 +532,25 @@ fn failed_host_command_is_shown_and_retried() {
     std::fs::write(trial.path("fixed"), "").unwrap();
     trial.service.cli(&["operation", "retry", &id]);
     trial.service.cli(&["operation", "wait", &id, "--timeout", "60s"]);
+    let shown = trial.service.cli_json(&["operation", "show", &id]);
+    assert_eq!(
+        (&shown["state"], &shown["host_command"]["state"]),
+        (&"closed".into(), &"done".into()),
+        "{shown}"
+    );
     let audit = trial.service.cli(&["audit"]);
     assert!(audit.contains("HostCommandFailed") && audit.contains("HostCommandRetried"), "{audit}");
+}
+
+#[test]
+fn completed_operation_is_closed_and_stops_the_command_of_its_host() {
+    let trial = with_host_command(&[], "touch $here/begun; sleep 600");
+    let id = trial.maintain();
+    wait_for("the command of the host", || trial.path("begun").exists().then_some(()));
+    let shown = trial.service.cli_json(&["operation", "complete", &id]);
+    assert_eq!(shown[0]["state"], "closed", "{shown}");
+    assert_eq!(shown[0]["host_command"]["state"], "stopped", "{shown}");
+    assert_eq!(shown[0].get("waits_for"), None, "{shown}");
+    let command = shell_of(&trial.path("carry-out-host"));
+    wait_for("the command to be gone", || processes_with(&command).is_empty().then_some(()));
 }
