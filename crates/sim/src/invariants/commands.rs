@@ -64,8 +64,9 @@ pub fn spawned_as_committed(
                 is_it && has && first.scope == scope.id()
             })
         }
-        (RunTarget::Host { vms, .. }, CommandTarget::Host(operation)) => {
-            operation == run.operation && !vms.is_empty()
+        // Its VMs may have been removed since the command began.
+        (RunTarget::Host { host, .. }, CommandTarget::Host(operation)) => {
+            operation == run.operation && !host.is_empty()
         }
         (_, _) => false,
     };
