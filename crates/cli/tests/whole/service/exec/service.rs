@@ -479,7 +479,7 @@ fn host_command_runs_once_after_the_vms_and_before_their_events_end() {
     assert!(shown.contains("host command") && shown.contains("running, attempt 1"), "{shown}");
     let event = running["targets"][0]["event"].as_str().unwrap();
     let shown = trial.show(event);
-    assert!(shown["waits_for"].as_str().unwrap().contains("the command for its host"), "{shown}");
+    assert!(shown["waits_for"].as_str().unwrap().contains("the command for host h7"), "{shown}");
     std::fs::write(trial.path("booted"), "").unwrap();
     trial.service.cli(&["operation", "wait", &id, "--timeout", "60s"]);
     let log = trial.read("log");
