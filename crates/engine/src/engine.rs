@@ -11,11 +11,13 @@
 //! - `host_commands`: runs those of hosts;
 //! - `poll_times`: last polls and the heartbeat;
 //! - `clock`: the clock hold;
+//! - `deadlines`: one deadline for each scope or operation;
 //! - `queries`: dry runs.
 
 mod apply_commits;
 mod clock;
 mod commands;
+mod deadlines;
 mod fan_out;
 mod host_commands;
 mod hosts;
@@ -41,6 +43,7 @@ use crate::request::{Answer, Command, Failure, Idempotency, Progress, Request};
 use crate::state::load::{Loader, prepare};
 use crate::state::{OwnRecord, Publication, Revisioned, State};
 use commands::RunningCommand;
+use deadlines::Deadlines;
 use host_commands::HostCommands;
 use hosts::HostStarts;
 use poll_times::LastPoll;
@@ -216,8 +219,7 @@ pub struct Engine {
     facts_written: u64,
     locked: HashSet<Key>,
     waiting: HashMap<Key, VecDeque<JobId>>,
-    deadlines: BTreeSet<(Timestamp, ScopeId)>,
-    deadline_of: HashMap<ScopeId, Timestamp>,
+    deadlines: Deadlines<ScopeId>,
     /// Internal work that the store refused, and when to retry it.
     retries: BTreeSet<(Timestamp, JobId)>,
     fan_outs: HashMap<OperationId, FanOut>,
@@ -280,7 +282,7 @@ impl Engine {
         };
         let dues: Vec<_> = engine.state.scopes().filter_map(due).collect();
         for (scope, due) in dues {
-            engine.set_deadline(&scope, Some(due));
+            engine.deadlines.set(&scope, Some(due));
         }
         let mut effects = vec![Effect::Publish(engine.state.full_publication())];
         let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
@@ -301,7 +303,7 @@ impl Engine {
 
     /// When the next [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let deadline = self.deadlines.first().map(|(at, _)| *at);
+        let deadline = self.deadlines.next();
         let retry = self.retries.first().map(|(at, _)| *at);
         let stalled = self.stalled.first().map(|(at, _)| *at);
         let (host, host_command) = (self.hosts.next_due(), self.host_commands.next_due());
@@ -378,10 +380,7 @@ impl Engine {
         }
         self.run_due_host_commands(now, effects);
         for _ in 0..DUE_AT_ONCE_MAX {
-            let Some((_, scope)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() else {
-                break;
-            };
-            self.set_deadline(&scope, None);
+            let Some(scope) = self.deadlines.pop_due(now) else { break };
             self.spawn(Work::Pulse(scope), Actor::Timer, now, effects);
         }
         if self.store_alive_at <= now || self.store_alive_at > after(now, ALIVE_STORED_EVERY) {
@@ -405,17 +404,7 @@ impl Engine {
     /// Computes when the next automatic change of a scope is due.
     fn renew_deadline(&mut self, scope: &ScopeId, now: Timestamp) {
         let due = self.state.scope(scope).and_then(|held| self.state.due_in(scope, held, now));
-        self.set_deadline(scope, due);
+        self.deadlines.set(scope, due);
         self.retry_commands(scope, now);
-    }
-
-    fn set_deadline(&mut self, scope: &ScopeId, due: Option<Timestamp>) {
-        if let Some(at) = self.deadline_of.remove(scope) {
-            self.deadlines.remove(&(at, scope.clone()));
-        }
-        if let Some(at) = due {
-            self.deadline_of.insert(scope.clone(), at);
-            self.deadlines.insert((at, scope.clone()));
-        }
     }
 }

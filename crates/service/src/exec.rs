@@ -356,8 +356,7 @@ fn log_ending(config: &ExecConfig, run: &DriverRun, ending: Option<&Ending>) {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-    use notbefore_core::{Cause, EventType, StartReason};
+    use notbefore_core::{Cause, EventType};
     use notbefore_engine::CommandTarget;
     use uuid::Uuid;
 
@@ -371,11 +370,8 @@ mod tests {
             operation: OperationId(Uuid::nil()),
             event_type: EventType::Reboot,
             cause: Cause::HostReboot,
-            description: String::new(),
             duration_s: -1,
             owner: "n1".to_owned(),
-            why: StartReason::Approved,
-            started_at: Timestamp::UNIX_EPOCH,
             target: RunTarget::Vm {
                 event,
                 vm,

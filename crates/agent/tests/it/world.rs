@@ -645,7 +645,7 @@ impl World {
             };
             let withheld = matches!(handled.approval(), Approval::Withheld { .. });
             let settled = matches!(handled.approval(), Approval::Given | Approval::Moot);
-            // Undone, and matched anew, after the event that drains the VM; `check_cleanup` ends that one.
+            // Undone, and matched again, after the event that drains the VM; `check_cleanup` ends that one.
             let waits = handled.is_waiting_for_another() && self.state.is_draining();
             assert!(!to_approve || withheld || settled || waits, "never approved: {handled:?}");
         }

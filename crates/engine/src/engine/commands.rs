@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use notbefore_core::exec::Ran;
 use notbefore_core::time::after;
 use notbefore_core::{
-    Actor, Cause, CommandState, Ending, Event, EventId, EventType, HostRan, Name, OperationId, Phase, Run,
-    Scope, ScopeId, ScopePath, StartReason, VmId,
+    Actor, Cause, CommandState, Ending, Event, EventId, EventType, HostRan, Name, OperationId, Scope,
+    ScopeId, ScopePath, VmId,
 };
 
 use super::{Effect, Engine, RETRY_AFTER, Work};
@@ -43,15 +43,10 @@ pub struct DriverRun {
     pub operation: OperationId,
     pub event_type: EventType,
     pub cause: Cause,
-    /// Shown to guests.
-    pub description: String,
     /// Expected interruption in seconds, or −1.
     pub duration_s: i32,
     /// The process that runs it.
     pub owner: String,
-    /// Why the event started.
-    pub why: StartReason,
-    pub started_at: Timestamp,
     pub target: RunTarget,
 }
 
@@ -170,8 +165,8 @@ impl Engine {
             self.commands.get(scope).is_some_and(|all| all.values().any(|one| one.ending.is_some()));
         if reported || self.has_foreign_runs(scope) {
             let soon = after(now, RETRY_AFTER);
-            let due = self.deadline_of.get(scope).map_or(soon, |due| soon.min(*due));
-            self.set_deadline(scope, Some(due));
+            let due = self.deadlines.get(scope).map_or(soon, |due| soon.min(due));
+            self.deadlines.set(scope, Some(due));
         }
     }
 
@@ -209,18 +204,15 @@ fn commands_to_run<'a>(scope: &'a Scope, node: &str) -> BTreeMap<CommandId, (&'a
 
 /// Collects the data for a command.
 fn driver_run(scope: &Scope, event: &Event, vm: VmId, id: CommandId) -> Option<DriverRun> {
-    let Phase::Started { at, why, run: Run::Exec(run) } = &event.phase else { return None };
+    let run = event.exec_run()?;
     let resource = event.resources.iter().find(|resource| resource.vm == vm)?;
     Some(DriverRun {
         id,
         operation: event.operation,
         event_type: event.cause.event_type(),
         cause: event.cause,
-        description: event.description.clone(),
         duration_s: event.duration_s,
         owner: run.owner.clone(),
-        why: *why,
-        started_at: *at,
         target: RunTarget::Vm {
             event: event.id,
             vm,

@@ -4,14 +4,13 @@
 //! Everything that concerns such a command, such as a report or its next attempt, reconciles its operation. So there is
 //! at most one job for it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
-use notbefore_core::{
-    CommandState, HostCommandContext, HostRan, Operation, OperationId, Phase, Refusal, StartReason,
-};
+use notbefore_core::{CommandState, HostCommandContext, HostRan, Operation, OperationId, Refusal};
 
 use super::commands::{CommandId, CommandTarget, DriverRun, RunTarget, RunningCommand};
+use super::deadlines::Deadlines;
 use super::{Effect, Engine};
 use crate::plan::{Plan, Planner};
 use crate::request::{Answer, Failure};
@@ -23,23 +22,12 @@ pub(super) struct HostCommands {
     /// The commands that this process requested and the records still want.
     running: HashMap<OperationId, RunningCommand>,
     /// When the next attempt is due.
-    deadlines: BTreeSet<(Timestamp, OperationId)>,
-    deadline_of: HashMap<OperationId, Timestamp>,
+    deadlines: Deadlines<OperationId>,
 }
 
 impl HostCommands {
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(at, _)| *at)
-    }
-
-    fn set_deadline(&mut self, id: OperationId, due: Option<Timestamp>) {
-        if let Some(at) = self.deadline_of.remove(&id) {
-            self.deadlines.remove(&(at, id));
-        }
-        if let Some(at) = due {
-            self.deadline_of.insert(id, at);
-            self.deadlines.insert((at, id));
-        }
+        self.deadlines.next()
     }
 }
 
@@ -51,7 +39,7 @@ impl Engine {
         operation: Option<&Operation>,
     ) -> Vec<Effect> {
         let run = operation.and_then(Operation::host_run);
-        self.host_commands.set_deadline(id, run.and_then(|run| run.next_due()));
+        self.host_commands.deadlines.set(&id, run.and_then(|run| run.next_due()));
         let ours = run.filter(|run| run.owner == *self.settings.node);
         let wanted = ours.and_then(|run| match run.commands.first() {
             Some(CommandState::Running { attempt, .. }) => Some((run.fence, *attempt)),
@@ -110,8 +98,7 @@ impl Engine {
     }
 
     pub(super) fn run_due_host_commands(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        while let Some((_, id)) = self.host_commands.deadlines.first().copied().filter(|(at, _)| *at <= now) {
-            self.host_commands.set_deadline(id, None);
+        while let Some(id) = self.host_commands.deadlines.pop_due(now) {
             self.reconcile(id, now, effects);
         }
     }
@@ -120,7 +107,7 @@ impl Engine {
     pub(super) fn renew_host_command_deadline(&mut self, id: OperationId) {
         let run = self.state.operation(id).and_then(|held| held.value.host_run());
         let due = run.and_then(|run| run.next_due());
-        self.host_commands.set_deadline(id, due);
+        self.host_commands.deadlines.set(&id, due);
     }
 
     /// Collects the data for a command.
@@ -129,24 +116,16 @@ impl Engine {
             let scope = &self.state.scope(&target.scope)?.value;
             Some((&scope.path, scope.event(target.event)?))
         });
-        let vms = live.clone().flat_map(|(path, event)| {
+        let vms = live.flat_map(|(path, event)| {
             event.resources.iter().map(move |resource| format!("{path}/{}", resource.name))
         });
-        let start = live.clone().find_map(|(_, event)| match &event.phase {
-            Phase::Started { at, why, .. } => Some((*at, *why)),
-            Phase::Scheduled { .. } => None,
-        });
-        let (started_at, why) = start.unwrap_or((operation.requested_at, StartReason::NotBefore));
         Some(DriverRun {
             id,
             operation: operation.id,
             event_type: operation.cause.event_type(),
             cause: operation.cause,
-            description: operation.description.clone(),
             duration_s: operation.duration_s,
             owner: self.settings.node.to_string(),
-            why,
-            started_at,
             target: RunTarget::Host { host: operation.host.clone()?, vms: vms.collect() },
         })
     }

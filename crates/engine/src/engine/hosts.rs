@@ -5,19 +5,19 @@
 //! - due and not blocked: it is decided in one commit;
 //! - due and blocked: it is checked again when one of its scopes changes or another host operation advances.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, Operation, OperationId, ScopeId};
 
+use super::deadlines::Deadlines;
 use super::{Effect, Engine, Work};
 
 /// The engine's data about host operations, besides their records.
 #[derive(Default)]
 pub(super) struct HostStarts {
     to_check: BTreeSet<OperationId>,
-    deadlines: BTreeSet<(Timestamp, OperationId)>,
-    deadline_of: HashMap<OperationId, Timestamp>,
+    deadlines: Deadlines<OperationId>,
     /// Due and blocked.
     blocked: BTreeSet<OperationId>,
     /// A decision is in flight.
@@ -28,17 +28,7 @@ pub(super) struct HostStarts {
 
 impl HostStarts {
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(at, _)| *at)
-    }
-
-    fn set_deadline(&mut self, id: OperationId, due: Option<Timestamp>) {
-        if let Some(at) = self.deadline_of.remove(&id) {
-            self.deadlines.remove(&(at, id));
-        }
-        if let Some(at) = due {
-            self.deadline_of.insert(id, at);
-            self.deadlines.insert((at, id));
-        }
+        self.deadlines.next()
     }
 }
 
@@ -79,15 +69,13 @@ impl Engine {
             let scopes: Vec<ScopeId> = self.state.host_operations().scopes().cloned().collect();
             scopes.iter().for_each(|scope| self.renew_deadline(scope, now));
         }
-        while let Some((at, id)) = self.hosts.deadlines.first().copied().filter(|(at, _)| *at <= now) {
-            self.hosts.deadlines.remove(&(at, id));
-            self.hosts.deadline_of.remove(&id);
+        while let Some(id) = self.hosts.deadlines.pop_due(now) {
             self.hosts.to_check.insert(id);
         }
         while let Some(id) = self.hosts.to_check.pop_first() {
             let due = self.state.host_operations().due(id);
             let is_due = due.is_some_and(|due| due.reason(now).is_some());
-            self.hosts.set_deadline(id, due.filter(|_| !is_due).map(|due| due.at));
+            self.hosts.deadlines.set(&id, due.filter(|_| !is_due).map(|due| due.at));
             if !is_due || self.hosts.deciding.contains(&id) {
                 self.hosts.blocked.remove(&id);
             } else if self.state.host_blockers(id, now).is_empty() {

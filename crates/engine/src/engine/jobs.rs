@@ -451,10 +451,10 @@ impl Engine {
             Work::Pulse(scope) => {
                 // Its write set the next deadline, even if that has passed by now. A pulse without changes restores the
                 // scope's deadline; a refused one is retried.
-                if !self.deadline_of.contains_key(&scope) {
+                if self.deadlines.get(&scope).is_none() {
                     let due = self.state.scope(&scope).and_then(|held| self.state.due_in(&scope, held, now));
                     let due = due.map(|due| if due > now { due } else { after(now, RETRY_AFTER) });
-                    self.set_deadline(&scope, due);
+                    self.deadlines.set(&scope, due);
                 }
                 self.retry_commands(&scope, now);
             }

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use notbefore_core::{Cause, Ending, EventId, EventType, OperationId, StartReason, VmId};
+use notbefore_core::{Cause, Ending, EventId, EventType, OperationId, VmId};
 use notbefore_engine::{CommandId, CommandTarget, DriverRun, RunTarget};
 use notbefore_service::driver::{Driver, Report};
 use notbefore_service::exec::{Exec, ExecConfig};
@@ -86,11 +85,8 @@ fn test_run(event: u128) -> DriverRun {
         operation: OperationId(Uuid::from_u128(2)),
         event_type: EventType::Redeploy,
         cause: Cause::HostRedeploy,
-        description: String::new(),
         duration_s: -1,
         owner: "node".to_owned(),
-        why: StartReason::Approved,
-        started_at: Timestamp::UNIX_EPOCH,
         target: RunTarget::Vm {
             event: EventId(Uuid::from_u128(event)),
             vm: VmId(Uuid::from_u128(event + 2)),
