@@ -32,6 +32,9 @@ pub struct Waited {
     /// In the order of the operation's targets.
     #[serde(skip)]
     parts: Vec<Part>,
+    /// The command for the operation's host, as far as it is known.
+    #[serde(skip)]
+    host_command: Option<HostCommand>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,7 +56,6 @@ pub enum Verdict {
 #[derive(Debug)]
 struct Part {
     event: Uuid,
-    operation: Uuid,
     scope: String,
     state: TargetState,
     was_approved: bool,
@@ -85,19 +87,19 @@ fn rank(state: &TargetState) -> u8 {
     }
 }
 
-fn failed(event: Uuid, vm: &str, attempt: Option<u32>, why: &str) -> String {
-    let attempt = attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
-    let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
-    format!("event {event}: the command for {} failed{attempt}{why}", printable(vm))
+fn failed(event: Uuid, vm: &str, attempt: Option<u32>, why: Option<&str>) -> String {
+    format!("event {event}: the command for {} failed{}", printable(vm), at_attempt(attempt, why))
 }
 
-/// The beginning of the line about a failed command of a host.
-const HOST_FAILED: &str = "the command for the host failed";
+fn host_failed(operation: Uuid, command: &HostCommand) -> String {
+    let how = at_attempt(command.attempt, command.why.as_deref());
+    format!("the command for the host failed{how} (operation {operation})")
+}
 
-fn host_failed(operation: Uuid, attempt: Option<u32>, why: &str) -> String {
+fn at_attempt(attempt: Option<u32>, why: Option<&str>) -> String {
     let attempt = attempt.map_or_else(String::new, |attempt| format!(" at attempt {attempt}"));
-    let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
-    format!("{HOST_FAILED}{attempt}{why} (operation {operation})")
+    let why = why.map_or_else(String::new, |why| format!(": {}", printable(why)));
+    format!("{attempt}{why}")
 }
 
 impl Part {
@@ -120,18 +122,10 @@ impl Part {
         };
         let commands = event.exec.iter().flat_map(|exec| &exec.commands);
         let failures = commands.filter(|command| command.state == CommandState::Failed);
-        let host = event.exec.iter().filter_map(|exec| exec.host_command.as_ref());
-        let host = host.filter(|command| command.state == CommandState::Failed);
         let lines: Vec<String> =
-            failures
-                .map(|one| failed(event.id, &one.name, one.attempt, one.why.as_deref().unwrap_or_default()))
-                .chain(host.map(|one| {
-                    host_failed(event.operation, one.attempt, one.why.as_deref().unwrap_or_default())
-                }))
-                .collect();
+            failures.map(|one| failed(event.id, &one.name, one.attempt, one.why.as_deref())).collect();
         Self {
             event: event.id,
-            operation: event.operation,
             scope: event.scope.clone(),
             state,
             was_approved: event.approved,
@@ -140,10 +134,9 @@ impl Part {
         }
     }
 
-    fn of_target(operation: Uuid, target: &OperationTarget, details: &Details) -> Self {
+    fn of_target(target: &OperationTarget, details: &Details) -> Self {
         let without = || Self {
             event: target.event,
-            operation,
             scope: target.scope.clone(),
             state: target.state.clone(),
             was_approved: target.state == TargetState::Approved,
@@ -155,7 +148,6 @@ impl Part {
 
     fn apply(&mut self, fact: &Fact) {
         let is_mine = fact.event == Some(self.event);
-        let is_of_operation = fact.operation == Some(self.operation);
         let is_here = fact.scope.as_deref() == Some(&*self.scope);
         let reads = |unread: &mut Vec<String>| unread.retain(|vm| !fact.vms.contains(vm));
         match &fact.what {
@@ -171,15 +163,9 @@ impl Part {
             FactDetail::EventCompleted { .. } if is_mine => self.raise(TargetState::Completed),
             FactDetail::EventCancelled { .. } if is_mine => self.raise(TargetState::Cancelled),
             FactDetail::DriverFailed { vm, attempts, why, .. } if is_mine => {
-                self.failure =
-                    Some(failed(self.event, vm, Some(*attempts), why.as_deref().unwrap_or_default()));
+                self.failure = Some(failed(self.event, vm, Some(*attempts), why.as_deref()));
             }
             FactDetail::DriverRetried { .. } if is_mine => self.failure = None,
-            FactDetail::HostCommandFailed { attempts, why, .. } if is_of_operation => {
-                self.failure =
-                    Some(host_failed(self.operation, Some(*attempts), why.as_deref().unwrap_or_default()));
-            }
-            FactDetail::HostCommandRetried { .. } if is_of_operation => self.failure = None,
             FactDetail::EventScheduled { .. }
             | FactDetail::EventRead { .. }
             | FactDetail::EventApproved { .. }
@@ -268,14 +254,23 @@ impl Part {
 
 impl Waited {
     pub fn event(event: Event) -> Self {
-        Self { parts: vec![Part::of_event(&event)], subject: Subject::Event(Box::new(event)) }
+        let parts = vec![Part::of_event(&event)];
+        let host_command = event.exec.as_ref().and_then(|exec| exec.host_command.clone());
+        Self { parts, host_command, subject: Subject::Event(Box::new(event)) }
     }
 
     /// `details` of the operation's events say which were read and approved, and why a command failed.
     pub fn operation(operation: Operation, details: &Details) -> Self {
-        let part = |target| Part::of_target(operation.id, target, details);
-        let parts = operation.targets.iter().map(part).collect();
-        Self { parts, subject: Subject::Operation(Box::new(operation)) }
+        let parts = operation.targets.iter().map(|target| Part::of_target(target, details)).collect();
+        let host_command = operation.host_command.clone();
+        Self { parts, host_command, subject: Subject::Operation(Box::new(operation)) }
+    }
+
+    fn operation_id(&self) -> Uuid {
+        match &self.subject {
+            Subject::Event(event) => event.operation,
+            Subject::Operation(operation) => operation.id,
+        }
     }
 
     pub fn id(&self) -> Uuid {
@@ -296,6 +291,10 @@ impl Waited {
     /// Takes in one fact.
     pub fn apply(&mut self, fact: &Fact) {
         self.parts.iter_mut().for_each(|part| part.apply(fact));
+        if fact.operation == Some(self.operation_id()) {
+            follow_host_command(&mut self.host_command, &fact.what);
+        }
+        let (host_has_failed, host_goes_on) = (self.has_failed_host(), self.host_goes_on());
         match &mut self.subject {
             Subject::Event(event) => {
                 let [part] = self.parts.as_slice() else { return };
@@ -325,20 +324,19 @@ impl Waited {
                 if fact.operation == Some(operation.id) {
                     operation.cancelled |= fact.what == FactDetail::OperationCancelled;
                     operation.completed |= fact.what == FactDetail::OperationCompleted;
-                    if let Some(command) = &mut operation.host_command {
-                        follow_host_command(command, &fact.what);
-                    }
                 }
+                operation.host_command.clone_from(&self.host_command);
                 for (target, part) in operation.targets.iter_mut().zip(&self.parts) {
                     if target.state != part.state {
                         target.status = status(&part.state);
                         target.state.clone_from(&part.state);
                     }
-                    target.failed = part.failure.is_some();
+                    let waits_for_host = host_has_failed && part.state == TargetState::Started;
+                    target.failed = part.failure.is_some() || waits_for_host;
                 }
                 operation.progress = OperationProgress::of(&operation.targets);
                 let all_over = self.parts.iter().all(|part| rank(&part.state) == OVER);
-                if all_over && (operation.completed || !has_unfinished_host_command(operation)) {
+                if all_over && (operation.completed || !host_goes_on) {
                     operation.state = OperationState::Closed;
                 }
             }
@@ -346,9 +344,14 @@ impl Waited {
     }
 
     pub fn verdict(&self, stage: Stage) -> Verdict {
-        let (mut waits, mut reached, mut gone) = (false, false, None);
-        for verdict in self.parts.iter().map(|part| part.verdict(stage)).chain(self.host_verdict(stage)) {
-            match verdict {
+        let waits_for_host = stage == Stage::Ended && self.waits_for_host();
+        if let Some(command) = self.host_command.as_ref().filter(|_| waits_for_host && self.has_failed_host())
+        {
+            return Verdict::Never(host_failed(self.operation_id(), command));
+        }
+        let (mut waits, mut reached, mut gone) = (waits_for_host, false, None);
+        for part in &self.parts {
+            match part.verdict(stage) {
                 PartVerdict::Missed(why) => return Verdict::Never(self.named(&why)),
                 PartVerdict::Waits => waits = true,
                 PartVerdict::Reached => reached = true,
@@ -362,32 +365,36 @@ impl Waited {
         }
     }
 
-    /// An operation ends after the command for its host, once that has begun, even if all its events are gone.
-    fn host_verdict(&self, stage: Stage) -> Option<PartVerdict> {
-        let Subject::Operation(operation) = &self.subject else { return None };
-        let command = operation.host_command.as_ref()?;
-        if stage != Stage::Ended || operation.completed || !has_unfinished_host_command(operation) {
-            return None;
-        }
-        if command.state != CommandState::Failed {
-            return Some(PartVerdict::Waits);
-        }
-        let why = command.why.as_deref().unwrap_or_default();
-        Some(PartVerdict::Missed(host_failed(operation.id, command.attempt, why)))
+    /// Whether its end waits for the command of the host. An operation ends after that command even if all its events
+    /// are gone, unless an operator completed it.
+    fn waits_for_host(&self) -> bool {
+        self.host_goes_on()
+            && match &self.subject {
+                Subject::Event(_) => self.parts.iter().any(|part| rank(&part.state) < OVER),
+                Subject::Operation(operation) => !operation.completed,
+            }
     }
 
-    /// Whether the command for its host failed its last attempt.
+    /// Whether the command for the host has begun and is not done.
+    fn host_goes_on(&self) -> bool {
+        self.host_command.as_ref().is_some_and(|command| match command.state {
+            CommandState::Waiting | CommandState::Running | CommandState::Failed => true,
+            CommandState::Pending
+            | CommandState::Done
+            | CommandState::Gone
+            | CommandState::Stopped
+            | CommandState::Unknown(_) => false,
+        })
+    }
+
+    /// Whether the command for the host failed its last attempt.
     pub fn has_failed_host(&self) -> bool {
-        let mut failures = self.parts.iter().filter_map(|part| part.failure.as_deref());
-        let of_operation = self.host_verdict(Stage::Ended);
-        matches!(of_operation, Some(PartVerdict::Missed(_)))
-            || failures.any(|lines| lines.lines().any(|line| line.starts_with(HOST_FAILED)))
+        self.host_command.as_ref().is_some_and(|command| command.state == CommandState::Failed)
     }
 
     /// Lines about events, each with the operation that is waited for.
     fn named(&self, why: &str) -> String {
         match &self.subject {
-            Subject::Operation(_) if why.starts_with(HOST_FAILED) => why.to_owned(),
             Subject::Event(_) => why.to_owned(),
             Subject::Operation(operation) => {
                 let lines = why.lines().map(|line| format!("operation {}, {line}", operation.id));
@@ -447,28 +454,20 @@ impl Waited {
     }
 }
 
-/// Whether the command has begun and is not done.
-fn has_unfinished_host_command(operation: &Operation) -> bool {
-    operation.host_command.as_ref().is_some_and(|command| match command.state {
-        CommandState::Waiting | CommandState::Running | CommandState::Failed => true,
-        CommandState::Pending
-        | CommandState::Done
-        | CommandState::Gone
-        | CommandState::Stopped
-        | CommandState::Unknown(_) => false,
-    })
-}
-
-/// Takes in a fact about the command.
-fn follow_host_command(command: &mut HostCommand, fact: &FactDetail) {
-    if let FactDetail::HostCommandStarted { .. } | FactDetail::HostCommandRetried { .. } = fact {
-        command.state = CommandState::Running;
-    } else if let FactDetail::HostCommandSucceeded { .. } = fact {
-        command.state = CommandState::Done;
-    } else if let FactDetail::HostCommandFailed { attempts, why, .. } = fact {
-        command.state = CommandState::Failed;
-        (command.attempt, command.why) = (Some(*attempts), why.clone());
-    }
+/// Takes in a fact about the command for the host. A list shows the command of an event only once it has started.
+fn follow_host_command(command: &mut Option<HostCommand>, fact: &FactDetail) {
+    let (state, attempt, why) =
+        if let FactDetail::HostCommandStarted { .. } | FactDetail::HostCommandRetried { .. } = fact {
+            (CommandState::Running, None, None)
+        } else if let FactDetail::HostCommandSucceeded { .. } = fact {
+            (CommandState::Done, None, None)
+        } else if let FactDetail::HostCommandFailed { attempts, why, .. } = fact {
+            (CommandState::Failed, Some(*attempts), why.clone())
+        } else {
+            return;
+        };
+    let (owner, fence) = command.take().map_or((None, None), |before| (before.owner, before.fence));
+    *command = Some(HostCommand { state, owner, fence, attempt, attempts_left: None, due_at: None, why });
 }
 
 fn status(state: &TargetState) -> TargetStatus {

@@ -1,5 +1,6 @@
 //! Presents the commands of the exec driver.
 
+use jiff::Timestamp;
 use notbefore_core::{CommandState, Event, ExecRun, Operation, OperationState, Resource};
 use notbefore_wire::operator as wire;
 
@@ -33,79 +34,72 @@ pub fn last_progress(event: &Event, run: &ExecRun, reasons: CommandReasons) -> w
     progress
 }
 
-fn command(resource: &Resource, state: &CommandState, reasons: CommandReasons) -> wire::ExecCommand {
-    let bare = wire::ExecCommand {
-        vm: resource.vm.0,
-        name: resource.name.to_string(),
-        state: state.wire_name(),
-        attempt: None,
-        attempts_left: None,
-        due_at: None,
-        why: None,
-        host: None,
-    };
-    match state {
-        CommandState::Waiting { attempt, left, due_at, why } => wire::ExecCommand {
-            attempt: Some(*attempt),
-            attempts_left: Some(*left),
-            due_at: Some(*due_at),
-            why: reasons.show(why),
-            ..bare
-        },
-        CommandState::Running { attempt, left } => {
-            wire::ExecCommand { attempt: Some(*attempt), attempts_left: Some(*left), ..bare }
+/// What a command's state says about its attempts.
+#[derive(Default)]
+struct Attempts {
+    attempt: Option<u32>,
+    left: Option<u32>,
+    due_at: Option<Timestamp>,
+    why: Option<String>,
+}
+
+impl Attempts {
+    fn of(state: &CommandState, reasons: CommandReasons) -> Self {
+        match state {
+            CommandState::Waiting { attempt, left, due_at, why } => Self {
+                attempt: Some(*attempt),
+                left: Some(*left),
+                due_at: Some(*due_at),
+                why: reasons.show(why),
+            },
+            CommandState::Running { attempt, left } => {
+                Self { attempt: Some(*attempt), left: Some(*left), ..Self::default() }
+            }
+            CommandState::Failed { attempt, why } => {
+                Self { attempt: Some(*attempt), why: reasons.show(why), ..Self::default() }
+            }
+            CommandState::Done { .. } | CommandState::Gone => Self::default(),
         }
-        CommandState::Done { host } => wire::ExecCommand { host: host.clone(), ..bare },
-        CommandState::Failed { attempt, why } => {
-            wire::ExecCommand { attempt: Some(*attempt), why: reasons.show(why), ..bare }
-        }
-        CommandState::Gone => bare,
     }
 }
 
-/// The command for the host of an operation.
+fn command(resource: &Resource, state: &CommandState, reasons: CommandReasons) -> wire::ExecCommand {
+    let Attempts { attempt, left, due_at, why } = Attempts::of(state, reasons);
+    let host = if let CommandState::Done { host } = state { host.clone() } else { None };
+    wire::ExecCommand {
+        vm: resource.vm.0,
+        name: resource.name.to_string(),
+        state: state.wire_name(),
+        attempt,
+        attempts_left: left,
+        due_at,
+        why,
+        host,
+    }
+}
+
+/// The command for the host of an operation. If the operation closed before the command ended, it was stopped or never
+/// ran.
 pub fn of_host(operation: &Operation, reasons: CommandReasons) -> wire::HostCommand {
     let run = operation.host_run();
-    let pending = wire::HostCommand {
-        state: wire::CommandState::Pending,
+    let state = run.and_then(|run| run.commands.first());
+    let is_unfinished =
+        matches!(state, None | Some(CommandState::Running { .. } | CommandState::Waiting { .. }));
+    let is_stopped = operation.state == OperationState::Closed && is_unfinished;
+    let Attempts { attempt, left, due_at, why } =
+        state.map(|state| Attempts::of(state, reasons)).unwrap_or_default();
+    wire::HostCommand {
+        state: match state {
+            _ if is_stopped => wire::CommandState::Stopped,
+            None => wire::CommandState::Pending,
+            Some(state) => state.wire_name(),
+        },
         owner: run.map(|run| run.owner.clone()),
         fence: run.map(|run| run.fence),
-        attempt: None,
-        attempts_left: None,
-        due_at: None,
-        why: None,
-    };
-    let Some(state) = run.and_then(|run| run.commands.first()) else {
-        let is_closed = operation.state == OperationState::Closed;
-        let state = if is_closed { wire::CommandState::Stopped } else { wire::CommandState::Pending };
-        return wire::HostCommand { state, ..pending };
-    };
-    let bare = wire::HostCommand { state: state.wire_name(), ..pending };
-    let shown = match state {
-        CommandState::Waiting { attempt, left, due_at, why } => wire::HostCommand {
-            attempt: Some(*attempt),
-            attempts_left: Some(*left),
-            due_at: Some(*due_at),
-            why: reasons.show(why),
-            ..bare
-        },
-        CommandState::Running { attempt, left } => {
-            wire::HostCommand { attempt: Some(*attempt), attempts_left: Some(*left), ..bare }
-        }
-        CommandState::Failed { attempt, why } => {
-            wire::HostCommand { attempt: Some(*attempt), why: reasons.show(why), ..bare }
-        }
-        CommandState::Done { .. } | CommandState::Gone => bare,
-    };
-    let is_unfinished = matches!(state, CommandState::Running { .. } | CommandState::Waiting { .. });
-    match operation.state == OperationState::Closed && is_unfinished {
-        true => wire::HostCommand {
-            state: wire::CommandState::Stopped,
-            attempts_left: None,
-            due_at: None,
-            ..shown
-        },
-        false => shown,
+        attempt,
+        attempts_left: left.filter(|_| !is_stopped),
+        due_at: due_at.filter(|_| !is_stopped),
+        why,
     }
 }
 
