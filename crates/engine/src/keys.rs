@@ -51,6 +51,8 @@ pub enum RecordKey<'a> {
     /// The time of the last cleanup.
     Swept,
     Token(Name),
+    /// A secret of the service itself, which is never exported.
+    Secret(&'a str),
 }
 
 /// A batch that one process wrote, with the time in milliseconds.
@@ -103,6 +105,7 @@ impl<'a> RecordKey<'a> {
                 .and_then(|(event, node)| Some(Self::Seen { event: EventId(uuid(event)?), node })),
             prefix::HEARD => scope(rest).map(Self::Heard),
             prefix::TOKEN => rest.parse().ok().map(Self::Token),
+            prefix::SECRET => Some(rest).filter(|name| !name.is_empty()).map(Self::Secret),
             _ => return Err(KeyError::UnknownKind),
         };
         read.ok_or(KeyError::Malformed)
@@ -151,6 +154,7 @@ impl fmt::Display for RecordKey<'_> {
             Self::Alive => f.write_str(ALIVE),
             Self::Swept => f.write_str(SWEPT),
             Self::Token(name) => write!(f, "{}{}", prefix::TOKEN, name.folded()),
+            Self::Secret(name) => write!(f, "{}{name}", prefix::SECRET),
         }
     }
 }
@@ -187,6 +191,7 @@ mod tests {
             RecordKey::Alive,
             RecordKey::Swept,
             RecordKey::Token(text.parse().unwrap()),
+            RecordKey::Secret(text),
         ];
         all.into_iter().nth(kind)
     }
@@ -206,11 +211,11 @@ mod tests {
                 prop_assert_eq!(RecordKey::parse(&written), Ok(key));
                 kinds += 1;
             }
-            prop_assert_eq!(kinds, 14);
+            prop_assert_eq!(kinds, 15);
         }
 
         #[test]
-        fn parse_accepts_any_text_without_panic(kind in 0usize..14, rest in ".{0,60}") {
+        fn parse_accepts_any_text_without_panic(kind in 0usize..15, rest in ".{0,60}") {
             let known = keys(1, 2, 3, "x", IpAddr::from([10, 0, 0, 1]), kind).unwrap().to_string();
             let kind = known.split_inclusive('/').next().unwrap_or_default();
             let _ = RecordKey::parse(&format!("{kind}{rest}"));
@@ -232,6 +237,7 @@ mod tests {
             (RecordKey::Ended { at, event: event_id(7) }, &format!("ended/0000000000005/{id}")),
             (RecordKey::Seen { event: event_id(7), node: "ab12" }, &format!("seen/{id}/ab12")),
             (RecordKey::Token("Root".parse().unwrap()), "token/root"),
+            (RecordKey::Secret("link/ab"), "secret/link/ab"),
         ] {
             assert_eq!(key.to_string(), text);
         }
@@ -245,6 +251,7 @@ mod tests {
             ("fact/5-ab12", KeyError::Malformed),
             ("ended/x/y", KeyError::Malformed),
             ("token/a b", KeyError::Malformed),
+            ("secret/", KeyError::Malformed),
         ] {
             assert_eq!(RecordKey::parse(text), Err(error), "{text}");
         }

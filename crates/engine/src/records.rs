@@ -16,6 +16,8 @@
 //! | `alive` | the last time the service ran, to the minute |
 //! | `swept` | the time of the last cleanup of old records |
 //! | `token/{name}` | a token of the operator API |
+//! | `secret/session-key` | the key that seals sessions of the console; never exported |
+//! | `secret/link/{hash}` | a one-time sign-in link of the console; never exported |
 //!
 //! A value is a format level in digits, a space, and JSON: `2 {"path":…}`. A release reads its own level and the
 //! previous one; it refuses any other and changes nothing. A record keeps its level until it is written again, so a
@@ -69,6 +71,10 @@ pub mod prefix {
     pub const HEARD: &str = "heard/";
     /// Tokens of the operator API.
     pub const TOKEN: &str = "token/";
+    /// Secrets of the service itself. An export never contains them.
+    pub const SECRET: &str = "secret/";
+    /// One-time sign-in links of the console.
+    pub const LINK: &str = "secret/link/";
 }
 
 /// Key of the heartbeat.
@@ -76,6 +82,9 @@ pub const ALIVE: &str = "alive";
 
 /// Key of the time of the last cleanup.
 pub const SWEPT: &str = "swept";
+
+/// Key of the record with the key that seals sessions.
+pub const SESSION_KEY: &str = "secret/session-key";
 
 /// Keys without an id.
 pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
@@ -212,6 +221,23 @@ pub struct Seen {
     pub added: Vec<NewRead>,
 }
 
+/// The key that seals sessions of the console.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionKeyRecord {
+    /// 32 random bytes, in hexadecimal.
+    pub key: String,
+}
+
+/// A one-time sign-in link of the console. The key of its record is a hash of its code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInLink {
+    /// The token that the session will stand for.
+    pub token: Name,
+    /// The revision of the token's record.
+    pub token_revision: u64,
+    pub expires_at: Timestamp,
+}
+
 /// A VM that has read an event since the previous record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewRead {
@@ -250,6 +276,7 @@ keys! {
     seen(event: EventId, node: &str) => RecordKey::Seen { event, node };
     heard(id: &ScopeId) => RecordKey::Heard(id.clone());
     token(name: &Name) => RecordKey::Token(name.clone());
+    link(hash: &str) => RecordKey::Secret(&format!("link/{hash}"));
 }
 
 /// Prefix of the fact batches of one millisecond.

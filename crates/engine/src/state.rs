@@ -366,7 +366,8 @@ impl State {
             | RecordKey::Seen { .. }
             | RecordKey::Heard(_)
             | RecordKey::Alive
-            | RecordKey::Swept => None,
+            | RecordKey::Swept
+            | RecordKey::Secret(_) => None,
         }
     }
 
@@ -421,7 +422,8 @@ impl State {
             | RecordKey::Past(_)
             | RecordKey::Ended { .. }
             | RecordKey::Seen { .. }
-            | RecordKey::Swept => None,
+            | RecordKey::Swept
+            | RecordKey::Secret(_) => None,
         })
     }
 

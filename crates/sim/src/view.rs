@@ -147,7 +147,8 @@ impl Record {
             | RecordKey::Heard(_)
             | RecordKey::Alive
             | RecordKey::Swept
-            | RecordKey::Token(_) => Self::Other,
+            | RecordKey::Token(_)
+            | RecordKey::Secret(_) => Self::Other,
         })
     }
 }

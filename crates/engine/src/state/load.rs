@@ -49,7 +49,8 @@ pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
         | RecordKey::Heard(_)
         | RecordKey::Alive
         | RecordKey::Swept
-        | RecordKey::Token(_) => Content::Other(Key::clone(&key), value),
+        | RecordKey::Token(_)
+        | RecordKey::Secret(_) => Content::Other(Key::clone(&key), value),
     };
     Ok(Prepared { revision, content })
 }

@@ -8,11 +8,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use jiff::Timestamp;
-use notbefore_engine::records::prefix;
 use notbefore_store::redb::{self, OpenError, RedbStore};
 use notbefore_store::{Key, ReadError, Revision, Snapshot, Store, Versioned};
 use serde::Serialize;
 
+use super::export::is_left_out;
 use super::kinds::{Counts, RecordChecker};
 use super::lines::LineWriter;
 
@@ -142,7 +142,7 @@ pub async fn save(
     let left_out = survey.left_out();
     let mut writer = LineWriter::new(snapshot.revision(), now, tokens);
     walk(&*snapshot, |key, record| {
-        if left_out.contains_key(key) || (!tokens && key.starts_with(prefix::TOKEN)) {
+        if left_out.contains_key(key) || is_left_out(key, tokens) {
             return Ok(());
         }
         if let Err(error) = writer.record(key, record) {

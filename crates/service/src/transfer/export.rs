@@ -62,7 +62,7 @@ pub async fn export(
             return Err(ExportError::Damaged(key.clone()));
         }
         for (key, record) in &page.records {
-            if !options.tokens && key.starts_with(prefix::TOKEN) {
+            if is_left_out(key, options.tokens) {
                 continue;
             }
             writer.record(key, record)?;
@@ -75,6 +75,11 @@ pub async fn export(
     send(&chunks, writer.take(), options.send_timeout).await?;
     send(&chunks, Bytes::new(), options.send_timeout).await?;
     Ok(writer.records())
+}
+
+/// Whether an export leaves a record out: secrets always, tokens unless they are wanted.
+pub fn is_left_out(key: &str, tokens: bool) -> bool {
+    key.starts_with(prefix::SECRET) || (!tokens && key.starts_with(prefix::TOKEN))
 }
 
 async fn send(chunks: &Sender<Bytes>, chunk: Bytes, send_timeout: Duration) -> Result<(), ExportError> {
@@ -97,8 +102,12 @@ mod tests {
         let store = MemoryStore::new();
         for n in 0..records {
             let value = format!("1 \"{}\"", "x".repeat(20_000));
-            let put =
-                vec![(format!("fact/{n:03}").into(), value.into()), ("token/root".into(), "1 {}".into())];
+            let put = [
+                (format!("fact/{n:03}"), value.as_str()),
+                ("token/root".into(), "1 {}"),
+                ("secret/x".into(), "2 {}"),
+            ];
+            let put = put.map(|(key, value)| (key.into(), value.to_owned().into())).into();
             assert!(matches!(store.commit(Txn { put, ..Txn::default() }).await, Outcome::Committed(_)));
         }
         store
@@ -130,6 +139,7 @@ mod tests {
             }
             let text = String::from_utf8(text).unwrap();
             assert_eq!(text.contains("token/root"), tokens);
+            assert!(!text.contains("secret/"), "secrets are never exported");
             assert_eq!(task.await.unwrap().unwrap(), 40 + u64::from(tokens));
         }
     }

@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, Token, VmId};
 use notbefore_engine::DecodeError;
 use notbefore_engine::records::{
-    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, Vm, decode,
+    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, SessionKeyRecord, SignInLink, Vm,
+    decode,
 };
 use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{KeyError, RecordKey};
@@ -96,6 +97,10 @@ impl RecordChecker {
             RecordKey::Heard(_) | RecordKey::Alive | RecordKey::Swept => {
                 Ok(decode::<LastAt>(key, value).map(drop)?)
             }
+            RecordKey::Secret(_) if key == records::SESSION_KEY => {
+                Ok(decode::<SessionKeyRecord>(key, value).map(drop)?)
+            }
+            RecordKey::Secret(_) => Ok(decode::<SignInLink>(key, value).map(drop)?),
             RecordKey::Token(_) => {
                 self.counts.tokens += 1;
                 check_key(key, &records::token(&decode::<Token>(key, value)?.name))
