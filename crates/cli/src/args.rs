@@ -167,6 +167,9 @@ pub enum TopCommand {
     /// Show the audit trail: changes and refusals, with actor and source address
     #[command(after_help = include_str!("args/help/audit.txt").trim_end())]
     Audit(Audit),
+    /// Print a link that opens the console in a browser, signed in
+    #[command(after_help = include_str!("args/help/console.txt").trim_end())]
+    Console,
     /// Ask the service once whether it works; the exit code says so
     #[command(after_help = include_str!("args/help/healthy.txt").trim_end())]
     Healthy(Healthy),
@@ -260,6 +263,7 @@ impl TopCommand {
             Self::Fleet(Fleet::Apply(_) | Fleet::Diff { .. })
             | Self::Agent(_)
             | Self::Status(_)
+            | Self::Console
             | Self::Healthy(_)
             | Self::Clock(_)
             | Self::Audit(_)
@@ -345,6 +349,14 @@ pub enum Vm {
         /// VM name, or the end of its path if the name is not unique
         vm: String,
     },
+    /// Show the document of scheduled events that a VM reads now
+    Document {
+        /// VM name, or the end of its path if the name is not unique
+        vm: String,
+        /// The api-version [default: the newest]
+        #[arg(long, value_name = "VERSION")]
+        api_version: Option<String>,
+    },
     /// Add a VM
     #[command(after_help = include_str!("args/help/vm_add.txt").trim_end())]
     Add {
@@ -415,6 +427,9 @@ pub struct ScheduleVmArgs {
     pub vm: String,
     #[command(flatten)]
     pub when: WhenArgs,
+    /// Only show the plan
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Default, clap::Args)]

@@ -124,6 +124,11 @@ impl Client {
         Ok(Self { http, url: target.url, token })
     }
 
+    /// The service's URL, without a trailing slash.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let response = self.http.exchange(self.request(Request::get(self.at(path)), Vec::new())?, TIMEOUT);
         read(response.map_err(|failure| self.unreachable(&failure))?)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use notbefore_wire::natural;
 use notbefore_wire::operator::delivery::SeenBy;
+use notbefore_wire::operator::history::HistorySummary;
 use notbefore_wire::operator::{
     CommandState, CompleteEvent, Event, EventSort, EventStatus, EventVerb, ExecCommand, Order, ScheduleEvents,
 };
@@ -43,7 +44,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
             })
         }
         args::Event::Show { event } => output.answer(&client.get(&at(&event, ""))?, show),
-        args::Event::Schedule { vms, r#type, cause, when, message, force } => {
+        args::Event::Schedule { vms, r#type, cause, when, message, force, dry_run } => {
             let request = ScheduleEvents {
                 event_type: r#type,
                 cause,
@@ -54,6 +55,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 duration_seconds: message.duration,
                 force,
                 revisions: None,
+                dry_run,
             };
             operation::schedule(client, &request, output)
         }
@@ -84,7 +86,7 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
         }
         args::Event::Retry { events } => act(client, &events, EventVerb::Retry, &json!({}), output),
         args::Event::Wait { events, until } => wait(client, Kind::Events, &events, &until, output),
-        args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, limit } => {
+        args::Event::History { since, until, scope, vm, host, r#type, outcome, newest, summary, limit } => {
             let now = time::now();
             let query = [
                 ("since", Some(since.at(now).to_string())),
@@ -96,6 +98,13 @@ pub fn run(client: &Client, verb: args::Event, output: Output) -> Result<()> {
                 ("outcome", outcome.map(|outcome| outcome.to_string())),
                 ("order", newest.then(|| Order::Newest.to_string())),
             ];
+            if summary {
+                let query = query
+                    .iter()
+                    .filter_map(|(name, value)| Some(format!("{name}={}", encode(value.as_deref()?))));
+                let path = format!("/v1/history/summary?{}", query.collect::<Vec<_>>().join("&"));
+                return output.answer(&client.get(&path)?, |summary| show_summary(summary, output));
+            }
             let events: Vec<Event> = client.list_first("/v1/history", &query, limit.unwrap_or(usize::MAX))?;
             output::text(&output.list(&events, &ended_columns(), "no events ended in that time")?)
         }
@@ -110,6 +119,29 @@ fn order_equal_times(events: &mut [Event]) {
     };
     for run in events.chunk_by_mut(is_same) {
         run.sort_by(|one, two| natural::compare(&names(&one.resources), &names(&two.resources)));
+    }
+}
+
+fn show_summary(summary: &HistorySummary, output: Output) -> Result<()> {
+    let columns = [
+        Column::new("DAY (UTC)", &|one: &HistoryDay| one.day.to_string().chars().take(10).collect()),
+        Column::new("TYPE", &|one| one.event_type.to_string()),
+        Column::new("OUTCOME", &|one| one.outcome.to_string()),
+        Column::new("EVENTS", &|one| one.events.to_string()),
+    ];
+    output::text(&output.table(&summary.days, &columns, "no events ended in that time"))?;
+    let approval = &summary.approval;
+    if approval.events > 0 {
+        let [half, most, all] =
+            [approval.p50_seconds, approval.p90_seconds, approval.max_seconds].map(time::span);
+        output::line(&format!(
+            "{} were approved: half within {half}, nine in ten within {most}, all within {all}",
+            approval.events
+        ))?;
+    }
+    match summary.partial {
+        true => output::line(&format!("there are more: these ended since {:.0}", summary.since)),
+        false => Ok(()),
     }
 }
 

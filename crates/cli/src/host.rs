@@ -5,9 +5,8 @@
 use std::collections::HashSet;
 
 use anyhow::{Context, Result};
-use notbefore_wire::operator::hosts::{
-    Host, HostAction, HostPlan, HostsAction, HostsPlan, PlannedEvent, ScopeImpact,
-};
+use notbefore_wire::operator::hosts::{Host, HostAction, HostsAction, HostsPlan, ScopeImpact};
+use notbefore_wire::operator::plan::{Plan, PlannedEvent};
 use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
 use notbefore_wire::text::counted;
 
@@ -142,7 +141,7 @@ fn announce(
     confirm::ask(confirmation.yes, question)?;
     let mut made: Vec<Operation> = Vec::new();
     for plan in &plan.hosts {
-        let host = &plan.host;
+        let host = plan.host.as_deref().unwrap_or_default();
         // The events of the confirmed plan, and no others.
         let events = plan.events.iter().filter(|event| asks && event.refused.is_none());
         let vms = events.flat_map(|event| &event.resources).map(|one| one.vm).collect();
@@ -234,10 +233,11 @@ fn some_of<T>(items: &[T], comma: &str, name: impl Fn(&T) -> String) -> String {
     if more.is_empty() { names } else { format!("{names} and {} more", more.len()) }
 }
 
-fn plan_lines(plan: &HostPlan, output: Output) -> Vec<String> {
+/// Text of the plan of an operation on a host or on VMs.
+pub fn plan_lines(plan: &Plan, output: Output) -> Vec<String> {
+    let host = plan.host.as_ref().map(|host| format!("host {host}: ")).unwrap_or_default();
     let mut lines = vec![format!(
-        "host {}: {} ({}) of {} in {}, {}",
-        plan.host,
+        "{host}{} ({}) of {} in {}, {}",
         plan.event_type,
         plan.cause,
         counted(plan.vms, "VM"),

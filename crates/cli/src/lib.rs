@@ -22,6 +22,7 @@ mod clock;
 #[cfg(unix)]
 mod config;
 mod confirm;
+mod console;
 mod data_files;
 mod destination;
 mod each;
@@ -125,6 +126,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Operation(verb) => operation::run(&client()?, verb, args.output),
         TopCommand::Token(verb) => token::run(&client()?, verb, args.output),
         TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
+        TopCommand::Console => console::run(&client()?, args.output),
         TopCommand::Audit(audit) => audit::run(&client()?, audit, args.output),
         TopCommand::Healthy(healthy) => healthy::run(&args.reach, &healthy, args.output),
         #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use notbefore_wire::natural;
+use notbefore_wire::operator::plan::Plan;
 use notbefore_wire::operator::{
     CommandState, HostCommand, HostStart, Operation, OperationProgress, OperationState, OperationTarget,
     OperationVerb, Resource, ScheduleEvents, TargetStatus,
@@ -17,7 +18,7 @@ use crate::output::{self, or_dash};
 use crate::table::{Colour, Column};
 use crate::vm::when;
 use crate::wait::{Kind, wait};
-use crate::{time, watch};
+use crate::{host, time, watch};
 
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
@@ -216,6 +217,11 @@ pub fn names(resources: &[Resource]) -> String {
 
 /// Schedules events and prints the new operation.
 pub fn schedule(client: &Client, request: &ScheduleEvents, output: Output) -> Result<()> {
+    if request.dry_run {
+        let question = Question::optional("Schedule this?", "nothing was scheduled");
+        let plan: Plan = client.post("/v1/events", request)?;
+        return confirm::show_only(output, question, &plan, |plan| host::plan_lines(plan, output));
+    }
     output.answer(&client.post("/v1/events", request)?, announced)
 }
 

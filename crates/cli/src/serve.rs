@@ -1,5 +1,6 @@
 //! `notbefore serve`
 
+use std::io::IsTerminal;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
@@ -43,7 +44,8 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         config?;
         return Ok(());
     }
-    let config = config?;
+    let mut config = config?;
+    config.sign_in_link = output == Output::Table && std::io::stdout().is_terminal();
     if serve.check_config {
         // Only this check needs the secrets now; at startup they are read later, when the files may exist.
         TrustedProxies::load(&config.proxy).map_err(|error| ConfigErrors::one(error.to_string()))?;
@@ -105,6 +107,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     };
     let config = ServeConfig {
         data: settings.general.data,
+        sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,
         fleet: settings.general.fleet_file.map(read_fleet).transpose()?,
@@ -258,6 +261,11 @@ fn announce(addresses: &Addresses) -> Result<()> {
     let (operator, token) = (addresses.operator, addresses.token.display());
     let scheme = if addresses.operator_encrypted { "https" } else { "http" };
     lines.push(format!("  operators  {scheme}://{operator}/v1 (token in {token})"));
+    if let Some(code) = &addresses.sign_in_code {
+        lines.push(format!(
+            "  console    {scheme}://{operator}/#code={code} (works once, within five minutes)"
+        ));
+    }
     if let Some(vm) = &addresses.first_run {
         lines.push(format!("There is no fleet yet: this machine is the VM {vm}. Try in another terminal:"));
         let try_guest =

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, anyhow};
 use notbefore_wire::operator::Role;
+use notbefore_wire::operator::session::Session;
 use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 
 use crate::args::{self, Output};
@@ -24,6 +25,11 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
             let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
             output::text(&output.list(&tokens, &columns(), "no tokens")?)
         }
+        args::Token::Show => output.answer(&client.get::<Session>("/v1/session")?, |session| {
+            let expires = session.expires_at.map_or_else(|| "never".to_owned(), time::from_now);
+            output::line(&session.token)?;
+            output::fields::<8>(&[("roles", granted(&session.grants)), ("expires", expires)])
+        }),
         args::Token::Revoke { name, confirmation } => {
             let question = Question::optional("Revoke it?", "nothing was revoked");
             let plan = || named(client, &name);

@@ -9,6 +9,7 @@ use notbefore_wire::operator::{
     VmState, VmVerb,
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::args::{self, Output, ScheduleVmArgs, WhenArgs};
@@ -31,6 +32,13 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             })
         }
         args::Vm::Show { vm } => output.answer(&client.get(&at(&vm, ""))?, show),
+        args::Vm::Document { vm, api_version } => {
+            let query = api_version.map(|version| format!("?api-version={}", encode(&version)));
+            let path = at(&vm, &format!("/document{}", query.unwrap_or_default()));
+            // As the VM reads it: with the order of its fields.
+            let document: Box<RawValue> = client.get(&path)?;
+            output.answer(&document, |document| output::line(document.get()))
+        }
         args::Vm::Log { vm } => output.answer(&client.get(&at(&vm, "/log"))?, |log| show_log(log, output)),
         args::Vm::Add { name, scope, kind, address, update_domain, fault_domain, zone, host, spot } => {
             let vm = VmSpec {
@@ -192,13 +200,14 @@ fn at(vm: &str, rest: &str) -> String {
 }
 
 fn schedule(client: &Client, act: ScheduleVmArgs, cause: Cause, force: bool, output: Output) -> Result<()> {
-    let ScheduleVmArgs { vm, when: WhenArgs { not_before, r#in } } = act;
+    let ScheduleVmArgs { vm, when: WhenArgs { not_before, r#in }, dry_run } = act;
     let request = ScheduleEvents {
         cause: Some(cause),
         vms: vec![vm],
         not_before,
         in_seconds: r#in.map(|span| span.as_secs()),
         force,
+        dry_run,
         ..ScheduleEvents::default()
     };
     operation::schedule(client, &request, output)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::Release;
 
 /// The effect on the VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EventType {
     /// Paused for some seconds; memory and open files survive.
     Freeze,

@@ -34,6 +34,7 @@ pub mod runtime;
 mod scan;
 mod secret_file;
 pub mod serve;
+pub mod sessions;
 pub mod tokens;
 pub mod transfer;
 pub mod view;

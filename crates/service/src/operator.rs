@@ -11,10 +11,11 @@
 //! | `problem` | errors, as problem+json |
 //! | `reader`, `path` | bodies, queries and path parameters of requests |
 //! | `pages`, `cursor` | lists: limits and cursors |
-//! | `present`, `seen`, `vm_log`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
-//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `stream` | one resource each |
+//! | `present`, `plan`, `seen`, `vm_log`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
+//! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `summary`, `stream` | one resource each |
 //! | `export`, `tokens`, `clock`, `status` | one resource each |
 //! | `openapi` | the OpenAPI description |
+//! | `session` | sessions of the console: sign-in, cookies, protection against other sites |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
 //! Reads use the published view and do not reach the engine. Changes are commands to the engine.
@@ -35,14 +36,17 @@ mod openapi;
 mod operations;
 mod pages;
 mod path;
+mod plan;
 mod present;
 mod problem;
 mod reader;
 pub(crate) mod scopes;
 mod seen;
 pub mod server;
+pub mod session;
 pub mod status;
 mod stream;
+mod summary;
 pub mod tls;
 mod tokens;
 mod visibility;
@@ -56,7 +60,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -112,6 +116,8 @@ pub struct Parts {
     pub slots: Arc<AdmissionSlots>,
     /// Accepted values of `Host` on loopback, besides the certificate's names.
     pub hosts: AllowedHosts,
+    /// Sessions of the console.
+    pub sessions: session::Sessions,
     /// Limits concurrent exports to [`EXPORTS_MAX`].
     pub exports: Arc<Semaphore>,
     /// Becomes true when the service stops; streams end then.
@@ -134,8 +140,12 @@ pub fn router(operator: Operator) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         // The layer covers the fallbacks too: without a token, existing and missing routes get the same response.
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
+    let (public, _) = public_routes().split_for_parts();
+    let public = public
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(operator.clone(), access::record_refusals));
     Router::new()
-        .nest("/v1", api)
+        .nest("/v1", api.merge(public))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(move || async move { health::metrics(&metrics) }))
@@ -144,6 +154,7 @@ pub fn router(operator: Operator) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_host))
         .layer(middleware::from_fn(with_timeout))
+        .layer(middleware::from_fn(with_security_headers))
         .with_state(operator)
 }
 
@@ -158,6 +169,7 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::act))
         .routes(routes!(vms::log))
+        .routes(routes!(vms::document))
         .routes(routes!(events::list, events::schedule))
         .routes(routes!(events::show))
         .routes(routes!(events::act))
@@ -168,10 +180,18 @@ fn shared_routes() -> OpenApiRouter<SharedState> {
         .routes(routes!(operations::complete))
         .routes(routes!(operations::retry))
         .routes(routes!(history::list))
+        .routes(routes!(summary::show))
         .routes(routes!(stream::follow))
         .routes(routes!(status::show))
+        .routes(routes!(session::show, session::sign_out))
+        .routes(routes!(session::create_link))
         .routes(routes!(openapi::show))
         .routes(routes!(openapi::index))
+}
+
+/// Routes under `/v1` that need no token.
+fn public_routes() -> OpenApiRouter<Operator> {
+    OpenApiRouter::new().routes(routes!(session::sign_in))
 }
 
 /// Routes under `/v1` that need operator on `/`. Their handlers see all state, so a route that does not filter by role
@@ -200,7 +220,8 @@ pub fn description() -> utoipa::openapi::OpenApi {
 
 /// The routes for all tokens, and those that need operator on `/`.
 fn bare_descriptions() -> (utoipa::openapi::OpenApi, utoipa::openapi::OpenApi) {
-    let shared = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
+    let mut shared = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
+    shared.merge(OpenApiRouter::new().nest("/v1", public_routes()).into_openapi());
     (shared, OpenApiRouter::new().nest("/v1", operator_routes()).into_openapi())
 }
 
@@ -230,6 +251,27 @@ async fn with_timeout(request: Request, next: Next) -> Response {
     let mut response = with_timeout.unwrap_or_else(|_| timed_out(is_safe).into_response());
     let value = HeaderValue::from_static(concat!("notbefore/", env!("CARGO_PKG_VERSION")));
     response.headers_mut().insert(header::SERVER, value);
+    response
+}
+
+/// What a browser must not do with a response: guess its type, show it in a frame, let other sites embed it, tell other
+/// sites its URL, or, for the API, store it. The console's files have a policy of their own.
+async fn with_security_headers(request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().starts_with("/v1");
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
+    if is_api {
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
     response
 }
 

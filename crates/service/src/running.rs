@@ -35,6 +35,8 @@ pub struct Addresses {
     pub operator_encrypted: bool,
     /// The file with the first token.
     pub token: PathBuf,
+    /// The code of a sign-in link, if the configuration asks for one. It must not be logged.
+    pub sign_in_code: Option<String>,
     /// The first-run VM, if there is one.
     pub first_run: Option<String>,
     /// All listeners, for programs.

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Actor, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
@@ -30,6 +30,7 @@ use crate::guest::caller::ListenerIdentity;
 use crate::integrity::IntegrityError;
 use crate::listen::{BindError, ListenAddress};
 use crate::operator::server::OperatorServer;
+use crate::operator::session::Sessions;
 use crate::operator::tls::{Certificate, TlsError};
 use crate::platform::ScheduledEvents;
 use crate::proxy::{ProxyError, TrustedProxies};
@@ -37,6 +38,7 @@ use crate::refusals::Refusals;
 use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
+use crate::sessions::{SessionKey, SessionKeyError, SignInLimit, create_link};
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
 use crate::vm_log::VmLog;
@@ -67,6 +69,9 @@ pub enum ServeError {
     /// The first token cannot be created.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// The key of the console's sessions cannot be read or created.
+    #[error(transparent)]
+    SessionKey(#[from] SessionKeyError),
     /// An address cannot be bound.
     #[error("cannot listen at {at} for {what}: {error}; {}", .error.hint(.flag))]
     Listen { at: String, what: &'static str, flag: &'static str, error: BindError },
@@ -164,6 +169,7 @@ pub async fn serve(
         remove_ready_file(file)?;
     }
     tokens::ensure_first(&*store, &dir, config.root_token_file.as_deref(), clock.now()).await?;
+    let session_key = SessionKey::load_or_create(&*store).await?;
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir).await?;
     let driver: Arc<dyn Driver> = match &exec {
@@ -206,6 +212,13 @@ pub async fn serve(
         change_rate_limit: config.change_rate_limit,
         slots: Arc::clone(&operator_slots),
         hosts: AllowedHosts::new(&config.host_name, &config.operator_server.hosts),
+        sessions: Sessions {
+            key: session_key,
+            sign_ins: SignInLimit::default(),
+            port: operator_address.port(),
+            has_tls: certificate.is_some(),
+            proxies: config.operator_server.proxies.clone(),
+        },
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         shutdown: shutdown.clone(),
     });
@@ -275,7 +288,12 @@ pub async fn serve(
         remove_ready_file(file)?;
         published.write(file.clone(), &json_line(&listeners))?;
     }
+    let sign_in_code = match config.sign_in_link {
+        true => first_sign_in_code(&*store, &views, clock.now()).await,
+        false => None,
+    };
     let addresses = Addresses {
+        sign_in_code,
         guest: guest_addresses,
         guest_vms: vm_addresses,
         operator: operator_address,
@@ -467,6 +485,12 @@ fn has_callers(view: &View, network: &str) -> bool {
     let vms = scopes.flat_map(|(_, scope)| scope.scope.members.iter().map(|member| member.vm));
     vms.flat_map(|vm| view.addresses(vm))
         .any(|address| address.network.as_str().eq_ignore_ascii_case(network))
+}
+
+/// The code of a sign-in link of the first token; none if the token was revoked or the store cannot write.
+async fn first_sign_in_code(store: &dyn Store, views: &Views, now: Timestamp) -> Option<String> {
+    let known = views.newest().tokens.named(&tokens::ROOT.parse().ok()?).cloned()?;
+    create_link(store, &known, now).await.ok().map(|(code, _)| code)
 }
 
 fn first_run_name(views: &Views) -> Option<String> {

@@ -116,6 +116,11 @@ pub struct KnownToken {
 }
 
 impl KnownToken {
+    /// A token that was not used yet.
+    pub fn new(token: Token, revision: u64) -> Self {
+        Self { token, revision, used_at_s: AtomicI64::new(0), changes: RateState::default() }
+    }
+
     /// Last use, to the second, since the start of this process. It is not stored: a write at every use would cost too
     /// much.
     pub fn last_used_at(&self) -> Option<Timestamp> {
@@ -162,12 +167,7 @@ impl TokenTable {
         }
         if let Some(Revisioned { revision, value }) = held {
             let token = (*value).clone();
-            let known = Arc::new(KnownToken {
-                token,
-                revision: revision.0,
-                used_at_s: AtomicI64::new(0),
-                changes: RateState::default(),
-            });
+            let known = Arc::new(KnownToken::new(token, revision.0));
             self.by_hash.insert(known.token.hash.clone(), Arc::clone(&known));
             self.by_name.insert(name.folded(), known);
         }

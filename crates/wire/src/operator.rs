@@ -13,7 +13,10 @@ pub mod delivery;
 pub mod export;
 pub mod facts;
 pub mod fleet;
+pub mod history;
 pub mod hosts;
+pub mod plan;
+pub mod session;
 pub mod status;
 pub mod tokens;
 pub mod vm_log;
@@ -285,6 +288,9 @@ pub struct ScheduleEvents {
     /// (412 `revision_differs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisions: Option<Vec<u64>>,
+    /// Return the plan and change nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 /// The body of `POST /v1/vms/{vm}/restart`, `redeploy`, `evict` and `delete`. Optional.
@@ -341,6 +347,9 @@ pub struct Event {
     pub update_domain: u32,
     /// Its VMs, in the order that guests see.
     pub resources: Vec<Resource>,
+    /// When it was announced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
     /// NotBefore, while Scheduled.
     pub not_before: Option<Timestamp>,
     /// Whether a guest or an operator approved it.

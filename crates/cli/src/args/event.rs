@@ -57,6 +57,9 @@ pub enum Event {
         /// With Preempt: also evict VMs that are not Spot VMs
         #[arg(long)]
         force: bool,
+        /// Only show the plan
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Cancel events that have not started
     #[command(after_help = include_str!("help/event_cancel.txt").trim_end())]
@@ -133,6 +136,9 @@ pub enum Event {
         /// Newest first
         #[arg(long)]
         newest: bool,
+        /// Count them by day, type and outcome instead, and show how long approvals took
+        #[arg(long, conflicts_with_all = ["newest", "limit", "outcome"])]
+        summary: bool,
         /// Maximum number of events
         #[arg(long, value_name = "N", value_parser = parse_count)]
         limit: Option<usize>,

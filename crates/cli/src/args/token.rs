@@ -32,6 +32,8 @@ pub enum Token {
     },
     /// List tokens with their roles and last use since the service started
     List,
+    /// Show the token that this command uses, and its roles
+    Show,
     /// Revoke a token: requests with it are refused from then on
     #[command(
         after_help = "At a terminal it shows the token's roles and asks for confirmation; without a terminal it does not ask."

@@ -31,6 +31,11 @@ impl RateState {
     pub fn copy(&self) -> RateState {
         RateState { tat_ns: AtomicU64::new(self.tat_ns.load(Relaxed)) }
     }
+
+    /// Whether the full burst is available again.
+    pub(crate) fn is_full(&self, now: Timestamp) -> bool {
+        u64::try_from(now.as_nanosecond()).is_ok_and(|now| self.tat_ns.load(Relaxed) <= now)
+    }
 }
 
 /// The limit, which is the same for every VM.

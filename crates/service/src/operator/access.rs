@@ -1,7 +1,7 @@
 //! Authentication, check of `Host`, idempotency keys and preconditions.
 //!
 //! - [`require_host`] refuses unknown values of `Host` on loopback.
-//! - [`require_token`] refuses requests without a valid token and adds a [`Principal`] to the others.
+//! - [`require_token`] refuses requests without a valid token or session and adds a [`Principal`] to the others.
 //! - [`require_full_access`] guards the routes that do not use `visibility` for authorization.
 
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
-use axum::http::{Extensions, StatusCode, header};
+use axum::http::{Extensions, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
@@ -65,6 +65,10 @@ impl Principal {
 
     pub fn token(&self) -> &Token {
         &self.known.token
+    }
+
+    pub fn known(&self) -> &KnownToken {
+        &self.known
     }
 
     /// Whether the caller reads why a command of the exec driver failed: operators on `/` do.
@@ -146,13 +150,32 @@ pub async fn require_token(State(operator): State<Operator>, mut request: Reques
         }
         Err((principal, problem)) => (principal, problem.into_response()),
     };
+    record_if_refused(&operator, from, principal, &asked, &response);
+    response
+}
+
+/// Records the refusals of routes that need no token.
+pub async fn record_refusals(State(operator): State<Operator>, request: Request, next: Next) -> Response {
+    let from = source(&request);
+    let asked = (request.method().clone(), super::uri(&request).clone());
+    let response = next.run(request).await;
+    record_if_refused(&operator, from, None, &asked, &response);
+    response
+}
+
+fn record_if_refused(
+    operator: &Operator,
+    from: Option<IpAddr>,
+    principal: Option<Principal>,
+    (method, uri): &(Method, Uri),
+    response: &Response,
+) {
     if let Some(Refused { code }) = response.extensions().get::<Refused>() {
         let token = principal.map(|principal| principal.name().to_owned());
-        let asked = format!("{} {}", asked.0, asked.1.path());
+        let request = format!("{method} {}", uri.path());
         let at = operator.clock.now();
-        operator.refusals.record(RefusedRequest { at, from, token, code: code.clone(), request: asked });
+        operator.refusals.record(RefusedRequest { at, from, token, code: code.clone(), request });
     }
-    response
 }
 
 /// The principal of a request; or why the token is refused, and the principal if the token is known.
@@ -162,14 +185,18 @@ fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Op
         let (scheme, secret) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
     });
-    let Some(secret) = secret else {
+    let now = operator.clock.now();
+    let view = operator.views.newest_guard();
+    let known = match secret {
+        Some(secret) => Some(view.tokens.by_secret(secret).cloned().ok_or_else(token_refused)),
+        None => operator.sessions.token(request, &view, now),
+    };
+    let Some(known) = known else {
         let cure =
             "send 'Authorization: Bearer TOKEN'; the first token is in operator.token of the data directory";
         return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
-    let now = operator.clock.now();
-    let known = operator.views.newest_guard().tokens.by_secret(secret).cloned();
-    let Some(known) = known else { return Err((None, token_refused())) };
+    let known = known.map_err(|problem| (None, problem))?;
     let principal = Principal { known, from: source(request) };
     if principal.token().is_expired(now) {
         return Err((Some(principal), token_refused()));
@@ -191,7 +218,7 @@ pub fn too_many(what: &str, exceeded: QuotaExceeded) -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, &format!("too_many_{what}"), detail)
 }
 
-fn token_refused() -> Problem {
+pub fn token_refused() -> Problem {
     let detail = "this token is unknown, was revoked or has expired; ask an operator for another";
     Problem::new(StatusCode::UNAUTHORIZED, "token_refused", detail)
 }

@@ -13,6 +13,7 @@ use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, ScopeI
 use notbefore_engine::{EventCommand, Expected, NewOperation, OperationCommand, TargetSelector};
 use notbefore_store::Revision;
 use notbefore_wire::operator as wire;
+use notbefore_wire::operator::plan::Plan;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -194,21 +195,27 @@ pub async fn show(caller_view: CallerView, Path(event): Path<String>) -> Result<
     Ok((super::vms::etag(shown.revision), Json(shown)).into_response())
 }
 
-/// Schedule events for VMs
-#[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, body = wire::Operation)))]
+/// Schedule events for VMs, or return the plan
+#[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, description = "The new operation", body = wire::Operation), (status = 200, description = "For `dry_run`: the plan", body = Plan)))]
 pub async fn schedule(caller_view: CallerView, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
     announce(caller_view, cause(&request), request, change).await
 }
 
-/// Schedules events and responds with the operation. Uses `cause`, not the type or cause in `request`.
+/// Schedules events and responds with the operation; for `dry_run`, with the plan. Uses `cause`, not the type or cause in `request`.
 pub async fn announce(
     mut caller_view: CallerView,
     cause: Result<Cause, Problem>,
     request: wire::ScheduleEvents,
     change: Change,
 ) -> Result<Response, Problem> {
+    let dry_run = request.dry_run;
     let command = new_operation(&caller_view, cause, request);
+    if dry_run {
+        let (permit, new) = command?;
+        return Ok(Json(caller_view.plan(permit, change.actor(), new).await?).into_response());
+    }
+    let command = command.map(|(permit, new)| (permit, OperationCommand::Schedule(new)));
     let id = caller_view.ask(change, command).await?;
     let shown = caller_view.show_operation(id).await?;
     Ok((StatusCode::CREATED, Json(shown)).into_response())
@@ -218,7 +225,7 @@ fn new_operation(
     caller_view: &CallerView,
     cause: Result<Cause, Problem>,
     request: wire::ScheduleEvents,
-) -> Result<(Permit, OperationCommand), Problem> {
+) -> Result<(Permit, NewOperation), Problem> {
     let not_before = when(caller_view.now(), request.not_before, request.in_seconds)?;
     let cause = cause?;
     let vms = request.vms.iter().map(|name| caller_view.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
@@ -247,7 +254,7 @@ fn new_operation(
         force: request.force,
         expected,
     };
-    Ok((permit, OperationCommand::Schedule(new)))
+    Ok((permit, new))
 }
 
 /// NotBefore from `not_before` or `in_seconds`, [`NOT_BEFORE_DAYS_MAX`] ahead at most. The core checks the notice.

@@ -80,21 +80,30 @@ struct Search {
 }
 
 /// Whether the caller sees a scope.
-type ScopeFilter<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
+pub type ScopeFilter<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
 
 #[derive(Default)]
-struct EventFilter {
-    scope: Option<ScopeId>,
-    vm: Option<VmFilter>,
-    host: Option<String>,
-    event_type: Option<EventType>,
-    outcome: Option<Outcome>,
+pub struct EventFilter {
+    pub scope: Option<ScopeId>,
+    pub vm: Option<VmFilter>,
+    pub host: Option<String>,
+    pub event_type: Option<EventType>,
+    pub outcome: Option<Outcome>,
 }
 
-enum VmFilter {
+pub enum VmFilter {
     Id(Uuid),
     /// The end of a path, in lower case.
     Named(String),
+}
+
+impl VmFilter {
+    pub fn parse(text: &str) -> Self {
+        match Uuid::parse_str(text) {
+            Ok(id) => Self::Id(id),
+            Err(_) => Self::Named(text.to_ascii_lowercase()),
+        }
+    }
 }
 
 impl Search {
@@ -117,10 +126,7 @@ impl Search {
         Ok(Self {
             filter: EventFilter {
                 scope: pages::scope(scope.as_deref())?,
-                vm: vm.map(|text| match Uuid::parse_str(&text) {
-                    Ok(id) => VmFilter::Id(id),
-                    Err(_) => VmFilter::Named(text.to_ascii_lowercase()),
-                }),
+                vm: vm.as_deref().map(VmFilter::parse),
                 host,
                 event_type: super::events::parse_type(event_type.as_deref())?,
                 outcome,
@@ -166,7 +172,10 @@ impl Search {
                 }
                 scanned += 1;
                 at = Some(key.clone());
-                let Some(found) = self.load_if_matching(snapshot, key, sees).await? else { continue };
+                let Some((past, revision)) = self.filter.load_if_matching(snapshot, key, sees).await? else {
+                    continue;
+                };
+                let found = wire::Event { trail: Vec::new(), ..present::past(&past, revision, self.reasons) };
                 if items.len() == self.limit {
                     return Ok(wire::Page {
                         items,
@@ -192,14 +201,16 @@ impl Search {
         let end = if self.newest_first { self.since } else { self.until }.map(records::ended_from);
         end.is_some_and(|end| (key < &*end) == self.newest_first)
     }
+}
 
-    /// Loads the event of an index entry, if it matches the filter and the caller sees it.
-    async fn load_if_matching(
+impl EventFilter {
+    /// Loads the event of an index entry and its revision, if it matches the filter and the caller sees it.
+    pub async fn load_if_matching(
         &self,
         snapshot: &dyn Snapshot,
         key: &str,
         sees: ScopeFilter<'_>,
-    ) -> Result<Option<wire::Event>, Problem> {
+    ) -> Result<Option<(Past, u64)>, Problem> {
         let Some(id) = records::event_in_key(key) else { return Ok(None) };
         let past_key = records::past(id);
         let record = match snapshot.get(&past_key).await {
@@ -211,14 +222,12 @@ impl Search {
         let past = records::decode::<Past>(&past_key, &record.value)?;
         // A process may write the entry and crash before the event ends; the event then ends later, with another entry.
         let stale = records::ended(past.ended_at, id) != key.into();
-        if stale || !sees(&past.scope) || !self.filter.matches(&past) {
+        if stale || !sees(&past.scope) || !self.matches(&past) {
             return Ok(None);
         }
-        Ok(Some(wire::Event { trail: Vec::new(), ..present::past(&past, record.revision.0, self.reasons) }))
+        Ok(Some((past, record.revision.0)))
     }
-}
 
-impl EventFilter {
     fn matches(&self, past: &Past) -> bool {
         let resources = &past.event.resources;
         let is_vm = |wanted: &VmFilter| match wanted {

@@ -12,28 +12,26 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::joint_start::waits_for;
-use notbefore_core::{
-    Actor, Blocker, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, Target, VmId,
-};
-use notbefore_engine::{Expected, NewOperation, OperationCommand, Preview, TargetSelector};
+use notbefore_core::{Actor, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, VmId};
+use notbefore_engine::{Expected, NewOperation, OperationCommand, TargetSelector};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::hosts::{
-    Host, HostAction, HostPlan, HostWait, HostsAction, HostsPlan, PLANNED_HOSTS_MAX, PlannedEvent,
-    SILENT_NAMED_MAX, ScopeImpact,
+    Host, HostAction, HostWait, HostsAction, HostsPlan, PLANNED_HOSTS_MAX, ScopeImpact,
 };
+use notbefore_wire::operator::plan::Plan;
 use uuid::Uuid;
 
 use super::access::Change;
 use super::events::{checked_description, when};
 use super::pages::{PageQuery, Params};
 use super::path::Path;
+use super::plan::plan;
 use super::problem::{ApiResult, Problem};
-use super::wire_names::WireName;
-use super::{Operator, cursor, present};
+use super::{Operator, cursor};
 use crate::hosts::Placements;
 use crate::names;
-use crate::view::{ScopeView, View};
+use crate::view::View;
 
 /// List hosts with VMs, sorted by name: digits compare by value
 #[utoipa::path(get, path = "/hosts", tag = "hosts", params(PageQuery), responses((status = 200, body = wire::Page<Host>)))]
@@ -65,7 +63,7 @@ pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) ->
 #[utoipa::path(post, path = "/hosts/{host}/{verb}", tag = "hosts",
     params(("host" = String, Path), ("verb" = inline(wire::HostVerb), Path)),
     request_body = Option<HostAction>,
-    responses((status = 201, description = "The new operation", body = wire::Operation), (status = 200, description = "For `dry_run`: the plan", body = HostPlan)))]
+    responses((status = 201, description = "The new operation", body = wire::Operation), (status = 200, description = "For `dry_run`: the plan", body = Plan)))]
 pub async fn act(
     State(operator): State<Operator>,
     Path((host, verb)): Path<(String, wire::HostVerb)>,
@@ -90,11 +88,12 @@ async fn preview(
     by: Actor,
     host: &str,
     new: NewOperation,
-) -> Result<(Operation, HostPlan), Problem> {
+) -> Result<(Operation, Plan), Problem> {
     let found = operator.engine.query(move |engine, now| engine.preview(&by, &new, now)).await;
     let view = operator.views.newest();
     let preview = found.map_err(|failure| unknown(&view, host, failure.into()))?;
-    let shown = plan(&view, host, &preview, operator.clock.now());
+    let operations = open_operations(&view).remove(host).unwrap_or_default();
+    let shown = Plan { operations, ..plan(&view, &preview, operator.clock.now()) };
     Ok((preview.operation, shown))
 }
 
@@ -285,76 +284,4 @@ fn host_summary(
         }
     }
     host
-}
-
-/// The API's form of a preview.
-fn plan(view: &View, host: &str, preview: &Preview, now: Timestamp) -> HostPlan {
-    let Preview { operation, deallocated, refused } = preview;
-    let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
-    let mut plan = HostPlan {
-        host: host.to_owned(),
-        event_type: operation.cause.event_type().wire_name(),
-        cause: operation.cause.wire_name(),
-        release: operation.release.wire_name(),
-        not_before: operation.not_before,
-        notice_seconds: operation
-            .not_before
-            .and_then(|at| u64::try_from(at.duration_since(now).as_secs()).ok()),
-        vms: 0,
-        scopes: 0,
-        deallocated: deallocated.len(),
-        listening: 0,
-        listening_unknown: 0,
-        silent: Vec::new(),
-        events: Vec::new(),
-        operations: open_operations(view).get(host).cloned().unwrap_or_default(),
-    };
-    // Parts are sorted by scope.
-    for parts in operation.targets.chunk_by(|one, two| one.scope == two.scope) {
-        plan.scopes += 1;
-        let scope = parts.first().and_then(|part| view.scope(&part.scope));
-        for part in parts {
-            let mut listening = 0;
-            for one in &part.resources {
-                match view.listening(one.vm, now) {
-                    Listening::Yes if part.refused.is_none() => listening += 1,
-                    Listening::Unclear if part.refused.is_none() => plan.listening_unknown += 1,
-                    Listening::Yes | Listening::Unclear | Listening::No | Listening::Unknown(_) => {
-                        let room = SILENT_NAMED_MAX - plan.silent.len().min(SILENT_NAMED_MAX);
-                        plan.silent
-                            .extend(scope.map(|scope| names::path(scope, one.vm)).into_iter().take(room));
-                    }
-                }
-            }
-            plan.vms += part.resources.len();
-            plan.listening += listening;
-            plan.events.push(PlannedEvent {
-                scope: part.scope.to_string(),
-                update_domain: part.update_domain,
-                resources: part.resources.iter().map(present::resource).collect(),
-                listening,
-                waits_for: scope.and_then(|scope| will_wait(scope, operation, part)),
-                refused: part.refused.clone(),
-                refused_because: why.get(&part.event).map(ToString::to_string),
-            });
-        }
-    }
-    plan
-}
-
-/// The update domains that an event will have to wait for, as far as known in advance.
-fn will_wait(scope: &ScopeView, operation: &Operation, part: &Target) -> Option<String> {
-    if !operation.cause.waits_for_other_update_domains() || part.refused.is_some() {
-        return None;
-    }
-    if let Some(Blocker::Event { event, update_domain }) =
-        scope.scope.active_in_other_domains(part.update_domain).next()
-    {
-        return Some(format!("the end of event {event} in update domain {update_domain}"));
-    }
-    let others = operation.other_update_domains(part);
-    let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    let domains = if others.len() == 1 { "domain" } else { "domains" };
-    let turn = format!("its turn: update {domains} {list} of the scope must not be down at the same time");
-    (!others.is_empty()).then_some(turn)
 }

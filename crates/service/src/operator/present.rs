@@ -201,6 +201,7 @@ fn common(path: &str, scope: &ScopeId, event: &Event, reasons: CommandReasons) -
         scope: path.to_owned(),
         update_domain: event.update_domain,
         resources: event.resources.iter().map(resource).collect(),
+        scheduled_at: event.trail.first().map(|fact| fact.at),
         not_before: event.not_before(),
         approved: event.approved(),
         time_given: event.time_given,

@@ -231,7 +231,7 @@ mod tests {
             ("{\"vms\":[\"a\",2]}", "vms[1] is 2; it must be text"),
             (
                 "{\"typ\":\"Reboot\"}",
-                "typ is unknown; known: cause, description, duration_seconds, force, in_seconds, not_before, revisions, type, vms",
+                "typ is unknown; known: cause, description, dry_run, duration_seconds, force, in_seconds, not_before, revisions, type, vms",
             ),
             (
                 "{\"vms\":[],\"vms\":[]}",

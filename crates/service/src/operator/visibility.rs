@@ -19,15 +19,16 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use notbefore_core::{
-    Event, EventId, ExecRun, Fact, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal,
+    Actor, Event, EventId, ExecRun, Fact, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal,
     Role, ScopeId, ScopePath, Source, TargetState, VmId,
 };
 use notbefore_engine::records;
-use notbefore_engine::{Engine, Failure, TypedCommand};
+use notbefore_engine::{Engine, Failure, NewOperation, TypedCommand};
 use notbefore_listener::slots::AdmissionSlot;
 use notbefore_store::{Batch, Key, Revision, Snapshot, Watch, WatchError};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::Listening;
+use notbefore_wire::operator::plan::Plan;
 use notbefore_wire::operator::status::ListeningCounts;
 use notbefore_wire::operator::vm_log::VmLog;
 use serde::de::DeserializeOwned;
@@ -36,9 +37,11 @@ use uuid::Uuid;
 use super::access::{self, Change, CommandReasons, Principal};
 use super::present::PresentContext;
 use super::problem::Problem;
+use super::session::Sessions;
 use super::status::ListeningCache;
-use super::{Operator, facts, operations, present, seen, vm_log};
+use super::{Operator, facts, operations, plan, present, seen, vm_log};
 use crate::names::{self, NameError};
+use crate::sessions::create_link;
 use crate::view::{Counts, EventTime, OperationTime, ScopeView, View};
 
 /// Fewest digits of an abbreviated id.
@@ -214,6 +217,23 @@ fn can_see_part(roots: &[Prefix], operation: &Operation) -> bool {
 }
 
 impl Caller {
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.operator.clock.now()
+    }
+
+    pub fn sessions(&self) -> &Sessions {
+        &self.operator.sessions
+    }
+
+    /// Creates a sign-in link of the caller's token.
+    pub async fn create_sign_in_link(&self) -> Result<(String, Timestamp), Problem> {
+        Ok(create_link(&*self.operator.store, self.principal.known(), self.now()).await?)
+    }
+
     pub fn reasons(&self) -> CommandReasons {
         self.principal.command_reasons()
     }
@@ -722,6 +742,12 @@ impl CallerView {
         let answer = self.caller.operator.engine.query(question).await;
         self.visible.view = self.caller.operator.views.newest();
         answer.map_err(|failure| self.problem_of(failure))
+    }
+
+    /// The plan of an operation on VMs that the caller sees.
+    pub async fn plan(&mut self, permit: Permit, by: Actor, new: NewOperation) -> Result<Plan, Problem> {
+        let preview = self.query(permit, move |engine, now| engine.preview(&by, &new, now)).await?;
+        Ok(plan::plan(&self.view, &preview, self.now()))
     }
 
     /// A failure, without details about scopes that the caller does not see.

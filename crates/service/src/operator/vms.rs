@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use notbefore_core::{Cause, Member, Refusal, Role, ScopePath, VmId};
 use notbefore_engine::{AddVm, VmCommand};
 use notbefore_wire::natural;
+use notbefore_wire::guest::version::EventsVersion;
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::vm_log::VmLog;
 use serde::Deserialize;
@@ -113,6 +114,38 @@ pub async fn log(caller_view: CallerView, Path(vm): Path<String>) -> ApiResult<V
     Ok(Json(caller_view.vm_log(caller_view.scope_of(vm)?, vm)))
 }
 
+/// Query of a VM's document.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DocumentQuery {
+    /// The api-version; the newest by default.
+    #[serde(rename = "api-version")]
+    #[param(rename = "api-version")]
+    api_version: Option<String>,
+}
+
+/// Show the document of scheduled events that a VM reads
+///
+/// The same bytes that the guest listener sends, at any of the api-versions. It does not count as a read.
+#[utoipa::path(get, path = "/vms/{vm}/document", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), DocumentQuery), responses((status = 200, description = "The document", body = Object)))]
+pub async fn document(
+    caller_view: CallerView,
+    Path(vm): Path<String>,
+    Params(DocumentQuery { api_version }): Params<DocumentQuery>,
+) -> Result<Response, Problem> {
+    let vm = caller_view.vm(&vm)?;
+    let version = match &api_version {
+        None => EventsVersion::NEWEST,
+        Some(text) => EventsVersion::parse(text).ok_or_else(|| {
+            let known = EventsVersion::ALL.map(|version| version.to_string()).join(", ");
+            let detail = format!("api-version {text:?} is not one of {known}");
+            Problem::bad_request("bad_api_version", detail)
+        })?,
+    };
+    let document = caller_view.scope_of(vm)?.document(version);
+    Ok(([(header::CONTENT_TYPE, "application/json; charset=utf-8")], document).into_response())
+}
+
 /// Add a VM
 #[utoipa::path(post, path = "/vms", tag = "vms", request_body = wire::AddVm, responses((status = 201, body = wire::Vm)))]
 pub async fn add(mut caller_view: CallerView, change: Change) -> Result<Response, Problem> {
@@ -146,7 +179,8 @@ pub async fn remove(
 
 /// Act on a VM as its owner
 ///
-/// `start` returns the VM; the other actions schedule an event and return the operation.
+/// `start` returns the VM; the other actions schedule an event and return the operation. `POST /v1/events` with
+/// `dry_run` and a cause returns the plan of such an action.
 #[utoipa::path(post, path = "/vms/{vm}/{verb}", tag = "vms", params(("vm" = String, Path, description = "Its id, or the end of its path"), ("verb" = inline(wire::VmVerb), Path)), request_body = Option<wire::VmAction>, responses((status = 200, description = "For `start`: the VM", body = wire::Vm), (status = 201, description = "For other actions: the new operation", body = wire::Operation)))]
 pub async fn act(
     mut caller_view: CallerView,

@@ -9,10 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Cause, EventType, HostVerb, Maintenance, Release, Resource};
-
-/// Most VMs that [`HostPlan::silent`] lists.
-pub const SILENT_NAMED_MAX: usize = 20;
+use super::plan::Plan;
+use super::{HostVerb, Maintenance};
 
 /// A host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -65,62 +63,6 @@ pub struct HostAction {
     pub dry_run: bool,
 }
 
-/// The plan of an operation on a host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct HostPlan {
-    /// The host.
-    pub host: String,
-    /// What happens to its VMs.
-    #[serde(rename = "type")]
-    pub event_type: EventType,
-    /// Why it happens.
-    pub cause: Cause,
-    /// How approvals let its events start.
-    pub release: Release,
-    /// NotBefore of all its events; null if the cause gives no notice.
-    pub not_before: Option<Timestamp>,
-    /// Seconds until NotBefore.
-    pub notice_seconds: Option<u64>,
-    /// Number of affected VMs.
-    pub vms: usize,
-    /// Number of affected scopes.
-    pub scopes: usize,
-    /// Number of VMs on the host that are not affected, because they are deallocated.
-    pub deallocated: usize,
-    /// Number of affected VMs that polled within the last five minutes.
-    pub listening: usize,
-    /// Number of affected VMs for which this is unknown, because the service has just started.
-    pub listening_unknown: usize,
-    /// Paths of VMs that will not see the event, because they do not poll or their scope refuses it. At most 20.
-    pub silent: Vec<String>,
-    /// The events, sorted by scope and update domain.
-    pub events: Vec<PlannedEvent>,
-    /// Operations on this host that are open already.
-    pub operations: Vec<Uuid>,
-}
-
-/// One event of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PlannedEvent {
-    /// Its scope's path.
-    pub scope: String,
-    /// The update domain of its VMs.
-    pub update_domain: u32,
-    /// Its VMs, in the order that guests will see.
-    pub resources: Vec<Resource>,
-    /// Number of its VMs that polled within the last five minutes.
-    pub listening: usize,
-    /// The update domain that it will have to wait for, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waits_for: Option<String>,
-    /// The error code, if its scope will refuse it. Its VMs will not see the event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
-    /// Why, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused_because: Option<String>,
-}
-
 /// Most hosts in one plan.
 pub const PLANNED_HOSTS_MAX: usize = 1_000;
 
@@ -142,7 +84,7 @@ pub struct HostsAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostsPlan {
     /// The plan for each host, in the order of the request.
-    pub hosts: Vec<HostPlan>,
+    pub hosts: Vec<Plan>,
     /// The affected scopes, sorted.
     pub scopes: Vec<ScopeImpact>,
     /// The hosts that have to wait for other hosts of the request.

@@ -1,0 +1,321 @@
+//! `/v1/sign-in` and `/v1/session`: sessions of the console ([`crate::sessions`]).
+//!
+//! A browser sends a session's cookie by itself, also for a page of another site that makes it send a request. These
+//! checks keep such requests out:
+//!
+//! - The cookie is `SameSite=Strict`, so browsers send it only with requests of the same site.
+//! - Ports do not separate sites: a page at `http://localhost:3000` is of the same site as `http://localhost:9255`. A
+//!   request with a cookie must therefore come from the same origin, as the browser says in `Sec-Fetch-Site`, or in
+//!   `Origin` if the browser does not send the former.
+//! - A request that is not safe must be JSON: no form can send that.
+//!
+//! The cookie's name has the port, because browsers do not separate cookies by port either.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use notbefore_wire::operator::session::{Session, SignIn, SignInLink};
+
+use super::access;
+use super::pages::{NoQuery, Params};
+use super::problem::{ApiResult, Problem};
+use super::visibility::Caller;
+use super::{Operator, audit, reader, tokens};
+use crate::proxy::AddressPrefix;
+use crate::sessions::{self, LinkError, SealedSession, SessionKey, SignInLimit};
+use crate::tokens::KnownToken;
+use crate::view::View;
+
+/// Largest body of a sign-in.
+const SIGN_IN_BYTES_MAX: usize = 4_096;
+
+/// What sessions need.
+pub struct Sessions {
+    pub key: SessionKey,
+    pub sign_ins: SignInLimit,
+    /// The listener's port.
+    pub port: u16,
+    pub has_tls: bool,
+    /// Reverse proxies, whose `X-Forwarded-Proto` and `X-Forwarded-For` count.
+    pub proxies: Vec<AddressPrefix>,
+}
+
+impl Sessions {
+    fn is_proxy(&self, from: Option<IpAddr>) -> bool {
+        from.is_some_and(|from| self.proxies.iter().any(|proxy| proxy.contains(from)))
+    }
+
+    /// Whether the browser's connection is encrypted, here or at a reverse proxy.
+    fn is_encrypted(&self, from: Option<IpAddr>, headers: &HeaderMap) -> bool {
+        let by_proxy = || {
+            let proto = headers.get("X-Forwarded-Proto").and_then(|value| value.to_str().ok());
+            self.is_proxy(from) && proto.is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
+        };
+        self.has_tls || by_proxy()
+    }
+
+    /// The browser's address: that of the peer, or what a reverse proxy says.
+    fn client(&self, from: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+        let last =
+            || headers.get_all("X-Forwarded-For").iter().next_back()?.to_str().ok()?.rsplit(',').next();
+        let forwarded = || last()?.trim().parse().ok();
+        if self.is_proxy(from) { forwarded().or(from) } else { from }
+    }
+
+    /// The cookie's name. A browser accepts the prefix `__Host-` only over TLS, for this host and all paths.
+    fn cookie_name(&self, is_encrypted: bool) -> String {
+        let prefix = if is_encrypted { "__Host-" } else { "" };
+        format!("{prefix}notbefore-{}", self.port)
+    }
+
+    fn set_cookie(&self, from: Option<IpAddr>, headers: &HeaderMap, value: &str, max_age_s: i64) -> String {
+        let is_encrypted = self.is_encrypted(from, headers);
+        let secure = if is_encrypted { "; Secure" } else { "" };
+        let name = self.cookie_name(is_encrypted);
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={max_age_s}{secure}")
+    }
+
+    /// The token of a request's session, or why there is none; nothing if the request has no cookie.
+    pub fn token(
+        &self,
+        request: &Request,
+        view: &View,
+        now: Timestamp,
+    ) -> Option<Result<Arc<KnownToken>, Problem>> {
+        let (from, headers) = (access::source(request), request.headers());
+        let name = self.cookie_name(self.is_encrypted(from, headers));
+        let value = cookie(headers, &name)?;
+        if let Err(problem) = check_origin(request.method(), headers) {
+            return Some(Err(problem));
+        }
+        let session = self.key.open(value, now);
+        let known = session.and_then(|session| {
+            view.tokens
+                .named(&session.token)
+                .filter(|known| known.revision == session.token_revision)
+                .cloned()
+        });
+        Some(known.ok_or_else(|| {
+            let detail = "this session has ended, or its token was revoked or has expired; sign in again";
+            Problem::new(StatusCode::UNAUTHORIZED, "session_ended", detail)
+        }))
+    }
+}
+
+/// The value of a cookie.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
+/// Refuses requests that a page of another origin made a browser send. A request that is not safe must be JSON, and say
+/// its origin.
+fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let same_origin = match (text("Sec-Fetch-Site"), text("Origin"), text("Host")) {
+        // Without an initiator: typed, or a bookmark.
+        (Some("none"), _, _) => Some(method.is_safe()),
+        (Some(site), _, _) => Some(site == "same-origin"),
+        // A reverse proxy may end TLS, so the scheme is not compared.
+        (None, Some(origin), Some(host)) => {
+            Some(origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host)))
+        }
+        (None, Some(_), None) => Some(false),
+        (None, None, _) => None,
+    };
+    if !same_origin.unwrap_or(method.is_safe()) {
+        let detail = "a request with a session must come from the console's own pages: send Sec-Fetch-Site: same-origin or a matching Origin; programs send 'Authorization: Bearer TOKEN' instead";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "cross_site", detail));
+    }
+    let media = text("Content-Type").and_then(|value| value.split(';').next()).unwrap_or_default();
+    if !method.is_safe() && !media.trim().eq_ignore_ascii_case("application/json") {
+        let detail = "a request with a session must have the header Content-Type: application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+    }
+    Ok(())
+}
+
+/// Sign a browser in, by a token or by the code of a sign-in link
+///
+/// The response sets a cookie that stands for the token. It needs `Content-Type: application/json`, and
+/// `Sec-Fetch-Site: same-origin` or an `Origin` that matches `Host`, as browsers send them. Programs do not sign in; they
+/// send the token with each request.
+#[utoipa::path(post, path = "/sign-in", tag = "session", request_body = SignIn, security(()), responses((status = 200, body = Session)))]
+pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Result<Response, Problem> {
+    check_origin(request.method(), request.headers())?;
+    let (sessions, now) = (&operator.sessions, operator.clock.now());
+    let (from, headers) = (access::source(&request), request.headers().clone());
+    let client = sessions.client(from, &headers);
+    sessions.sign_ins.try_acquire(client, now).map_err(|wait| {
+        let detail =
+            "too many attempts to sign in from this address; wait for the time that Retry-After gives";
+        Problem::too_many("too_many_sign_ins", detail, wait)
+    })?;
+    let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is too large");
+    let body = Bytes::from_request(request, &()).await.map_err(|_| too_large())?;
+    if body.len() > SIGN_IN_BYTES_MAX {
+        return Err(too_large());
+    }
+    let known = match reader::body(&body)? {
+        SignIn { token: Some(secret), code: None } => {
+            operator.views.newest().tokens.by_secret(secret.trim()).cloned()
+        }
+        SignIn { token: None, code: Some(code) } => {
+            let link = sessions::use_link(&*operator.store, &code, now).await?;
+            let link = link.ok_or_else(|| {
+                let detail =
+                    "this sign-in link was used or has expired; create another with 'notbefore console'";
+                Problem::new(StatusCode::UNAUTHORIZED, "link_refused", detail)
+            })?;
+            let view = operator.views.newest();
+            view.tokens.named(&link.token).filter(|known| known.revision == link.token_revision).cloned()
+        }
+        SignIn { .. } => return Err(Problem::bad_request("bad_body", "give a token or a code, one of them")),
+    };
+    let known = known.filter(|known| !known.token.is_expired(now)).ok_or_else(access::token_refused)?;
+    known.mark_used(now);
+    audit::log_change(known.token.name.as_str(), client, "POST /v1/sign-in");
+    let sealed = SealedSession::new(&known, now);
+    let max_age_s = sealed.expires_at.as_second() - now.as_second();
+    let cookie = sessions.set_cookie(from, &headers, &sessions.key.seal(&sealed), max_age_s);
+    Ok((set_cookie(&cookie)?, Json(session(&known, now))).into_response())
+}
+
+fn set_cookie(cookie: &str) -> Result<HeaderMap, Problem> {
+    let value = HeaderValue::from_str(cookie).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the cookie is not valid")
+    })?;
+    Ok(HeaderMap::from_iter([(header::SET_COOKIE, value)]))
+}
+
+fn session(known: &KnownToken, now: Timestamp) -> Session {
+    let token = &known.token;
+    Session {
+        token: token.name.to_string(),
+        grants: token.grants.iter().map(tokens::grant).collect(),
+        expires_at: token.expires_at,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now,
+    }
+}
+
+/// Show who is calling: the token's name and grants
+#[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = Session)))]
+pub async fn show(caller: Caller, Params(NoQuery {}): Params<NoQuery>) -> ApiResult<Session> {
+    Ok(Json(session(caller.principal().known(), caller.now())))
+}
+
+/// Sign a browser out: remove its cookie
+///
+/// A copy of the cookie stays valid until it expires or the token is revoked.
+#[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
+pub async fn sign_out(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
+    let cookie = caller.sessions().set_cookie(caller.principal().from, &headers, "", 0);
+    Ok((StatusCode::NO_CONTENT, set_cookie(&cookie)?).into_response())
+}
+
+/// Create a link that signs a browser in once, as the caller's token; it works for five minutes
+#[utoipa::path(post, path = "/session/link", tag = "session", responses((status = 201, body = SignInLink)))]
+pub async fn create_link(caller: Caller) -> Result<Response, Problem> {
+    let (code, expires_at) = caller.create_sign_in_link().await?;
+    audit::log_change(caller.principal().name(), caller.principal().from, "POST /v1/session/link");
+    Ok((StatusCode::CREATED, Json(SignInLink { code, expires_at })).into_response())
+}
+
+impl From<LinkError> for Problem {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::TooMany => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_links", error.to_string())
+            }
+            LinkError::Read(error) => error.into(),
+            LinkError::Failed(failure) => failure.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(text: &str) -> HeaderMap {
+        let pairs = text.lines().filter_map(|line| line.split_once(": "));
+        pairs
+            .map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn only_the_same_origin_may_use_a_cookie() {
+        const JSON: &str = "Content-Type: application/json\n";
+        let code = |method: Method, text: &str| {
+            let checked = check_origin(&method, &headers(&format!("Host: 127.0.0.1:9255\n{text}")));
+            checked
+                .err()
+                .map_or("", |problem| if problem.is("cross_site") { "cross_site" } else { "not_json" })
+        };
+        for (text, get, post) in [
+            ("Sec-Fetch-Site: same-origin", "", ""),
+            ("Sec-Fetch-Site: none", "", "cross_site"),
+            ("Sec-Fetch-Site: same-site", "cross_site", "cross_site"),
+            ("Sec-Fetch-Site: cross-site", "cross_site", "cross_site"),
+            ("Sec-Fetch-Site: cross-site\nOrigin: http://127.0.0.1:9255", "cross_site", "cross_site"),
+            ("Origin: http://127.0.0.1:9255", "", ""),
+            ("Origin: https://127.0.0.1:9255", "", ""),
+            ("Origin: http://127.0.0.1:3000", "cross_site", "cross_site"),
+            ("Origin: http://evil.example", "cross_site", "cross_site"),
+            ("Origin: null", "cross_site", "cross_site"),
+            ("", "", "cross_site"),
+        ] {
+            assert_eq!(code(Method::GET, text), get, "GET {text}");
+            assert_eq!(code(Method::POST, &format!("{JSON}{text}")), post, "POST {text}");
+            assert_eq!(code(Method::DELETE, &format!("{JSON}{text}")), post, "DELETE {text}");
+        }
+        let same = "Sec-Fetch-Site: same-origin\n";
+        for (kind, expected) in [
+            ("", "not_json"),
+            ("Content-Type: text/plain", "not_json"),
+            ("Content-Type: application/x-www-form-urlencoded", "not_json"),
+            ("Content-Type: Application/JSON; charset=utf-8", ""),
+        ] {
+            assert_eq!(code(Method::POST, &format!("{same}{kind}")), expected, "{kind}");
+        }
+    }
+
+    fn sessions(has_tls: bool) -> Sessions {
+        let key = SessionKey::of(&[7; 32]).unwrap();
+        let proxies = vec!["10.0.0.9".parse().unwrap()];
+        Sessions { key, sign_ins: SignInLimit::default(), port: 9255, has_tls, proxies }
+    }
+
+    #[test]
+    fn cookie_is_secure_and_bound_to_the_host_with_tls() {
+        let [browser, proxy] = ["10.0.0.1", "10.0.0.9"].map(|text| Some(text.parse::<IpAddr>().unwrap()));
+        let forwarded = headers("X-Forwarded-Proto: https\nX-Forwarded-For: 192.0.2.1, 192.0.2.7");
+        let plain = "notbefore-9255=v; Path=/; HttpOnly; SameSite=Strict; Max-Age=60";
+        let secure = format!("__Host-{plain}; Secure");
+        let cookie =
+            |has_tls, from, headers: &HeaderMap| sessions(has_tls).set_cookie(from, headers, "v", 60);
+        assert_eq!(cookie(false, browser, &HeaderMap::new()), plain);
+        assert_eq!(cookie(true, browser, &HeaderMap::new()), secure);
+        assert_eq!(cookie(false, proxy, &forwarded), secure, "a proxy ends TLS");
+        assert_eq!(cookie(false, browser, &forwarded), plain, "only a configured proxy is believed");
+        let client = |from| sessions(false).client(from, &forwarded).unwrap().to_string();
+        assert_eq!((client(proxy), client(browser)), ("192.0.2.7".to_owned(), "10.0.0.1".to_owned()));
+    }
+
+    #[test]
+    fn cookie_is_found_by_its_whole_name() {
+        let headers = headers("Cookie: a=1; notbefore-92=no; notbefore-9255=yes.x==\nCookie: b=2");
+        assert_eq!(cookie(&headers, "notbefore-9255"), Some("yes.x=="));
+        assert_eq!(cookie(&headers, "notbefore-925"), None);
+        assert_eq!(cookie(&headers, "b"), Some("2"));
+    }
+}

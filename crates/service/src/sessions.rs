@@ -1,0 +1,340 @@
+//! Sessions of the console: a cookie that stands for a token, and links that sign in once.
+//!
+//! **Cookie.** Its value names a token by name and revision and has an expiry, sealed with HMAC-SHA256. It never contains
+//! the token's secret. The service stores no sessions: a cookie is valid while its seal is, and while the token exists,
+//! has the same revision and has not expired. A token that is revoked, or created again under the same name, ends its
+//! sessions. The key is a record of the store, so a restart, or another node on the same store, accepts the cookie. An
+//! export leaves the key out: in an imported store, all sessions have ended.
+//!
+//! **Link.** Its code is 256 random bits. The store has a record under a hash of the code. Signing in deletes the
+//! record with a comparison of its revision, so of two requests with one code, one succeeds, also on two nodes.
+//!
+//! **Limit.** Sign-in attempts are limited by source address (GCRA): secrets cannot be guessed, but attempts cost
+//! work and fill the audit trail.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::Name;
+use notbefore_engine::records::{self, SESSION_KEY, SessionKeyRecord, SignInLink, prefix};
+use notbefore_engine::request::{FailureCause, StoreError};
+use notbefore_engine::{DecodeError, Failure};
+use notbefore_store::{Expect, Outcome, ReadError, Store, Txn};
+use sha2::Sha256;
+
+use crate::guest::rate::{RateLimit, RateState};
+use crate::lock;
+use crate::tokens::{KnownToken, hash};
+
+/// Longest session: a month, so that a screen on a wall needs no daily sign-in.
+pub const SESSION_MAX: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How long a sign-in link works.
+const LINK_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Most links that exist at a time; a script that creates links in a loop must not fill the store. One transaction can
+/// remove them all.
+const LINKS_MAX: usize = 64;
+/// Distinguishes the seal from other uses of the key.
+const PURPOSE: &[u8] = b"notbefore session 1\0";
+/// Sign-in attempts that an address may make at once; then one a second.
+const ATTEMPTS_AT_ONCE: u32 = 10;
+/// Most addresses with counted attempts.
+const SOURCES_MAX: usize = 4_096;
+
+/// Why the key of the sessions cannot be read or created.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionKeyError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    #[error("cannot create the key of the console's sessions: the system gives no random bytes")]
+    Random(#[source] std::io::Error),
+    #[error("cannot store the key of the console's sessions: {0}")]
+    Store(String),
+    #[error("the key of the console's sessions is not valid; remove the record {SESSION_KEY}")]
+    Malformed,
+}
+
+/// The key that seals cookies.
+pub struct SessionKey(Hmac<Sha256>);
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionKey").finish_non_exhaustive()
+    }
+}
+
+/// What a cookie says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedSession {
+    pub token: Name,
+    /// The revision of the token's record.
+    pub token_revision: u64,
+    pub expires_at: Timestamp,
+}
+
+impl SealedSession {
+    /// A session of a token from now on; it ends with the token at the latest.
+    pub fn new(known: &KnownToken, now: Timestamp) -> Self {
+        let latest = now.checked_add(SESSION_MAX).unwrap_or(Timestamp::MAX);
+        let expires_at = known.token.expires_at.map_or(latest, |at| at.min(latest));
+        Self { token: known.token.name.clone(), token_revision: known.revision, expires_at }
+    }
+}
+
+impl SessionKey {
+    /// Reads the key, or creates it at the first start.
+    pub async fn load_or_create(store: &dyn Store) -> Result<Self, SessionKeyError> {
+        if let Some(key) = Self::load(store).await? {
+            return Ok(key);
+        }
+        let key = HEXLOWER.encode(&random().map_err(SessionKeyError::Random)?);
+        let put = vec![(SESSION_KEY.into(), records::encode(&SessionKeyRecord { key }))];
+        let expect = vec![Expect { key: SESSION_KEY.into(), revision: None }];
+        match store.commit(Txn { expect, put, delete: Vec::new() }).await {
+            // After a conflict, another node's key counts.
+            Outcome::Committed(_) | Outcome::Conflict(_) => {}
+            Outcome::Refused(refusal) => return Err(SessionKeyError::Store(refusal.to_string())),
+            Outcome::Unknown(why) => return Err(SessionKeyError::Store(why)),
+        }
+        Self::load(store).await?.ok_or_else(|| SessionKeyError::Store("it is gone again".to_owned()))
+    }
+
+    async fn load(store: &dyn Store) -> Result<Option<Self>, SessionKeyError> {
+        let Some(record) = store.snapshot().await?.get(SESSION_KEY).await? else { return Ok(None) };
+        let SessionKeyRecord { key } = records::decode(SESSION_KEY, &record.value)?;
+        let key = HEXLOWER.decode(key.as_bytes()).ok().filter(|key| key.len() == 32);
+        key.and_then(|key| Self::of(&key)).map(Some).ok_or(SessionKeyError::Malformed)
+    }
+
+    pub(crate) fn of(key: &[u8]) -> Option<Self> {
+        Hmac::new_from_slice(key).ok().map(Self)
+    }
+
+    /// The value of a cookie.
+    pub fn seal(&self, session: &SealedSession) -> String {
+        let SealedSession { token, token_revision, expires_at } = session;
+        // Names have dots, so the name is last.
+        let content = format!("{}.{token_revision}.{}", expires_at.as_second(), token.folded());
+        let seal = self.0.clone().chain_update(PURPOSE).chain_update(&content).finalize().into_bytes();
+        format!("{content}.{}", BASE64URL_NOPAD.encode(&seal))
+    }
+
+    /// What a cookie says, if its seal is valid and it has not expired. The comparison is constant-time.
+    pub fn open(&self, value: &str, now: Timestamp) -> Option<SealedSession> {
+        let (content, seal) = value.rsplit_once('.')?;
+        let seal = BASE64URL_NOPAD.decode(seal.as_bytes()).ok()?;
+        self.0.clone().chain_update(PURPOSE).chain_update(content).verify_slice(&seal).ok()?;
+        let mut parts = content.splitn(3, '.');
+        let expires_at = Timestamp::from_second(parts.next()?.parse().ok()?).ok()?;
+        let token_revision = parts.next()?.parse().ok()?;
+        let token = parts.next()?.parse().ok()?;
+        (now < expires_at).then_some(SealedSession { token, token_revision, expires_at })
+    }
+}
+
+fn random() -> std::io::Result<[u8; 32]> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)?;
+    Ok(random)
+}
+
+/// Why a link could not be created.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error("{LINKS_MAX} sign-in links exist, which is the limit; repeat the request in five minutes")]
+    TooMany,
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+/// Creates a link for a token; returns its code and expiry. Removes expired links.
+pub async fn create_link(
+    store: &dyn Store,
+    known: &KnownToken,
+    now: Timestamp,
+) -> Result<(String, Timestamp), LinkError> {
+    let page = store.snapshot().await?.scan(prefix::LINK, None, LINKS_MAX + 1).await?;
+    // A link that cannot be read cannot be used either.
+    let is_over = |key: &str, value: &[u8]| {
+        records::decode::<SignInLink>(key, value).map_or(true, |link| link.expires_at <= now)
+    };
+    let over: Vec<_> = page
+        .records
+        .iter()
+        .filter(|(key, record)| is_over(key, &record.value))
+        .map(|(key, _)| key.clone())
+        .collect();
+    if page.records.len() - over.len() >= LINKS_MAX {
+        return Err(LinkError::TooMany);
+    }
+    let unavailable = |why: String| Failure::Unavailable(FailureCause::Store(StoreError(why)));
+    let code = BASE64URL_NOPAD.encode(&random().map_err(|error| unavailable(error.to_string()))?);
+    let expires_at = now.checked_add(LINK_MAX).unwrap_or(Timestamp::MAX);
+    let link = SignInLink { token: known.token.name.clone(), token_revision: known.revision, expires_at };
+    let put = vec![(records::link(&hash(&code)), records::encode(&link))];
+    match store.commit(Txn { expect: Vec::new(), put, delete: over }).await {
+        Outcome::Committed(_) => Ok((code, expires_at)),
+        Outcome::Conflict(_) => Err(unavailable("conflict".to_owned()).into()),
+        Outcome::Refused(refusal) => Err(unavailable(refusal.to_string()).into()),
+        Outcome::Unknown(why) => Err(unavailable(why).into()),
+    }
+}
+
+/// Uses a code up and returns its link; none if it is unknown, used or expired.
+pub async fn use_link(
+    store: &dyn Store,
+    code: &str,
+    now: Timestamp,
+) -> Result<Option<SignInLink>, LinkError> {
+    let key = records::link(&hash(code));
+    let Some(record) = store.snapshot().await?.get(&key).await? else { return Ok(None) };
+    let Ok(link) = records::decode::<SignInLink>(&key, &record.value) else { return Ok(None) };
+    let expect = vec![Expect { key: key.clone(), revision: Some(record.revision) }];
+    match store.commit(Txn { expect, put: Vec::new(), delete: vec![key] }).await {
+        Outcome::Committed(_) => Ok(Some(link).filter(|link| now < link.expires_at)),
+        Outcome::Conflict(_) => Ok(None),
+        Outcome::Refused(refusal) => {
+            Err(Failure::Unavailable(FailureCause::Store(StoreError(refusal.to_string()))).into())
+        }
+        // The code may be used up. A new link is the cure.
+        Outcome::Unknown(why) => Err(Failure::Unavailable(FailureCause::Store(StoreError(why))).into()),
+    }
+}
+
+/// Rate limit of sign-in attempts by source address.
+#[derive(Debug, Default)]
+pub struct SignInLimit(Mutex<HashMap<IpAddr, RateState>>);
+
+impl SignInLimit {
+    /// Counts an attempt; over the limit, returns the time to wait.
+    pub fn try_acquire(&self, from: Option<IpAddr>, now: Timestamp) -> Result<(), Duration> {
+        let (limit, burst) = (RateLimit::new(NonZeroU32::MIN), Duration::from_secs(ATTEMPTS_AT_ONCE.into()));
+        let mut sources = lock(&self.0);
+        if sources.len() >= SOURCES_MAX {
+            // The state of an address that has waited long enough says nothing.
+            sources.retain(|_, state| !state.is_full(now));
+        }
+        // Attempts of many addresses at once: the surplus shares one state.
+        let known = group(from).filter(|from| sources.len() < SOURCES_MAX || sources.contains_key(from));
+        let key = known.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        limit.acquire(sources.entry(key).or_default(), now, burst)
+    }
+}
+
+/// An IPv4 address, or the /64 network of an IPv6 address: one machine has a whole network of them.
+fn group(from: Option<IpAddr>) -> Option<IpAddr> {
+    from.map(|from| match from.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
+        v4 @ IpAddr::V4(_) => v4,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_store::memory::MemoryStore;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_790_000_000 + second).unwrap()
+    }
+
+    fn session() -> SealedSession {
+        SealedSession { token: "ops.night".parse().unwrap(), token_revision: 12, expires_at: at(60) }
+    }
+
+    fn known(expires_at: Option<Timestamp>) -> KnownToken {
+        let token = notbefore_core::Token {
+            name: "ops".parse().unwrap(),
+            hash: hash("s"),
+            grants: Vec::new(),
+            created_at: at(0),
+            created_by: None,
+            expires_at,
+        };
+        KnownToken::new(token, 7)
+    }
+
+    #[test]
+    fn sealed_session_opens_until_it_expires_and_only_unchanged() {
+        let key = SessionKey::of(&[7; 32]).unwrap();
+        let value = key.seal(&session());
+        assert_eq!(key.open(&value, at(59)), Some(session()));
+        assert_eq!(key.open(&value, at(60)), None, "expired");
+        assert_eq!(SessionKey::of(&[8; 32]).unwrap().open(&value, at(0)), None, "another key");
+        for (from, to) in [(".12.", ".13."), ("ops", "opt"), ("1790000060", "1790000061")] {
+            assert!(value.contains(from));
+            assert_eq!(key.open(&value.replacen(from, to, 1), at(0)), None, "{from} changed");
+        }
+        for value in ["", ".", "a.b.c.d", &value[..value.len() - 1], "1790000060.12.ops"] {
+            assert_eq!(key.open(value, at(0)), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn session_ends_with_its_token() {
+        assert_eq!(SealedSession::new(&known(Some(at(5))), at(0)).expires_at, at(5));
+        assert_eq!(SealedSession::new(&known(None), at(0)).expires_at, at(30 * 86_400));
+    }
+
+    #[tokio::test]
+    async fn key_survives_restart_and_is_shared() {
+        let store = MemoryStore::new();
+        let value = SessionKey::load_or_create(&store).await.unwrap().seal(&session());
+        assert!(SessionKey::load_or_create(&store).await.unwrap().open(&value, at(0)).is_some());
+        let other = MemoryStore::new();
+        assert!(SessionKey::load_or_create(&other).await.unwrap().open(&value, at(0)).is_none());
+    }
+
+    #[tokio::test]
+    async fn link_signs_in_once_and_for_five_minutes() {
+        let store = MemoryStore::new();
+        let (code, expires_at) = create_link(&store, &known(None), at(0)).await.unwrap();
+        assert_eq!(expires_at, at(300));
+        assert_eq!(use_link(&store, "other", at(0)).await.unwrap(), None);
+        let link = use_link(&store, &code, at(299)).await.unwrap().unwrap();
+        assert_eq!((link.token.as_str(), link.token_revision), ("ops", 7));
+        assert_eq!(use_link(&store, &code, at(299)).await.unwrap(), None, "it works once");
+        let (late, _) = create_link(&store, &known(None), at(0)).await.unwrap();
+        assert_eq!(use_link(&store, &late, at(300)).await.unwrap(), None, "it has expired");
+        let page = store.snapshot().await.unwrap().scan("", None, 10).await.unwrap();
+        assert!(page.records.is_empty(), "used and expired links leave nothing");
+    }
+
+    #[tokio::test]
+    async fn links_are_limited_until_they_expire() {
+        let store = MemoryStore::new();
+        for _ in 0..LINKS_MAX {
+            create_link(&store, &known(None), at(0)).await.unwrap();
+        }
+        assert!(matches!(create_link(&store, &known(None), at(1)).await, Err(LinkError::TooMany)));
+        create_link(&store, &known(None), at(300)).await.unwrap();
+        let page = store.snapshot().await.unwrap().scan("", None, 200).await.unwrap();
+        assert_eq!(page.records.len(), 1, "expired links are removed");
+    }
+
+    #[test]
+    fn attempts_are_limited_by_address() {
+        let limit = SignInLimit::default();
+        let allowed = |from: &str, second| {
+            (0..20).filter(|_| limit.try_acquire(Some(from.parse().unwrap()), at(second)).is_ok()).count()
+        };
+        assert_eq!((allowed("10.0.0.1", 0), allowed("10.0.0.2", 0)), (10, 10));
+        assert_eq!((allowed("10.0.0.1", 0), allowed("10.0.0.1", 3)), (0, 3));
+        assert_eq!((allowed("fd00::1", 0), allowed("fd00::2", 0)), (10, 0), "one network, one limit");
+        for n in 0..10_000_u32 {
+            let _ = limit.try_acquire(Some(IpAddr::from(n.to_be_bytes())), at(3));
+        }
+        assert!(lock(&limit.0).len() <= SOURCES_MAX + 1);
+    }
+}
