@@ -16,6 +16,7 @@
 //! | `export`, `tokens`, `clock`, `status` | one resource each |
 //! | `openapi` | the OpenAPI description |
 //! | `session` | sessions of the console: sign-in, cookies, protection against other sites |
+//! | `console` | the console's files |
 //! | `health` | `/healthz`, `/readyz`, `/metrics` |
 //!
 //! Reads use the published view and do not reach the engine. Changes are commands to the engine.
@@ -25,6 +26,7 @@ mod audit;
 pub mod change_rate;
 mod clock;
 mod commands;
+mod console;
 mod cursor;
 mod events;
 mod export;
@@ -146,6 +148,7 @@ pub fn router(operator: Operator) -> Router {
         .layer(middleware::from_fn_with_state(operator.clone(), access::record_refusals));
     Router::new()
         .nest("/v1", api.merge(public))
+        .merge(console::routes())
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(move || async move { health::metrics(&metrics) }))

@@ -48,6 +48,7 @@ pub async fn index() -> Json<wire::ApiIndex> {
 fn make_index() -> wire::ApiIndex {
     let (shared, operator_only) = super::bare_descriptions();
     let pages = [
+        ("/", "The console, for browsers"),
         ("/healthz", "Whether the process answers"),
         ("/readyz", "Whether the store accepts changes"),
         ("/metrics", "Metrics in OpenMetrics format"),

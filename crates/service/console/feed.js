@@ -1,0 +1,122 @@
+// The tab's copy of the live events. It comes from the shared worker, or from this tab's own stream where a browser has
+// no shared workers.
+
+import { get } from './api.js';
+import { HOUR, now } from './dom.js';
+import { Live } from './live.js';
+
+/** @import {Event, Fact, EventStatus} from 'notbefore-api' */
+/** @import {FeedMessage, FeedState} from './live.js' */
+
+/** How long ended events stay on the timeline. */
+const PAST_MS = HOUR;
+/** Most ended events that are read at the start. */
+const PAST_MAX = 500;
+
+class Feed extends EventTarget {
+  constructor() {
+    super();
+    /** @type {Map<string, Event>} */
+    this.events = new Map();
+    /** Events that ended within the hour. @type {Map<string, Event>} */
+    this.past = new Map();
+    /** @type {FeedState} */
+    this.state = 'connecting';
+    this.since = Date.now();
+    this.hasList = false;
+    this.isCut = false;
+    /** Ended events by their facts, until their list arrives. @type {Map<string, { at: string, status: EventStatus }>} */
+    this.ended = new Map();
+    this.isDrawing = false;
+    /** @type {(message: string) => void} */
+    this.post = () => {};
+  }
+
+  /** Starts after a sign-in. */
+  start() {
+    if (this.isStarted) return this.post('restart');
+    this.isStarted = true;
+    if (typeof SharedWorker === 'function') {
+      const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('notbefore', { createScriptURL: () => '/console/worker.js' });
+      const worker = new SharedWorker(policy ? policy.createScriptURL('') : '/console/worker.js', { type: 'module', name: 'notbefore' });
+      worker.port.onmessage = ({ data }) => this.take(data);
+      this.post = (message) => worker.port.postMessage(message);
+      addEventListener('pagehide', () => this.post('bye'));
+      addEventListener('pageshow', (event) => { if (event.persisted) this.post('hello'); });
+    } else {
+      const live = new Live((message) => this.take(message));
+      this.post = (message) => { if (message === 'wake') live.wake(); else live.start(); };
+    }
+    this.post('hello');
+    addEventListener('online', () => this.post('wake'));
+    void this.readPast();
+  }
+
+  /** @param {FeedMessage} message */
+  take(message) {
+    if (message.kind === 'state') {
+      this.state = message.state;
+      this.since = message.since;
+      this.dispatchEvent(new CustomEvent('state'));
+    } else if (message.kind === 'facts') {
+      message.facts.forEach((fact) => this.takeFact(fact));
+      this.dispatchEvent(new CustomEvent('facts', { detail: message.facts }));
+    } else {
+      const before = this.events;
+      if (message.kind === 'snapshot') {
+        this.events = new Map(message.events.map((event) => [event.id, event]));
+        this.isCut = message.isCut;
+        this.hasList = true;
+      } else {
+        message.gone.forEach((id) => this.end(before.get(id)));
+        message.gone.forEach((id) => this.events.delete(id));
+        message.put.forEach((event) => this.events.set(event.id, event));
+      }
+      if (before !== this.events) before.forEach((event, id) => { if (!this.events.has(id)) this.end(event); });
+      this.draw();
+    }
+  }
+
+  /** @param {Fact} fact */
+  takeFact(fact) {
+    const status = fact.type === 'EventCompleted' ? 'Completed' : fact.type === 'EventCancelled' ? 'Cancelled' : null;
+    if (status && fact.event) this.ended.set(fact.event, { at: fact.at, status });
+  }
+
+  /** Moves an event to the past. @param {Event | undefined} event */
+  end(event) {
+    const known = event && this.ended.get(event.id);
+    if (!event || !known) return;
+    this.ended.delete(event.id);
+    this.past.set(event.id, { ...event, status: known.status, ended_at: known.at, waits_for: null });
+    for (const [id, one] of this.past) {
+      if (Date.parse(one.ended_at ?? '') < now() - PAST_MS) this.past.delete(id);
+    }
+  }
+
+  async readPast() {
+    const since = new Date(now() - PAST_MS).toISOString();
+    try {
+      const page = await get(`/v1/history?order=newest&limit=${PAST_MAX}&since=${since}`);
+      /** @type {{ items: Event[] }} */ (page).items.forEach((event) => { if (!this.past.has(event.id)) this.past.set(event.id, event); });
+      this.draw();
+    } catch { /* The past is a convenience; the live events are shown without it. */ }
+  }
+
+  /** Tells the views, at most once a frame. */
+  draw() {
+    if (this.isDrawing) return;
+    this.isDrawing = true;
+    requestAnimationFrame(() => {
+      this.isDrawing = false;
+      this.dispatchEvent(new CustomEvent('events'));
+    });
+  }
+}
+
+export const feed = new Feed();
+
+/** Calls a function at each event of a kind until the view closes. @param {'events' | 'state' | 'facts'} kind @param {(detail: any) => void} callback @param {AbortSignal} signal */
+export function on(kind, callback, signal) {
+  feed.addEventListener(kind, (event) => callback(/** @type {CustomEvent} */ (event).detail), { signal });
+}
