@@ -25,3 +25,16 @@ packages() {
   "${as_root[@]}" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
+
+# Installs the packages that check and test the console, if they do not match the list.
+node_packages() {
+  local list=tools/console/package-lock.json place=target/tests-node
+  packages console
+  # Debian has npm apart from nodejs, other packages of nodejs contain it.
+  command -v npm >/dev/null || packages npm
+  cmp -s "$list" "$place/installed.json" && return
+  mkdir -p "$place"
+  cp tools/console/package.json "$list" "$place/"
+  npm --prefix "$place" ci --silent --ignore-scripts --no-audit --no-fund
+  cp "$list" "$place/installed.json"
+}
