@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use notbefore_wire::natural;
 use notbefore_wire::operator::delivery::SeenBy;
-use notbefore_wire::operator::history::HistorySummary;
+use notbefore_wire::operator::history::{DayCount, HistorySummary};
 use notbefore_wire::operator::{
     CommandState, CompleteEvent, Event, EventSort, EventStatus, EventVerb, ExecCommand, Order, ScheduleEvents,
 };
@@ -124,7 +124,7 @@ fn order_equal_times(events: &mut [Event]) {
 
 fn show_summary(summary: &HistorySummary, output: Output) -> Result<()> {
     let columns = [
-        Column::new("DAY (UTC)", &|one: &HistoryDay| one.day.to_string().chars().take(10).collect()),
+        Column::new("DAY (UTC)", &|one: &DayCount| one.day.to_string().chars().take(10).collect()),
         Column::new("TYPE", &|one| one.event_type.to_string()),
         Column::new("OUTCOME", &|one| one.outcome.to_string()),
         Column::new("EVENTS", &|one| one.events.to_string()),

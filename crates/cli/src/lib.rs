@@ -24,6 +24,8 @@ mod config;
 mod confirm;
 mod console;
 mod data_files;
+#[cfg(unix)]
+mod demo;
 mod destination;
 mod each;
 mod event;
@@ -117,7 +119,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     let client = || Client::find(&args.reach);
     match args.command {
         #[cfg(unix)]
-        TopCommand::Serve(serve) => serve::run(*serve, args.output),
+        TopCommand::Serve(serve) => serve::run(*serve, &args.reach, args.output),
         TopCommand::Status(watch) => status::run(&client()?, &watch, args.output),
         TopCommand::Fleet(verb) => fleet::run(&args.reach, verb, args.output),
         TopCommand::Vm(verb) => vm::run(&client()?, verb, args.output),

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
@@ -22,20 +23,27 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::args::{Output, Serve};
+use crate::args::{ConnectionArgs, Output, Serve};
 use crate::config::print::{self, Effective};
 use crate::fleet_file::FileScope;
-use crate::{config, fleet, logs, output, systemd};
+use crate::{config, demo, fleet, logs, output, systemd};
 
-pub fn run(serve: Serve, output: Output) -> Result<()> {
+/// How long an event of a demo stays Started.
+const DEMO_DURATION: Duration = Duration::from_secs(40);
+
+pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
     let sources = Sources::of_process(serve.config, serve.settings.0);
     let is_start = !serve.print_config && !serve.check_config;
     if is_start {
         logs::expect_format(&sources, "NOTBEFORE_LOG_FORMAT");
     }
-    let loaded = config::load(&sources)?;
+    let mut loaded = config::load(&sources)?;
     if is_start {
         logs::set_format(loaded.settings.general.log_format);
+    }
+    let demo = serve.demo.then(|| demo::Files::create(reach)).transpose()?;
+    if let Some(files) = &demo {
+        for_demo(&mut loaded.settings, files);
     }
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
@@ -45,6 +53,7 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
         return Ok(());
     }
     let mut config = config?;
+    config.in_memory = demo.is_some();
     config.sign_in_link = output == Output::Table && std::io::stdout().is_terminal();
     if serve.check_config {
         // Only this check needs the secrets now; at startup they are read later, when the files may exist.
@@ -56,10 +65,21 @@ pub fn run(serve: Serve, output: Output) -> Result<()> {
     }
     logs::start(&loaded.settings.general.log, loaded.settings.general.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_until_stopped(limit_to_open_files(config), output))
+    runtime.block_on(run_until_stopped(limit_to_open_files(config), demo.as_ref(), output))
 }
 
-async fn run_until_stopped(config: ServeConfig, output: Output) -> Result<()> {
+/// Adapts the settings to a demo: its fleet, short events, and free ports.
+fn for_demo(settings: &mut config::Settings, files: &demo::Files) {
+    settings.general.data.clone_from(&files.directory);
+    settings.general.fleet_file = Some(files.fleet.clone());
+    settings.driver.simulated_duration = DEMO_DURATION;
+    settings.operator.listen = demo::free(settings.operator.listen);
+    for guest in &mut settings.guest.listen {
+        guest.at.address = demo::free(guest.at.address);
+    }
+}
+
+async fn run_until_stopped(config: ServeConfig, demo: Option<&demo::Files>, output: Output) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -77,6 +97,9 @@ async fn run_until_stopped(config: ServeConfig, output: Output) -> Result<()> {
     let ready = |running: &Running| {
         // Ignore errors: the service runs even if standard output is closed.
         let _ = output.item(&running.addresses.listeners, |_| announce(&running.addresses));
+        if let (Some(files), [guest, ..]) = (demo, running.addresses.guest.as_slice()) {
+            demo::start(&files.directory, guest.at.address);
+        }
         systemd::ready(running);
         tokio::spawn(systemd::keep_notified(running.clone()));
         let running = running.clone();
@@ -107,6 +130,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     };
     let config = ServeConfig {
         data: settings.general.data,
+        in_memory: false,
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,

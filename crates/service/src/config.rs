@@ -24,6 +24,8 @@ use crate::serve::ServeError;
 pub struct ServeConfig {
     /// The data directory.
     pub data: PathBuf,
+    /// Whether the store is in memory. The data directory then has only small files, such as the first token.
+    pub in_memory: bool,
     /// Whether to create a sign-in link of the first token, for a person at a terminal.
     pub sign_in_link: bool,
     /// The file with the first token; none to create a random one.

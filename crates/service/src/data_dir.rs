@@ -260,7 +260,7 @@ impl Drop for NewDataDir {
 
 /// Creates a directory and its missing parents, private to their owner whatever the umask. Returns those created, the
 /// outermost first.
-pub(crate) fn make_private(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn make_private(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut missing: Vec<&Path> = path
         .ancestors()
         .take_while(|dir| !dir.as_os_str().is_empty() && fs::symlink_metadata(dir).is_err())

@@ -14,6 +14,7 @@ use notbefore_engine::{
     Node, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
 use notbefore_listener::host::AllowedHosts;
+use notbefore_store::memory::MemoryStore;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -163,7 +164,10 @@ pub async fn serve(
     let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
 
     let dir = DataDir::prepare(&config.data)?;
-    let store: Arc<dyn Store> = Arc::new(dir.open_store()?);
+    let store: Arc<dyn Store> = match config.in_memory {
+        true => Arc::new(MemoryStore::new()),
+        false => Arc::new(dir.open_store()?),
+    };
     // A service that was killed has left its ready file. The lock is held, so it is not that of another one.
     if let Some(file) = &config.ready_file {
         remove_ready_file(file)?;

@@ -38,6 +38,10 @@ pub struct Serve {
     /// Check the configuration and exit
     #[arg(long, conflicts_with = "print_config")]
     pub check_config: bool,
+    /// Run in memory with a small fleet, guests that poll and approve, and events, to try the console; on free ports if
+    /// the usual ones are taken
+    #[arg(long, conflicts_with_all = ["print_config", "check_config"])]
+    pub demo: bool,
     #[command(flatten)]
     pub settings: config::Flags,
 }
