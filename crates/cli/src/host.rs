@@ -294,6 +294,9 @@ pub fn plan_lines(plan: &Plan, output: Output) -> Vec<String> {
 }
 
 fn note(event: &PlannedEvent) -> String {
+    if let Some(why) = &event.starts_because {
+        return format!("starts at once: {why}");
+    }
     match (&event.refused, &event.refused_because, &event.waits_for) {
         (Some(code), Some(why), _) => format!("refused: {why} ({code})"),
         (Some(code), None, _) => format!("refused: {code}"),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use notbefore_core::{
     Actor, Cause, EventId, Name, Operation, OperationId, Origin, Policy, Refusal, ScopeId, ScopeKind,
-    ScopePath, Token, VmId,
+    ScopePath, StartReason, Token, VmId,
 };
 use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
@@ -373,6 +373,8 @@ pub struct Preview {
     pub deallocated: Vec<VmId>,
     /// Parts that would be refused, and why.
     pub refused: Vec<(EventId, Refusal)>,
+    /// Parts that would start at once, and why: for example because no guest of the scope listens.
+    pub at_once: Vec<(EventId, StartReason)>,
 }
 
 /// Why a command did not take effect, or why its outcome is unknown.

@@ -10,7 +10,8 @@ use notbefore_core::operation::{TargetVm, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
     Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, HostCommand, Member, MemberState, Name,
-    Operation, OperationId, OperationState, Refusal, Resource, Scope, ScopeId, Source, Target, VmId,
+    Operation, OperationId, OperationState, Phase, Refusal, Resource, Scope, ScopeId, Source, StartReason, Target,
+    VmId,
 };
 
 use crate::draft::{encode_operation, encode_scope};
@@ -132,9 +133,9 @@ impl<'a> Planner<'a> {
             cancelled_by: None,
             completed_by: None,
         };
-        let (alone, refused) = self.try_all(&mut operation)?;
+        let TriedParts { alone, refused, at_once } = self.try_all(&mut operation)?;
         check_vms(&new.expected, &operation.targets)?;
-        Ok((Preview { operation, deallocated, refused }, alone))
+        Ok((Preview { operation, deallocated, refused, at_once }, alone))
     }
 
     /// The VMs that the caller named.
@@ -218,8 +219,9 @@ impl<'a> Planner<'a> {
     /// Checks that every part can be opened, before the first write. For named VMs, one refusal refuses the operation.
     /// For a host, refused parts are marked, and the operation is refused only if no part is left. Returns the scope's
     /// next value, if there is only one scope, and the refused parts.
-    fn try_all(&self, operation: &mut Operation) -> Result<(Option<OneScope<'a>>, RefusedParts), Refusal> {
+    fn try_all(&self, operation: &mut Operation) -> Result<TriedParts<'a>, Refusal> {
         let mut refused = Vec::new();
+        let mut at_once = Vec::new();
         let mut alone = None;
         let mut from = 0;
         while let Some(first) = operation.targets.get(from) {
@@ -235,6 +237,10 @@ impl<'a> Planner<'a> {
                 refused.extend(refused_parts);
             }
             let (applied, bytes) = tried?;
+            at_once.extend(parts.iter().filter_map(|part| match &applied.scope.event(part.event)?.phase {
+                Phase::Started { why, .. } => Some((part.event, *why)),
+                Phase::Scheduled { .. } => None,
+            }));
             if here == operation.targets.len() {
                 alone = Some(OneScope { held, applied, bytes });
             }
@@ -251,7 +257,7 @@ impl<'a> Planner<'a> {
                 target.refuse(code);
             }
         }
-        Ok((alone, refused))
+        Ok(TriedParts { alone, refused, at_once })
     }
 
     /// The scope's next value, and its encoding, with these parts opened.
@@ -312,6 +318,15 @@ struct OneScope<'a> {
     held: &'a Revisioned<Scope>,
     applied: Applied,
     bytes: Bytes,
+}
+
+/// What the scopes of an operation answer to its parts.
+struct TriedParts<'a> {
+    /// The scope, if it is the only one.
+    alone: Option<OneScope<'a>>,
+    refused: RefusedParts,
+    /// Parts that start at once, and why.
+    at_once: Vec<(EventId, StartReason)>,
 }
 
 /// Parts that their scopes refuse, and why.

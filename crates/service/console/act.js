@@ -100,7 +100,7 @@ function planDialog(what, session) {
   async function planVms(list, cause, options) {
     const vms = await Promise.all(list.map((name) => /** @type {Promise<Vm>} */ (get(at`/v1/vms/${name}`))));
     // The VMs as they are now: if one changes, the service refuses the action.
-    const body = { cause, vms: vms.map((vm) => vm.id), revisions: vms.map((vm) => vm.revision), force: cause === 'eviction', ...options };
+    const body = { cause, vms: vms.map((vm) => vm.id), revisions: vms.map((vm) => vm.revision), ...options };
     /** @type {Plan} */
     const made = await change('POST', '/v1/events', { ...body, dry_run: true });
     return { shown: [planText(made)], send: async () => [/** @type {Operation} */ (await change('POST', '/v1/events', body, { key, onRetry }))] };
@@ -175,7 +175,7 @@ function planText(plan) {
   ].filter(([, text]) => text);
   const row = (/** @type {PlannedEvent} */ event) => h('tr', {},
     h('td', {}, shortScope(event.scope)), h('td', {}, String(event.update_domain)), h('td', {}, event.resources.slice(0, 4).map((one) => one.name).join(', ') + (event.resources.length > 4 ? ` and ${event.resources.length - 4} more` : '')),
-    h('td', {}, `${event.listening} of ${event.resources.length}`), h('td', {}, event.refused ? `refused: ${event.refused_because ?? event.refused}` : event.waits_for ? `waits for ${event.waits_for}` : ''));
+    h('td', {}, `${event.listening} of ${event.resources.length}`), h('td', {}, event.refused ? `refused: ${event.refused_because ?? event.refused}` : event.starts_because ? `starts at once: ${event.starts_because}` : event.waits_for ? `waits for ${event.waits_for}` : ''));
   return h('div', {},
     h('dl', { class: 'facts' }, facts.map(([name, text]) => [h('dt', {}, name), h('dd', { title: name === 'When' && plan.not_before ? `${utc(Date.parse(plan.not_before))} (UTC)` : null }, text)]).flat()),
     h('table', {}, h('thead', {}, h('tr', {}, ['Scope', 'UD', 'VMs', 'Listening', ''].map((name) => h('th', {}, name)))), h('tbody', {}, plan.events.slice(0, PLAN_ROWS).map(row))),

@@ -15,17 +15,20 @@ use crate::view::{ScopeView, View};
 
 /// Presents a preview.
 pub fn plan(view: &View, preview: &Preview, now: Timestamp) -> Plan {
-    let Preview { operation, deallocated, refused } = preview;
+    let Preview { operation, deallocated, refused, at_once } = preview;
+    let at_once: HashMap<_, _> = at_once.iter().map(|(event, why)| (*event, why)).collect();
+    // As for a scheduled operation: NotBefore means nothing if no event waits for it.
+    let waits =
+        operation.targets.iter().any(|part| part.refused.is_none() && !at_once.contains_key(&part.event));
+    let not_before = operation.not_before.filter(|_| waits);
     let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
     let mut plan = Plan {
         host: operation.host.clone(),
         event_type: operation.cause.event_type().wire_name(),
         cause: operation.cause.wire_name(),
         release: operation.release.wire_name(),
-        not_before: operation.not_before,
-        notice_seconds: operation
-            .not_before
-            .and_then(|at| u64::try_from(at.duration_since(now).as_secs()).ok()),
+        not_before,
+        notice_seconds: not_before.and_then(|at| u64::try_from(at.duration_since(now).as_secs()).ok()),
         vms: 0,
         scopes: 0,
         deallocated: deallocated.len(),
@@ -59,6 +62,10 @@ pub fn plan(view: &View, preview: &Preview, now: Timestamp) -> Plan {
                 update_domain: part.update_domain,
                 resources: part.resources.iter().map(present::resource).collect(),
                 listening,
+                starts_because: at_once
+                    .get(&part.event)
+                    .filter(|_| operation.not_before.is_some())
+                    .map(ToString::to_string),
                 waits_for: scope.and_then(|scope| will_wait(scope, operation, part)),
                 refused: part.refused.clone(),
                 refused_because: why.get(&part.event).map(ToString::to_string),

@@ -59,6 +59,9 @@ pub struct PlannedEvent {
     /// The update domain that it will have to wait for, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
+    /// If it will start at once, although its cause gives notice: why, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_because: Option<String>,
     /// The error code, if its scope will refuse it. Its VMs will not see the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,

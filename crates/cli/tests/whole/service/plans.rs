@@ -480,3 +480,22 @@ fn if_none_match_creates_only_missing_scope() {
     assert_eq!((&nothing["removed"], &nothing["vms"]), (&json!(false), &json!(1)), "no file has made it");
     assert_eq!(plan("{\"kind\":\"availability-set\"}")["revision"], nothing["revision"]);
 }
+
+#[test]
+fn dry_run_of_a_restart_shows_what_the_restart_does() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    // No guest of the scope polls, so a restart gives no notice.
+    let at_once = service.cli_json(&["vm", "restart", "db", "--dry-run"]);
+    assert_eq!(at_once["not_before"], Value::Null, "{at_once}");
+    assert_eq!(at_once["events"][0]["starts_because"], "no guest of the scope listens");
+    assert_eq!(at_once["silent"], json!(["default/default/db/db"]));
+    let shown = service.cli(&["vm", "restart", "db", "--dry-run"]);
+    assert!(shown.contains("starts at once: no guest") && shown.contains("nothing was scheduled"), "{shown}");
+    // A time that was given is kept.
+    let later = service.cli_json(&["vm", "restart", "db", "--in", "1h", "--dry-run"]);
+    assert!(later["not_before"].is_string() && later["events"][0]["starts_because"].is_null(), "{later}");
+    assert_eq!(service.cli_json(&["event", "list"]), json!([]), "a dry run changes nothing");
+    let done = service.cli(&["vm", "restart", "db"]);
+    assert!(done.contains("started at once: no guest of the scope listens"), "{done}");
+}
