@@ -130,6 +130,7 @@ export class Timeline {
     /** Width of the track in pixels, and its distance from the left of the rows. */
     this.width = 50;
     this.offset = 0;
+    this.isScheduled = false;
     this.openEvent = open;
     this.axis = h('div', { class: 'axis-track' });
     this.nowLine = h('div', { class: 'now-line', 'aria-hidden': 'true' });
@@ -172,7 +173,7 @@ export class Timeline {
   reset() {
     this.isFollowing = true;
     this.length = this.window.before + this.window.after;
-    this.draw();
+    this.schedule();
   }
 
   /** @param {number} factor @param {number} [at] Fraction of the width that stays in place. */
@@ -181,14 +182,14 @@ export class Timeline {
     this.start += (this.length - length) * at;
     this.length = length;
     this.isFollowing = false;
-    this.draw();
+    this.schedule();
   }
 
   /** @param {number} fraction Of the width. */
   pan(fraction) {
     this.start += this.length * fraction;
     this.isFollowing = false;
-    this.draw();
+    this.schedule();
   }
 
   /** @param {Event[]} events */
@@ -222,6 +223,13 @@ export class Timeline {
     const first = this.scale.position(now() - PAST_MS), last = this.scale.position(now() + FUTURE_MS);
     this.length = Math.min(this.length, Math.max(SPAN_MIN, last - first));
     this.start = Math.max(first, Math.min(last - this.length, this.start));
+  }
+
+  /** Draws in the next frame: a wheel turns faster than that. */
+  schedule() {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    requestAnimationFrame(() => { this.isScheduled = false; this.draw(); });
   }
 
   draw() {

@@ -343,7 +343,7 @@ test('the timeline has a lane for each scope, VM or host; it zooms, pans and col
   const width = async () => (await bars.first().boundingBox()).width;
   const wide = await width();
   await page.getByRole('button', { name: 'Zoom out' }).click();
-  assert.ok(await width() < wide, 'zoomed out');
+  await until('a shorter bar', async () => (await width()) < wide);
   await page.getByLabel('Timeline: lanes with events').focus();
   await page.keyboard.press('+');
   await page.keyboard.press('0');
