@@ -178,7 +178,7 @@ function planText(plan) {
     h('td', {}, `${event.listening} of ${event.resources.length}`), h('td', {}, event.refused ? `refused: ${event.refused_because ?? event.refused}` : event.starts_because ? `starts at once: ${event.starts_because}` : event.waits_for ? `waits for ${event.waits_for}` : ''));
   return h('div', {},
     h('dl', { class: 'facts' }, facts.map(([name, text]) => [h('dt', {}, name), h('dd', { title: name === 'When' && plan.not_before ? `${utc(Date.parse(plan.not_before))} (UTC)` : null }, text)]).flat()),
-    h('table', {}, h('thead', {}, h('tr', {}, ['Scope', 'UD', 'VMs', 'Listening', ''].map((name) => h('th', {}, name)))), h('tbody', {}, plan.events.slice(0, PLAN_ROWS).map(row))),
+    h('table', { tabindex: 0 }, h('thead', {}, h('tr', {}, ['Scope', 'UD', 'VMs', 'Listening', ''].map((name) => h('th', {}, name)))), h('tbody', {}, plan.events.slice(0, PLAN_ROWS).map(row))),
     plan.events.length > PLAN_ROWS && h('p', { class: 'quiet' }, `and ${count(plan.events.length - PLAN_ROWS, 'more event')}`));
 }
 

@@ -67,7 +67,7 @@ export async function auditView({ query, setQuery, signal }) {
     // The trail is sorted oldest first; the newest are wanted.
     const { items, isCut } = await list(`/v1/audit?${filters}`, { max: 5000, signal });
     entries = /** @type {AuditEntry[]} */ (items).slice(-ENTRIES_MAX).reverse();
-    fill(table, entries.length === 0 ? h('p', { class: 'quiet' }, 'Nothing in the past day.') : h('table', { class: 'wide' }, h('thead', {}, h('tr', {}, ['When', 'Who', 'From', 'What', 'Where'].map((text) => h('th', {}, text)))),
+    fill(table, entries.length === 0 ? h('p', { class: 'quiet' }, 'Nothing in the past day.') : h('table', { class: 'wide', tabindex: 0 }, h('thead', {}, h('tr', {}, ['When', 'Who', 'From', 'What', 'Where'].map((text) => h('th', {}, text)))),
       h('tbody', {}, entries.map((entry) => h('tr', {}, h('td', {}, time(entry.at)), h('td', {}, actorText(entry)), h('td', {}, entry.from ?? ''), h('td', { class: `wrap${entry.outcome === 'refused' ? ' bad' : ''}` }, `${factText(entry)}${entry.count > 1 ? ` (${entry.count} times)` : ''}${refusal(entry)}`), h('td', { class: 'wrap' }, [entry.scope && shortScope(entry.scope), entry.vms?.slice(0, 3).join(', ')].filter(Boolean).join(': ')))))), isCut && h('p', { class: 'quiet' }, 'There are more; notbefore audit lists all.'));
   }
   outcome.addEventListener('change', () => void draw());

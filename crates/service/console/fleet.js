@@ -202,7 +202,7 @@ export async function vmView({ argument, session, signal, act }) {
     fill(facts, rows.map(([title, value]) => [h('dt', {}, title), h('dd', {}, value)]).flat());
     const verbs = /** @type {[string, string, boolean][]} */ ([['user-restart', 'Restart…', may(session, 'tenant', vm.scope)], ['user-redeploy', 'Redeploy…', may(session, 'tenant', vm.scope)], ['eviction', 'Evict…', may(session, 'operator', vm.scope)], ['deletion', 'Delete…', may(session, 'tenant', vm.scope)]]);
     fill(actions, verbs.filter(([, , is]) => is).map(([cause, text], n) => h('button', { type: 'button', class: n === 0 ? 'primary' : '', onclick: () => act({ kind: 'vms', vms: [vm.path], cause }) }, text)));
-    fill(log, entries.entries.length === 0 ? h('p', { class: 'quiet' }, `Nothing since the service started, ${local(Date.parse(entries.since))}.`) : h('table', {}, h('thead', {}, h('tr', {}, ['Last', 'Count', 'What', 'Detail'].map((text) => h('th', {}, text)))),
+    fill(log, entries.entries.length === 0 ? h('p', { class: 'quiet' }, `Nothing since the service started, ${local(Date.parse(entries.since))}.`) : h('table', { tabindex: 0 }, h('thead', {}, h('tr', {}, ['Last', 'Count', 'What', 'Detail'].map((text) => h('th', {}, text)))),
       h('tbody', {}, entries.entries.map((entry) => h('tr', {}, h('td', {}, time(entry.last_at)), h('td', {}, String(entry.count)), h('td', {}, entry.kind), h('td', { class: 'wrap' }, logText(entry)))))));
   }
   await draw();
