@@ -18,24 +18,41 @@ function type(schema) {
 
 function plain(name, schema) {
   switch (name) {
-    case 'null': return 'null';
-    case 'boolean': return 'boolean';
-    case 'integer': case 'number': return 'number';
-    case 'string': return 'string';
-    case 'array': return `Array<${schema.items && Object.keys(schema.items).length ? type(schema.items) : 'unknown'}>`;
-    case 'object': return object(schema);
-    default: return 'unknown';
+    case 'null':
+      return 'null';
+    case 'boolean':
+      return 'boolean';
+    case 'integer':
+    case 'number':
+      return 'number';
+    case 'string':
+      return 'string';
+    case 'array':
+      return `Array<${schema.items && Object.keys(schema.items).length ? type(schema.items) : 'unknown'}>`;
+    case 'object':
+      return object(schema);
+    default:
+      return 'unknown';
   }
 }
 
 function object(schema) {
-  if (!schema.properties) return schema.additionalProperties ? `Record<string, ${type(schema.additionalProperties)}>` : 'Record<string, unknown>';
+  if (!schema.properties)
+    return schema.additionalProperties
+      ? `Record<string, ${type(schema.additionalProperties)}>`
+      : 'Record<string, unknown>';
   const required = new Set(schema.required ?? []);
-  const fields = Object.entries(schema.properties).map(([name, field]) => `  ${comment(field)}${JSON.stringify(name)}${required.has(name) ? '' : '?'}: ${type(field)};`);
+  const fields = Object.entries(schema.properties).map(
+    ([name, field]) =>
+      `  ${comment(field)}${JSON.stringify(name)}${required.has(name) ? '' : '?'}: ${type(field)};`,
+  );
   return `{\n${fields.join('\n')}\n}`;
 }
 
-const comment = (schema) => (schema.description ? `/** ${schema.description.replaceAll('*/', '*').replaceAll('\n', ' ')} */ ` : '');
+const comment = (schema) =>
+  schema.description ? `/** ${schema.description.replaceAll('*/', '*').replaceAll('\n', ' ')} */ ` : '';
 
-const all = Object.entries(schemas).map(([name, schema]) => `${comment(schema)}export type ${name} = ${type(schema)};`);
+const all = Object.entries(schemas).map(
+  ([name, schema]) => `${comment(schema)}export type ${name} = ${type(schema)};`,
+);
 writeFileSync(target, `// Made from ${source}.\n${all.join('\n')}\n`);

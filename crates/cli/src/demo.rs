@@ -5,6 +5,7 @@
 //! client of the operator API. One VM, `legacy`, never polls.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,9 +56,11 @@ impl Files {
             let why = "--demo keeps everything in memory: leave --data (NOTBEFORE_DATA) out, or --demo";
             return Err(UsageError(why.to_owned()).into());
         }
-        let directory = std::env::temp_dir().join(format!("notbefore-demo-{}", std::process::id()));
+        let name = format!("notbefore-demo-{}-{}", std::process::id(), crate::time::now().as_millisecond());
+        let directory = std::env::temp_dir().join(name);
         let failed = || format!("cannot create {}", directory.display());
-        notbefore_service::data_dir::make_private(&directory).with_context(failed)?;
+        // It gets a token. A directory that exists may belong to someone else, and is not used.
+        std::fs::DirBuilder::new().mode(0o700).create(&directory).with_context(failed)?;
         let fleet = directory.join("fleet.yaml");
         std::fs::write(&fleet, FLEET).with_context(failed)?;
         Ok(Self { directory, fleet })

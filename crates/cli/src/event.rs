@@ -135,8 +135,8 @@ fn show_summary(summary: &HistorySummary, output: Output) -> Result<()> {
         let [half, most, all] =
             [approval.p50_seconds, approval.p90_seconds, approval.max_seconds].map(time::span);
         output::line(&format!(
-            "{} were approved: half within {half}, nine in ten within {most}, all within {all}",
-            approval.events
+            "{} approved: half within {half}, nine in ten within {most}, all within {all}",
+            counted(approval.events, "event")
         ))?;
     }
     match summary.partial {

@@ -10,8 +10,8 @@ use notbefore_core::operation::{TargetVm, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
     Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, HostCommand, Member, MemberState, Name,
-    Operation, OperationId, OperationState, Phase, Refusal, Resource, Scope, ScopeId, Source, StartReason, Target,
-    VmId,
+    Operation, OperationId, OperationState, Phase, Refusal, Resource, Scope, ScopeId, Source, StartReason,
+    Target, VmId,
 };
 
 use crate::draft::{encode_operation, encode_scope};

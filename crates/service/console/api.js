@@ -23,7 +23,9 @@ export class Problem extends Error {
 /** Called when the service says that the session has ended. @type {() => void} */
 let onSignedOut = () => {};
 /** @param {() => void} callback */
-export const whenSignedOut = (callback) => { onSignedOut = callback; };
+export const whenSignedOut = (callback) => {
+  onSignedOut = callback;
+};
 
 /** @param {string} path @param {RequestInit} init */
 async function send(path, init) {
@@ -36,9 +38,17 @@ async function send(path, init) {
   if (response.ok) return response;
   /** @type {Partial<ProblemBody>} */
   let body = {};
-  try { body = await response.json(); } catch { /* Not a problem document: the status says enough. */ }
+  try {
+    body = await response.json();
+  } catch {
+    /* Not a problem document: the status says enough. */
+  }
   if (response.status === 401 && !path.endsWith('/sign-in')) onSignedOut();
-  const problem = new Problem(response.status, body.code ?? 'unknown', body.detail ?? `The service answered ${response.status}.`);
+  const problem = new Problem(
+    response.status,
+    body.code ?? 'unknown',
+    body.detail ?? `The service answered ${response.status}.`,
+  );
   return Promise.reject(Object.assign(problem, { retryAfter: Number(response.headers.get('Retry-After')) }));
 }
 
@@ -62,7 +72,8 @@ export async function getText(path) {
 export async function list(path, { max = 20_000, onPage, signal } = {}) {
   /** @type {T[]} */
   const items = [];
-  let revision = -1, cursor = '';
+  let revision = -1,
+    cursor = '';
   for (;;) {
     const join = path.includes('?') ? '&' : '?';
     const url = `${path}${join}limit=${Math.min(PAGE, max)}${cursor}`;
@@ -113,7 +124,11 @@ export function newKey() {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** A path of the API with its parts encoded. @param {TemplateStringsArray} texts @param {...(string | number)} parts */
+/**
+ * A path of the API with its parts encoded.
+ * @param {TemplateStringsArray} texts
+ * @param {...(string | number)} parts
+ */
 export function at(texts, ...parts) {
   return texts.reduce((path, text, n) => path + encodeURIComponent(String(parts[n - 1])) + text);
 }

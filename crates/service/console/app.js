@@ -22,21 +22,28 @@ const VIEWS = {
   events: async (context) => (await import('./event.js')).eventView(context),
   fleet: async (context) => (await import('./fleet.js')).fleetView(context),
   vms: async (context) => (await import('./fleet.js')).vmView(context),
-  hosts: async (context) => (await import('./fleet.js'))[context.argument ? 'hostView' : 'hostsView'](context),
+  hosts: async (context) =>
+    (await import('./fleet.js'))[context.argument ? 'hostView' : 'hostsView'](context),
   history: async (context) => (await import('./history.js')).historyView(context),
   tokens: async (context) => (await import('./admin.js')).tokensView(context),
   audit: async (context) => (await import('./admin.js')).auditView(context),
 };
 const NAV = [
-  { name: 'now', text: 'Now' }, { name: 'fleet', text: 'Fleet' }, { name: 'hosts', text: 'Hosts', isForOperators: true }, { name: 'history', text: 'History' },
-  { name: 'tokens', text: 'Tokens', isForOperators: true }, { name: 'audit', text: 'Audit', isForOperators: true },
+  { name: 'now', text: 'Now' },
+  { name: 'fleet', text: 'Fleet' },
+  { name: 'hosts', text: 'Hosts', isForOperators: true },
+  { name: 'history', text: 'History' },
+  { name: 'tokens', text: 'Tokens', isForOperators: true },
+  { name: 'audit', text: 'Audit', isForOperators: true },
 ];
 
 /** Remembers that this browser has signed in. */
 const SIGNED_IN = 'notbefore-signed-in';
 
 const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-const main = byId('main'), banner = byId('banner'), feedText = byId('feed');
+const main = byId('main'),
+  banner = byId('banner'),
+  feedText = byId('feed');
 /** @type {Session | null} */
 let session = null;
 let view = new AbortController();
@@ -45,8 +52,18 @@ let view = new AbortController();
 function parse(hash) {
   const [path, text = ''] = hash.replace(/^#\/?/, '').split('?');
   const [name, ...rest] = path.split('/');
-  const decode = (/** @type {string} */ part) => { try { return decodeURIComponent(part); } catch { return part; } };
-  return { name: name || 'now', argument: decode(rest.join('/')), query: Object.fromEntries(new URLSearchParams(text)) };
+  const decode = (/** @type {string} */ part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  };
+  return {
+    name: name || 'now',
+    argument: decode(rest.join('/')),
+    query: Object.fromEntries(new URLSearchParams(text)),
+  };
 }
 
 async function route() {
@@ -56,42 +73,89 @@ async function route() {
   view = new AbortController();
   const { signal } = view;
   const setQuery = (/** @type {Record<string, string>} */ changes) => {
-    const next = new URLSearchParams(Object.entries({ ...parse(location.hash).query, ...changes }).filter(([, value]) => value));
+    const next = new URLSearchParams(
+      Object.entries({ ...parse(location.hash).query, ...changes }).filter(([, value]) => value),
+    );
     history.replaceState(null, '', location.hash.split('?')[0] + (next.size ? `?${next}` : ''));
   };
   document.querySelectorAll('#nav a').forEach((link) => {
-    if (link.getAttribute('href') === `#/${name}`) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current');
+    if (link.getAttribute('href') === `#/${name}`) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
   });
   /** @type {Context} */
-  const context = { argument, query, setQuery, signal, session, act: async (what) => { const { openAct } = await import('./act.js'); if (session) openAct(what, session); } };
+  const context = {
+    argument,
+    query,
+    setQuery,
+    signal,
+    session,
+    act: async (what) => {
+      const { openAct } = await import('./act.js');
+      if (session) openAct(what, session);
+    },
+  };
   let shown;
   try {
     const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : null;
-    shown = make ? await make(context) : { title: 'Not found', element: h('div', { class: 'view' }, h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: '#/now' }, 'Go to Now'))) };
+    shown = make
+      ? await make(context)
+      : {
+          title: 'Not found',
+          element: h(
+            'div',
+            { class: 'view' },
+            h('h1', {}, 'There is no such page'),
+            h('p', {}, h('a', { href: '#/now' }, 'Go to Now')),
+          ),
+        };
   } catch (error) {
-    shown = { title: 'Error', element: h('div', { class: 'view' }, h('h1', {}, 'This page cannot be shown'), problemText(error), h('p', {}, h('button', { type: 'button', onclick: route }, 'Try again'))) };
+    shown = {
+      title: 'Error',
+      element: h(
+        'div',
+        { class: 'view' },
+        h('h1', {}, 'This page cannot be shown'),
+        problemText(error),
+        h('p', {}, h('button', { type: 'button', onclick: route }, 'Try again')),
+      ),
+    };
   }
   if (signal.aborted) return;
   fill(main, shown.element);
   document.title = `${shown.title} – notbefore`;
-  if (document.activeElement === document.body || document.activeElement === main) main.focus({ preventScroll: true });
+  if (document.activeElement === document.body || document.activeElement === main)
+    main.focus({ preventScroll: true });
   scrollTo(0, 0);
 }
 
 /** @param {unknown} error */
 export function problemText(error) {
   const problem = error instanceof Problem ? error : new Problem(0, 'error', String(error));
-  return h('p', { class: 'problem', role: 'alert' }, problem.message, problem.status > 0 && h('span', { class: 'quiet' }, ` (${problem.code})`));
+  return h(
+    'p',
+    { class: 'problem', role: 'alert' },
+    problem.message,
+    problem.status > 0 && h('span', { class: 'quiet' }, ` (${problem.code})`),
+  );
 }
 
 function drawFeed() {
   const { state, since } = feed;
-  const texts = { connecting: 'Connecting…', live: 'Live', stale: `Stale since ${local(since)}`, 'signed-out': 'Signed out' };
+  const texts = {
+    connecting: 'Connecting…',
+    live: 'Live',
+    stale: `Stale since ${local(since)}`,
+    'signed-out': 'Signed out',
+  };
   feedText.dataset.state = state;
   setText(feedText, texts[state]);
   feedText.title = state === 'live' ? 'The page shows every change as it happens.' : '';
   banner.hidden = state !== 'stale' || !session;
-  if (!banner.hidden) setText(banner, `No connection to the service for ${span(Date.now() - since)}. What you see is from ${local(since)} or earlier. Trying again…`);
+  if (!banner.hidden)
+    setText(
+      banner,
+      `No connection to the service for ${span(Date.now() - since)}. What you see is from ${local(since)} or earlier. Trying again…`,
+    );
 }
 
 /** Shows the page for the session. @param {Session} signedIn */
@@ -100,16 +164,29 @@ function enter(signedIn) {
   localStorage.setItem(SIGNED_IN, 'yes');
   setClock(session.now);
   const isOperator = isFullOperator(session);
-  fill(byId('nav'), NAV.filter((one) => isOperator || !one.isForOperators).map(({ name, text }) => h('a', { href: `#/${name}` }, text)));
+  fill(
+    byId('nav'),
+    NAV.filter((one) => isOperator || !one.isForOperators).map(({ name, text }) =>
+      h('a', { href: `#/${name}` }, text),
+    ),
+  );
   const roles = session.grants.map(({ role, path }) => `${role} on ${path}`).join(', ');
-  fill(byId('who'), h('span', { title: roles }, session.token), h('button', { type: 'button', class: 'small', onclick: signOut }, 'Sign out'));
+  fill(
+    byId('who'),
+    h('span', { title: roles }, session.token),
+    h('button', { type: 'button', class: 'small', onclick: signOut }, 'Sign out'),
+  );
   byId('top').hidden = false;
   feed.start();
   void route();
 }
 
 async function signOut() {
-  try { await change('DELETE', '/v1/session'); } catch { /* The cookie may have ended already. */ }
+  try {
+    await change('DELETE', '/v1/session');
+  } catch {
+    /* The cookie may have ended already. */
+  }
   localStorage.removeItem(SIGNED_IN);
   location.hash = '';
   location.reload();
@@ -122,15 +199,43 @@ function showSignIn(error) {
   view.abort();
   byId('top').hidden = true;
   banner.hidden = true;
-  const input = h('input', { type: 'password', id: 'token', name: 'token', autocomplete: 'current-password', required: true, spellcheck: 'false', 'aria-describedby': 'token-help' });
+  const input = h('input', {
+    type: 'password',
+    id: 'token',
+    name: 'token',
+    autocomplete: 'current-password',
+    required: true,
+    spellcheck: 'false',
+    'aria-describedby': 'token-help',
+  });
   const message = h('div', {}, error ? problemText(error) : null);
-  const form = h('form', { class: 'sign-in', onsubmit: async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    try { enter(await signIn({ token: input.value })); } catch (failed) { fill(message, problemText(failed)); input.select(); }
-  } },
-  h('h1', {}, h('img', { src: '/console/icon.svg', alt: '', width: 36, height: 36 }), ' notbefore'),
-  h('label', { for: 'token' }, 'Token'), input, message, h('button', { type: 'submit', class: 'primary' }, 'Sign in'),
-  h('p', { class: 'quiet', id: 'token-help' }, 'The first token is in the file operator.token of the service’s data directory. Or run ', h('code', {}, 'notbefore console'), ' there and open its link.'));
+  const form = h(
+    'form',
+    {
+      class: 'sign-in',
+      onsubmit: async (/** @type {SubmitEvent} */ event) => {
+        event.preventDefault();
+        try {
+          enter(await signIn({ token: input.value }));
+        } catch (failed) {
+          fill(message, problemText(failed));
+          input.select();
+        }
+      },
+    },
+    h('h1', {}, h('img', { src: '/console/icon.svg', alt: '', width: 36, height: 36 }), ' notbefore'),
+    h('label', { for: 'token' }, 'Token'),
+    input,
+    message,
+    h('button', { type: 'submit', class: 'primary' }, 'Sign in'),
+    h(
+      'p',
+      { class: 'quiet', id: 'token-help' },
+      'The first token is in the file operator.token of the service’s data directory. Or run ',
+      h('code', {}, 'notbefore console'),
+      ' there and open its link.',
+    ),
+  );
   document.title = 'Sign in – notbefore';
   fill(main, form);
   input.focus();
@@ -140,16 +245,29 @@ function showSignIn(error) {
 const signIn = (body) => change('POST', '/v1/sign-in', body);
 
 async function start() {
-  whenSignedOut(() => { if (session) showSignIn(new Problem(401, 'session_ended', 'Your session has ended. Sign in again.')); });
+  whenSignedOut(() => {
+    if (session) showSignIn(new Problem(401, 'session_ended', 'Your session has ended. Sign in again.'));
+  });
   addEventListener('hashchange', route);
   const forever = new AbortController().signal;
-  on('state', () => { drawFeed(); if (feed.state === 'signed-out' && session) void get('/v1/session').catch(() => {}); }, forever);
+  on(
+    'state',
+    () => {
+      drawFeed();
+      if (feed.state === 'signed-out' && session) void get('/v1/session').catch(() => {});
+    },
+    forever,
+  );
   everySecond(drawFeed);
   const code = new URLSearchParams(location.hash.slice(1)).get('code');
   if (code) {
     // The code works once: it must not stay in the address bar or the history.
     history.replaceState(null, '', '/');
-    try { return enter(await signIn({ code })); } catch (error) { return showSignIn(error); }
+    try {
+      return enter(await signIn({ code }));
+    } catch (error) {
+      return showSignIn(error);
+    }
   }
   // Scripts cannot see the cookie. Without a sign-in here there is none, and a request would only be refused.
   if (!localStorage.getItem(SIGNED_IN)) return showSignIn();

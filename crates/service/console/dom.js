@@ -25,7 +25,9 @@ export function h(tag, props = {}, ...children) {
 
 /** @param {(Child | Child[])[]} children @returns {(Node | string)[]} */
 function nodes(children) {
-  return children.flat().filter((child) => child !== null && child !== undefined && child !== false)
+  return children
+    .flat()
+    .filter((child) => child !== null && child !== undefined && child !== false)
     .map((child) => (child instanceof Node ? child : String(child)));
 }
 
@@ -34,7 +36,11 @@ export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
 }
 
-/** Sets a text only if it differs: an unchanged row costs nothing. @param {Element} element @param {string} text */
+/**
+ * Sets a text only if it differs: an unchanged row costs nothing.
+ * @param {Element} element
+ * @param {string} text
+ */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -50,7 +56,9 @@ export function setClock(serviceTime) {
 /** Now, by the service's clock. */
 export const now = () => Date.now() + skewMs;
 
-const MINUTE = 60_000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
+const MINUTE = 60_000,
+  HOUR = 60 * MINUTE,
+  DAY = 24 * HOUR;
 
 /** A span of time as text with its two largest units. @param {number} ms */
 export function span(ms) {
@@ -71,13 +79,25 @@ export function relative(at) {
   return left > 0 ? `in ${span(left)}` : `${span(left)} ago`;
 }
 
-const clockFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const dayFormat = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+const clockFormat = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+});
+const dayFormat = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
 
 /** A time in the browser's zone; with the day unless it is today. @param {number} at */
 export function local(at) {
   const date = new Date(at);
-  return date.toDateString() === new Date().toDateString() ? clockFormat.format(date) : dayFormat.format(date);
+  return date.toDateString() === new Date().toDateString()
+    ? clockFormat.format(date)
+    : dayFormat.format(date);
 }
 
 /** @param {number} at */
@@ -98,10 +118,17 @@ export const isCalm = () => matchMedia('(prefers-reduced-motion: reduce)').match
 
 /** Calls a function once a second while the page is visible; returns how to stop. @param {() => void} tick */
 export function everySecond(tick) {
-  const timer = setInterval(() => { if (!document.hidden) tick(); }, 1000);
-  const onShow = () => { if (!document.hidden) tick(); };
+  const timer = setInterval(() => {
+    if (!document.hidden) tick();
+  }, 1000);
+  const onShow = () => {
+    if (!document.hidden) tick();
+  };
   document.addEventListener('visibilitychange', onShow);
-  return () => { clearInterval(timer); document.removeEventListener('visibilitychange', onShow); };
+  return () => {
+    clearInterval(timer);
+    document.removeEventListener('visibilitychange', onShow);
+  };
 }
 
 export { MINUTE, HOUR, DAY };

@@ -10,15 +10,36 @@ export const SYMBOLS = { Freeze: '❄', Reboot: '↻', Redeploy: '⇄', Preempt:
 
 /** @type {Record<string, string>} */
 export const CAUSES = {
-  'user-restart': 'Restart', 'user-redeploy': 'Redeploy', eviction: 'Evict', deletion: 'Delete',
-  'host-freeze': 'Host maintenance: freeze', 'host-reboot': 'Host maintenance: reboot', 'host-redeploy': 'Host maintenance: redeploy',
-  'live-migration': 'Live migration', 'predicted-failure': 'Predicted failure: redeploy', 'host-failure': 'Host failure: reboot now',
+  'user-restart': 'Restart',
+  'user-redeploy': 'Redeploy',
+  eviction: 'Evict',
+  deletion: 'Delete',
+  'host-freeze': 'Host maintenance: freeze',
+  'host-reboot': 'Host maintenance: reboot',
+  'host-redeploy': 'Host maintenance: redeploy',
+  'live-migration': 'Live migration',
+  'predicted-failure': 'Predicted failure: redeploy',
+  'host-failure': 'Host failure: reboot now',
 };
 
 /** @type {Record<Stage, string>} */
-const STAGES = { scheduled: 'Scheduled', approved: 'Approved', started: 'Started', failed: 'Failed', completed: 'Completed', cancelled: 'Cancelled' };
+const STAGES = {
+  scheduled: 'Scheduled',
+  approved: 'Approved',
+  started: 'Started',
+  failed: 'Failed',
+  completed: 'Completed',
+  cancelled: 'Cancelled',
+};
 /** A second sign of each state, besides its colour. @type {Record<Stage, string>} */
-const STAGE_SIGNS = { scheduled: '○', approved: '✓', started: '▶', failed: '!', completed: '●', cancelled: '–' };
+const STAGE_SIGNS = {
+  scheduled: '○',
+  approved: '✓',
+  started: '▶',
+  failed: '!',
+  completed: '●',
+  cancelled: '–',
+};
 
 /** @param {Event} event @returns {Stage} */
 export function stage(event) {
@@ -49,7 +70,9 @@ export function setBadge(badge, event) {
 
 /** The time that an event is about: NotBefore, its start or its end. @param {Event} event */
 export function instant(event) {
-  return Date.parse(event.ended_at ?? event.started_at ?? event.not_before ?? event.scheduled_at ?? '') || now();
+  return (
+    Date.parse(event.ended_at ?? event.started_at ?? event.not_before ?? event.scheduled_at ?? '') || now()
+  );
 }
 
 /** When, relative to now. @param {Event} event */
@@ -72,12 +95,17 @@ export function vmNames(event, most = 3) {
 
 /** Who has read it. @param {Event} event */
 export function readBy(event) {
-  const all = event.resources.length, unread = event.unread_by?.length ?? 0;
+  const all = event.resources.length,
+    unread = event.unread_by?.length ?? 0;
   if (unread === 0) return all === 1 ? 'read' : `read by all ${all}`;
   return all === 1 ? 'not read' : `${all - unread} of ${all} read`;
 }
 
-/** Pending events first, by time; then started ones; then ended ones, the newest first. @param {Event} one @param {Event} two */
+/**
+ * Pending events first, by time; then started ones; then ended ones, the newest first.
+ * @param {Event} one
+ * @param {Event} two
+ */
 export function byUrgency(one, two) {
   const rank = (/** @type {Event} */ event) => (event.ended_at ? 2 : event.status === 'Started' ? 1 : 0);
   const order = rank(one) - rank(two);
@@ -87,12 +115,18 @@ export function byUrgency(one, two) {
 }
 
 /** A text of the service with its times in the browser's zone. @param {string | null | undefined} text */
-export const localTimes = (text) => (text ?? '').replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (found) => local(Date.parse(found)));
+export const localTimes = (text) =>
+  (text ?? '').replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (found) => local(Date.parse(found)));
 
 /** A scope without the parts that are `default`. @param {string} path */
 export const shortScope = (path) => path.replace(/^default\/(default\/)?/, '');
 
-/** Whether the caller has a role at a path. @param {Session} session @param {'viewer' | 'tenant' | 'operator'} role @param {string} path */
+/**
+ * Whether the caller has a role at a path.
+ * @param {Session} session
+ * @param {'viewer' | 'tenant' | 'operator'} role
+ * @param {string} path
+ */
 export function may(session, role, path) {
   const order = ['viewer', 'tenant', 'operator'];
   const covers = (/** @type {Grant} */ grant) => {
@@ -109,10 +143,18 @@ export const isFullOperator = (session) => may(session, 'operator', '');
 /** What a fact says, in words. @param {Fact} fact */
 export function factText(fact) {
   const detail = /** @type {Record<string, any>} */ (/** @type {any} */ (fact).detail ?? {});
-  const words = fact.type.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase().replace(/^vm /, 'VM ');
+  const words = fact.type
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .replace(/^vm /, 'VM ');
   const more = [
-    detail.not_before && `not before ${local(Date.parse(detail.not_before))}`, detail.why, detail.api_version && `api-version ${detail.api_version}`,
-    detail.attempt && `attempt ${detail.attempt}`, detail.host && `host ${detail.host}`, detail.name, detail.targets && count(detail.targets, 'part'),
+    detail.not_before && `not before ${local(Date.parse(detail.not_before))}`,
+    detail.why,
+    detail.api_version && `api-version ${detail.api_version}`,
+    detail.attempt && `attempt ${detail.attempt}`,
+    detail.host && `host ${detail.host}`,
+    detail.name,
+    detail.targets && count(detail.targets, 'part'),
   ].filter(Boolean);
   return words.charAt(0).toUpperCase() + words.slice(1) + (more.length ? `: ${more.join(', ')}` : '');
 }

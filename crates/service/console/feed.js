@@ -25,7 +25,10 @@ class Feed extends EventTarget {
     this.since = Date.now();
     this.hasList = false;
     this.isCut = false;
-    /** Ended events by their facts, until their list arrives. @type {Map<string, { at: string, status: EventStatus }>} */
+    /**
+     * Ended events by their facts, until their list arrives.
+     * @type {Map<string, { at: string, status: EventStatus }>}
+     */
     this.ended = new Map();
     this.isDrawing = false;
     /** @type {(message: string) => void} */
@@ -37,15 +40,25 @@ class Feed extends EventTarget {
     if (this.isStarted) return this.post('restart');
     this.isStarted = true;
     if (typeof SharedWorker === 'function') {
-      const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('notbefore', { createScriptURL: () => '/console/worker.js' });
-      const worker = new SharedWorker(policy ? policy.createScriptURL('') : '/console/worker.js', { type: 'module', name: 'notbefore' });
+      const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('notbefore', {
+        createScriptURL: () => '/console/worker.js',
+      });
+      const worker = new SharedWorker(policy ? policy.createScriptURL('') : '/console/worker.js', {
+        type: 'module',
+        name: 'notbefore',
+      });
       worker.port.onmessage = ({ data }) => this.take(data);
       this.post = (message) => worker.port.postMessage(message);
       addEventListener('pagehide', () => this.post('bye'));
-      addEventListener('pageshow', (event) => { if (event.persisted) this.post('hello'); });
+      addEventListener('pageshow', (event) => {
+        if (event.persisted) this.post('hello');
+      });
     } else {
       const live = new Live((message) => this.take(message));
-      this.post = (message) => { if (message === 'wake') live.wake(); else live.start(); };
+      this.post = (message) => {
+        if (message === 'wake') live.wake();
+        else live.start();
+      };
     }
     this.post('hello');
     addEventListener('online', () => this.post('wake'));
@@ -72,14 +85,18 @@ class Feed extends EventTarget {
         message.gone.forEach((id) => this.events.delete(id));
         message.put.forEach((event) => this.events.set(event.id, event));
       }
-      if (before !== this.events) before.forEach((event, id) => { if (!this.events.has(id)) this.end(event); });
+      if (before !== this.events)
+        before.forEach((event, id) => {
+          if (!this.events.has(id)) this.end(event);
+        });
       this.draw();
     }
   }
 
   /** @param {Fact} fact */
   takeFact(fact) {
-    const status = fact.type === 'EventCompleted' ? 'Completed' : fact.type === 'EventCancelled' ? 'Cancelled' : null;
+    const status =
+      fact.type === 'EventCompleted' ? 'Completed' : fact.type === 'EventCancelled' ? 'Cancelled' : null;
     if (status && fact.event) this.ended.set(fact.event, { at: fact.at, status });
   }
 
@@ -98,9 +115,13 @@ class Feed extends EventTarget {
     const since = new Date(now() - PAST_MS).toISOString();
     try {
       const page = await get(`/v1/history?order=newest&limit=${PAST_MAX}&since=${since}`);
-      /** @type {{ items: Event[] }} */ (page).items.forEach((event) => { if (!this.past.has(event.id)) this.past.set(event.id, event); });
+      /** @type {{ items: Event[] }} */ (page).items.forEach((event) => {
+        if (!this.past.has(event.id)) this.past.set(event.id, event);
+      });
       this.draw();
-    } catch { /* The past is a convenience; the live events are shown without it. */ }
+    } catch {
+      /* The past is a convenience; the live events are shown without it. */
+    }
   }
 
   /** Tells the views, at most once a frame. */
@@ -116,7 +137,12 @@ class Feed extends EventTarget {
 
 export const feed = new Feed();
 
-/** Calls a function at each event of a kind until the view closes. @param {'events' | 'state' | 'facts'} kind @param {(detail: any) => void} callback @param {AbortSignal} signal */
+/**
+ * Calls a function at each event of a kind until the view closes.
+ * @param {'events' | 'state' | 'facts'} kind
+ * @param {(detail: any) => void} callback
+ * @param {AbortSignal} signal
+ */
 export function on(kind, callback, signal) {
   feed.addEventListener(kind, (event) => callback(/** @type {CustomEvent} */ (event).detail), { signal });
 }

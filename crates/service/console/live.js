@@ -28,7 +28,8 @@ const COLLECT_MS = 40;
 const LIST_ALL_MS = 1000;
 /** The stream says something every 15 seconds; a longer silence means that the connection is lost. */
 const SILENCE_MS = 40_000;
-const PAUSE_MIN_MS = 500, PAUSE_MAX_MS = 10_000;
+const PAUSE_MIN_MS = 500,
+  PAUSE_MAX_MS = 10_000;
 
 /** @param {number} ms */
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -93,7 +94,11 @@ export class Live {
   async follow(signal) {
     let pause = PAUSE_MIN_MS;
     let heardAt = Date.now();
-    const onHeard = () => { heardAt = Date.now(); pause = PAUSE_MIN_MS; this.setState('live'); };
+    const onHeard = () => {
+      heardAt = Date.now();
+      pause = PAUSE_MIN_MS;
+      this.setState('live');
+    };
     while (!signal.aborted) {
       try {
         if (!this.position) await this.listAll(signal);
@@ -108,7 +113,12 @@ export class Live {
       }
       if (signal.aborted) return;
       this.setState('stale', heardAt);
-      await Promise.race([sleep(pause * (0.5 + Math.random())), new Promise((done) => { this.skipPause = () => done(null); })]);
+      await Promise.race([
+        sleep(pause * (0.5 + Math.random())),
+        new Promise((done) => {
+          this.skipPause = () => done(null);
+        }),
+      ]);
       pause = Math.min(PAUSE_MAX_MS, pause * 2);
     }
   }
@@ -133,7 +143,10 @@ export class Live {
     let silence = setTimeout(abort, SILENCE_MS);
     try {
       const response = await fetch('/v1/stream', {
-        headers: { 'Last-Event-ID': this.position }, credentials: 'same-origin', cache: 'no-store', signal: attempt.signal,
+        headers: { 'Last-Event-ID': this.position },
+        credentials: 'same-origin',
+        cache: 'no-store',
+        signal: attempt.signal,
       });
       if (!response.ok || !response.body) throw new Problem(response.status, 'stream', 'no stream');
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -180,7 +193,9 @@ export class Live {
     }
     if (this.changedScopes.size > 0 && !this.collecting) {
       this.collecting = true;
-      void this.refresh(signal).finally(() => { this.collecting = false; });
+      void this.refresh(signal).finally(() => {
+        this.collecting = false;
+      });
     }
   }
 
@@ -216,7 +231,9 @@ export class Live {
       if (!(error instanceof Problem && error.status === 404)) throw error;
     }
     const kept = new Set(put.map((event) => event.id));
-    const gone = [...this.events.values()].filter((event) => sameScope(event.scope, scope) && !kept.has(event.id)).map((event) => event.id);
+    const gone = [...this.events.values()]
+      .filter((event) => sameScope(event.scope, scope) && !kept.has(event.id))
+      .map((event) => event.id);
     gone.forEach((id) => this.events.delete(id));
     put.forEach((event) => this.events.set(event.id, event));
     this.emit({ kind: 'change', put, gone });

@@ -1,7 +1,17 @@
 // The view `now`: what happens next, as a timeline and as a table with the same events.
 
 import { count, everySecond, h, setText } from './dom.js';
-import { SYMBOLS, byUrgency, localTimes, readBy, setBadge, shortScope, vmNames, when, whenTitle } from './events.js';
+import {
+  SYMBOLS,
+  byUrgency,
+  localTimes,
+  readBy,
+  setBadge,
+  shortScope,
+  vmNames,
+  when,
+  whenTitle,
+} from './events.js';
 import { feed, on } from './feed.js';
 import { Rows } from './rows.js';
 import { LANE_HEIGHT, Timeline, WINDOWS } from './timeline.js';
@@ -20,20 +30,55 @@ const cell = (name, ...children) => h('div', { class: `cell ${name}`, role: 'gri
 export function nowView({ query, setQuery, signal, session, act }) {
   /** @type {Event[]} */
   let events = [];
-  const open = (/** @type {Event} */ event) => { location.hash = `#/events/${event.id}`; };
+  const open = (/** @type {Event} */ event) => {
+    location.hash = `#/events/${event.id}`;
+  };
   const timeline = new Timeline({ open });
   timeline.kind = /** @type {any} */ (['scope', 'vm', 'host'].includes(query.lanes) ? query.lanes : 'scope');
   timeline.isCollapsed = query.idle === 'collapsed';
   timeline.window = WINDOWS.find((one) => one.name === query.window) ?? WINDOWS[0];
   timeline.reset();
 
-  const head = h('div', { class: 'table-row head', role: 'row' }, ['When', 'Event', 'VMs', 'Scope', 'State', 'Read', 'Waits for']
-    .map((name, n) => h('div', { class: `cell ${['when', 'what', 'vms', 'scope', 'state', 'read', 'waits'][n]}`, role: 'columnheader' }, name)));
+  const head = h(
+    'div',
+    { class: 'table-row head', role: 'row' },
+    ['When', 'Event', 'VMs', 'Scope', 'State', 'Read', 'Waits for'].map((name, n) =>
+      h(
+        'div',
+        {
+          class: `cell ${['when', 'what', 'vms', 'scope', 'state', 'read', 'waits'][n]}`,
+          role: 'columnheader',
+        },
+        name,
+      ),
+    ),
+  );
   const table = new Rows({
-    label: 'Events, the next one first', rowHeight: ROW_HEIGHT, head, empty: 'Nothing is scheduled.',
+    label: 'Events, the next one first',
+    rowHeight: ROW_HEIGHT,
+    head,
+    empty: 'Nothing is scheduled.',
     make: () => {
-      const parts = { when: cell('when'), link: h('a', { class: 'event-link' }), vms: cell('vms'), scope: cell('scope'), badge: h('span', { class: 'badge' }), read: cell('read'), waits: cell('waits') };
-      const element = h('div', { class: 'table-row' }, parts.when, cell('what', parts.link), parts.vms, parts.scope, cell('state', parts.badge), parts.read, parts.waits);
+      const parts = {
+        when: cell('when'),
+        link: h('a', { class: 'event-link' }),
+        vms: cell('vms'),
+        scope: cell('scope'),
+        badge: h('span', { class: 'badge' }),
+        read: cell('read'),
+        waits: cell('waits'),
+      };
+      const element = h(
+        'div',
+        { class: 'table-row' },
+        parts.when,
+        cell('what', parts.link),
+        parts.vms,
+        parts.scope,
+        cell('state', parts.badge),
+        parts.read,
+        parts.waits,
+      );
       return { element, parts };
     },
     fill: (parts, index) => {
@@ -56,41 +101,145 @@ export function nowView({ query, setQuery, signal, session, act }) {
   table.scroller.classList.add('table');
 
   const summary = h('p', { class: 'summary', role: 'status' });
-  const choose = (/** @type {string} */ label, /** @type {string} */ name, /** @type {[string, string][]} */ choices, /** @type {string} */ chosen, /** @type {(value: string) => void} */ set) =>
-    h('fieldset', { class: 'choices' }, h('legend', {}, label), choices.map(([value, text]) =>
-      h('label', {}, h('input', { type: 'radio', name, value, checked: value === chosen, onchange: () => { set(value); setQuery({ [name]: value }); } }), h('span', {}, text))));
+  const choose = (
+    /** @type {string} */ label,
+    /** @type {string} */ name,
+    /** @type {[string, string][]} */ choices,
+    /** @type {string} */ chosen,
+    /** @type {(value: string) => void} */ set,
+  ) =>
+    h(
+      'fieldset',
+      { class: 'choices' },
+      h('legend', {}, label),
+      choices.map(([value, text]) =>
+        h(
+          'label',
+          {},
+          h('input', {
+            type: 'radio',
+            name,
+            value,
+            checked: value === chosen,
+            onchange: () => {
+              set(value);
+              setQuery({ [name]: value });
+            },
+          }),
+          h('span', {}, text),
+        ),
+      ),
+    );
   const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ click) =>
     h('button', { type: 'button', class: 'small', 'aria-label': label, title: label, onclick: click }, text);
-  const tools = h('div', { class: 'tools' },
-    choose('Lanes', 'lanes', [['scope', 'Scopes'], ['vm', 'VMs'], ['host', 'Hosts']], timeline.kind, (value) => { timeline.kind = /** @type {any} */ (value); draw(); }),
-    choose('Window', 'window', WINDOWS.map(({ name }) => [name, name]), timeline.window.name, (value) => { timeline.window = WINDOWS.find((one) => one.name === value) ?? WINDOWS[0]; timeline.reset(); }),
-    h('div', { class: 'group' },
-      button('◀', 'Earlier', () => timeline.pan(-0.25)), button('Now', 'Back to now', () => timeline.reset()), button('▶', 'Later', () => timeline.pan(0.25)),
-      button('−', 'Zoom out', () => timeline.zoom(1.5)), button('+', 'Zoom in', () => timeline.zoom(0.66))),
-    h('label', { class: 'check' }, h('input', { type: 'checkbox', checked: timeline.isCollapsed, onchange: (/** @type {any} */ change) => { timeline.isCollapsed = change.target.checked; setQuery({ idle: timeline.isCollapsed ? 'collapsed' : '' }); draw(); } }), 'Collapse idle time'));
+  const tools = h(
+    'div',
+    { class: 'tools' },
+    choose(
+      'Lanes',
+      'lanes',
+      [
+        ['scope', 'Scopes'],
+        ['vm', 'VMs'],
+        ['host', 'Hosts'],
+      ],
+      timeline.kind,
+      (value) => {
+        timeline.kind = /** @type {any} */ (value);
+        draw();
+      },
+    ),
+    choose(
+      'Window',
+      'window',
+      WINDOWS.map(({ name }) => [name, name]),
+      timeline.window.name,
+      (value) => {
+        timeline.window = WINDOWS.find((one) => one.name === value) ?? WINDOWS[0];
+        timeline.reset();
+      },
+    ),
+    h(
+      'div',
+      { class: 'group' },
+      button('◀', 'Earlier', () => timeline.pan(-0.25)),
+      button('Now', 'Back to now', () => timeline.reset()),
+      button('▶', 'Later', () => timeline.pan(0.25)),
+      button('−', 'Zoom out', () => timeline.zoom(1.5)),
+      button('+', 'Zoom in', () => timeline.zoom(0.66)),
+    ),
+    h(
+      'label',
+      { class: 'check' },
+      h('input', {
+        type: 'checkbox',
+        checked: timeline.isCollapsed,
+        onchange: (/** @type {any} */ change) => {
+          timeline.isCollapsed = change.target.checked;
+          setQuery({ idle: timeline.isCollapsed ? 'collapsed' : '' });
+          draw();
+        },
+      }),
+      'Collapse idle time',
+    ),
+  );
   const canAct = session.grants.some((grant) => grant.role !== 'viewer');
-  const element = h('div', { class: 'view now' },
-    h('div', { class: 'title-row' }, h('h1', {}, 'Now'), summary,
-      canAct && h('button', { type: 'button', class: 'primary', onclick: () => act({ kind: 'vms', vms: [], cause: 'user-restart' }) }, 'Schedule…')),
+  const element = h(
+    'div',
+    { class: 'view now' },
+    h(
+      'div',
+      { class: 'title-row' },
+      h('h1', {}, 'Now'),
+      summary,
+      canAct &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'primary',
+            onclick: () => act({ kind: 'vms', vms: [], cause: 'user-restart' }),
+          },
+          'Schedule…',
+        ),
+    ),
     h('section', { 'aria-label': 'Timeline' }, tools, timeline.element),
-    h('section', { 'aria-label': 'Table', class: 'grow' }, h('h2', {}, 'Next'), table.element));
+    h('section', { 'aria-label': 'Table', class: 'grow' }, h('h2', {}, 'Next'), table.element),
+  );
 
   function draw() {
     events = [...feed.events.values(), ...feed.past.values()].sort(byUrgency);
-    const live = feed.events.size, started = [...feed.events.values()].filter((event) => event.status === 'Started').length;
+    const live = feed.events.size,
+      started = [...feed.events.values()].filter((event) => event.status === 'Started').length;
     const unread = [...feed.events.values()].filter((event) => event.unread_by?.length).length;
-    setText(summary, feed.hasList ? [
-      live === 0 ? 'Nothing is scheduled' : `${count(live - started, 'event')} scheduled`, started > 0 && `${started} started`, unread > 0 && `${unread} not read by all`,
-      feed.isCut && 'only the first are shown',
-    ].filter(Boolean).join(' · ') : 'Loading…');
+    setText(
+      summary,
+      feed.hasList
+        ? [
+            live === 0 ? 'Nothing is scheduled' : `${count(live - started, 'event')} scheduled`,
+            started > 0 && `${started} started`,
+            unread > 0 && `${unread} not read by all`,
+            feed.isCut && 'only the first are shown',
+          ]
+            .filter(Boolean)
+            .join(' · ')
+        : 'Loading…',
+    );
     timeline.show(events);
     const lanes = Math.max(2, Math.min(LANES_SHOWN, timeline.lanes.length));
     timeline.rows.scroller.style.height = `${lanes * LANE_HEIGHT + 34}px`;
     table.show(events.length);
   }
   on('events', draw, signal);
-  const stop = everySecond(() => { timeline.draw(); table.refill(); });
-  signal.addEventListener('abort', () => { stop(); timeline.close(); table.close(); });
+  const stop = everySecond(() => {
+    timeline.draw();
+    table.refill();
+  });
+  signal.addEventListener('abort', () => {
+    stop();
+    timeline.close();
+    table.close();
+  });
   requestAnimationFrame(draw);
   return { element, title: 'Now' };
 }

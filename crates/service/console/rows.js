@@ -27,12 +27,17 @@ export class Rows {
     this.open = open;
     this.count = 0;
     this.active = -1;
-    this.id = `rows${lists += 1}`;
+    this.id = `rows${(lists += 1)}`;
     /** @type {Row<R>[]} */
     this.pool = [];
     this.body = h('div', { class: 'rows-body', role: 'rowgroup' });
     this.emptyText = h('p', { class: 'quiet rows-empty' }, empty);
-    this.scroller = h('div', { class: 'rows', role: 'grid', 'aria-label': label, tabindex: 0 }, head, this.body);
+    this.scroller = h(
+      'div',
+      { class: 'rows', role: 'grid', 'aria-label': label, tabindex: 0 },
+      head,
+      this.body,
+    );
     this.element = h('div', { class: 'rows-frame' }, this.scroller, this.emptyText);
     this.scroller.addEventListener('scroll', () => this.schedule(), { passive: true });
     this.scroller.addEventListener('keydown', (event) => this.onKey(event));
@@ -50,14 +55,19 @@ export class Rows {
     this.body.style.height = `${count * this.rowHeight}px`;
     this.scroller.setAttribute('aria-rowcount', String(count));
     this.emptyText.hidden = count > 0;
-    this.pool.forEach((row) => { row.index = -1; });
+    this.pool.forEach((row) => {
+      row.index = -1;
+    });
     this.draw();
   }
 
   schedule() {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    requestAnimationFrame(() => { this.isScheduled = false; this.draw(); });
+    requestAnimationFrame(() => {
+      this.isScheduled = false;
+      this.draw();
+    });
   }
 
   draw() {
@@ -72,9 +82,14 @@ export class Rows {
       this.body.append(element);
       this.pool.push({ element, parts, index: -1 });
       // A row's place in the pool follows from its index, so all of them must be placed again.
-      this.pool.forEach((row) => { row.index = -1; });
+      this.pool.forEach((row) => {
+        row.index = -1;
+      });
     }
-    const first = Math.max(0, Math.min(count - wanted, Math.floor(this.scroller.scrollTop / rowHeight) - OVERSCAN));
+    const first = Math.max(
+      0,
+      Math.min(count - wanted, Math.floor(this.scroller.scrollTop / rowHeight) - OVERSCAN),
+    );
     const size = this.pool.length;
     /** @type {Set<number>} */
     const used = new Set();
@@ -82,9 +97,12 @@ export class Rows {
       used.add(index % size);
       this.place(this.pool[index % size], index);
     }
-    this.pool.forEach((row, slot) => { if (!used.has(slot)) this.hide(row); });
+    this.pool.forEach((row, slot) => {
+      if (!used.has(slot)) this.hide(row);
+    });
     const current = this.active >= 0 ? this.pool[this.active % size] : null;
-    if (current && current.index === this.active) this.scroller.setAttribute('aria-activedescendant', current.element.id);
+    if (current && current.index === this.active)
+      this.scroller.setAttribute('aria-activedescendant', current.element.id);
     else this.scroller.removeAttribute('aria-activedescendant');
   }
 
@@ -108,7 +126,9 @@ export class Rows {
 
   /** Fills the visible rows again, for example after a second has passed. */
   refill() {
-    this.pool.forEach((row) => { if (row.index >= 0) this.fill(row.parts, row.index, row.element); });
+    this.pool.forEach((row) => {
+      if (row.index >= 0) this.fill(row.parts, row.index, row.element);
+    });
   }
 
   /** @param {KeyboardEvent} event */
@@ -116,7 +136,14 @@ export class Rows {
     if (event.target !== this.scroller || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight) - 1);
     /** @type {Record<string, number>} */
-    const moves = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: this.count - 1 };
+    const moves = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      PageDown: this.active + page,
+      PageUp: this.active - page,
+      Home: 0,
+      End: this.count - 1,
+    };
     if (event.key === 'Enter' && this.active >= 0) {
       this.open?.(this.active);
     } else if (event.key in moves && this.count > 0) {
@@ -134,7 +161,8 @@ export class Rows {
     const { scrollTop, clientHeight } = this.scroller;
     const headHeight = /** @type {HTMLElement} */ (this.body).offsetTop;
     if (top < scrollTop) this.scroller.scrollTop = top;
-    else if (top + this.rowHeight > scrollTop + clientHeight - headHeight) this.scroller.scrollTop = top + this.rowHeight - clientHeight + headHeight;
+    else if (top + this.rowHeight > scrollTop + clientHeight - headHeight)
+      this.scroller.scrollTop = top + this.rowHeight - clientHeight + headHeight;
     this.draw();
   }
 

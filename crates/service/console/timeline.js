@@ -7,13 +7,19 @@ import { Rows } from './rows.js';
 
 /** @import {Event} from 'notbefore-api' */
 /** @typedef {'scope' | 'vm' | 'host'} LaneKind */
-/** @typedef {{ label: string, path: string, href: string, events: Event[], next: number, isPending: boolean }} Lane */
-/** A row of a lane: events that overlap are in rows below each other. @typedef {{ lane: Lane, events: Event[], isFirst: boolean }} LaneRow */
+/**
+ * @typedef {{ label: string, path: string, href: string, events: Event[], next: number, isPending: boolean }} Lane
+ */
+/**
+ * A row of a lane: events that overlap are in rows below each other.
+ * @typedef {{ lane: Lane, events: Event[], isFirst: boolean }} LaneRow
+ */
 /** @typedef {{ from: number, to: number }} Span */
 
 export const LANE_HEIGHT = 34;
 /** The timeline reaches from an hour ago to a week ahead. */
-const PAST_MS = HOUR, FUTURE_MS = 7 * DAY;
+const PAST_MS = HOUR,
+  FUTURE_MS = 7 * DAY;
 const SPAN_MIN = 5 * MINUTE;
 /** Width of idle time when it is collapsed. */
 const GAP_MS = 2 * MINUTE;
@@ -28,13 +34,23 @@ export const WINDOWS = [
   { name: '1 week', before: HOUR, after: FUTURE_MS },
 ];
 
-/** Groups events into lanes; pending lanes come first, the most urgent on top. @param {Iterable<Event>} events @param {LaneKind} kind @returns {Lane[]} */
+/**
+ * Groups events into lanes; pending lanes come first, the most urgent on top.
+ * @param {Iterable<Event>} events
+ * @param {LaneKind} kind
+ * @returns {Lane[]}
+ */
 export function lanesOf(events, kind) {
   /** @type {Map<string, Lane>} */
   const lanes = new Map();
-  const add = (/** @type {string} */ path, /** @type {string} */ label, /** @type {string} */ href, /** @type {Event} */ event) => {
+  const add = (
+    /** @type {string} */ path,
+    /** @type {string} */ label,
+    /** @type {string} */ href,
+    /** @type {Event} */ event,
+  ) => {
     let lane = lanes.get(path);
-    if (!lane) lanes.set(path, lane = { label, path, href, events: [], next: Infinity, isPending: false });
+    if (!lane) lanes.set(path, (lane = { label, path, href, events: [], next: Infinity, isPending: false }));
     if (lane.events.at(-1) !== event) lane.events.push(event);
     if (!event.ended_at) {
       lane.isPending = true;
@@ -45,26 +61,44 @@ export function lanesOf(events, kind) {
   };
   for (const event of events) {
     if (kind === 'scope') {
-      add(event.scope, event.scope.replace(/^default\/(default\/)?/, ''), `#/fleet?scope=${encodeURIComponent(event.scope)}`, event);
+      add(
+        event.scope,
+        event.scope.replace(/^default\/(default\/)?/, ''),
+        `#/fleet?scope=${encodeURIComponent(event.scope)}`,
+        event,
+      );
     } else {
       for (const one of event.resources) {
-        if (kind === 'vm') add(`${event.scope}/${one.name}`, one.name, `#/vms/${encodeURIComponent(one.vm)}`, event);
+        if (kind === 'vm')
+          add(`${event.scope}/${one.name}`, one.name, `#/vms/${encodeURIComponent(one.vm)}`, event);
         else if (one.host) add(one.host, one.host, `#/hosts/${encodeURIComponent(one.host)}`, event);
       }
     }
   }
-  return [...lanes.values()].sort((one, two) =>
-    Number(two.isPending) - Number(one.isPending) || one.next - two.next || (one.path < two.path ? -1 : 1));
+  return [...lanes.values()].sort(
+    (one, two) =>
+      Number(two.isPending) - Number(one.isPending) || one.next - two.next || (one.path < two.path ? -1 : 1),
+  );
 }
 
-/** Splits a lane into rows without overlapping bars. @param {Lane} lane @param {number} at @returns {LaneRow[]} */
+/**
+ * Splits a lane into rows without overlapping bars.
+ * @param {Lane} lane
+ * @param {number} at
+ * @returns {LaneRow[]}
+ */
 export function rowsOf(lane, at) {
   /** @type {{ events: Event[], end: number }[]} */
   const rows = [];
-  const spans = lane.events.map((event) => ({ event, ...barSpan(event, at) })).sort((one, two) => one.from - two.from || two.to - one.to);
+  const spans = lane.events
+    .map((event) => ({ event, ...barSpan(event, at) }))
+    .sort((one, two) => one.from - two.from || two.to - one.to);
   for (const { event, from, to } of spans) {
     const free = rows.find((row) => row.end <= from);
-    if (free) { free.events.push(event); free.end = to; } else rows.push({ events: [event], end: to });
+    if (free) {
+      free.events.push(event);
+      free.end = to;
+    } else rows.push({ events: [event], end: to });
   }
   return rows.map(({ events }, n) => ({ lane, events, isFirst: n === 0 }));
 }
@@ -134,18 +168,37 @@ export class Timeline {
     this.openEvent = open;
     this.axis = h('div', { class: 'axis-track' });
     this.nowLine = h('div', { class: 'now-line', 'aria-hidden': 'true' });
-    const head = h('div', { class: 'axis', role: 'row' }, h('div', { class: 'lane-label', role: 'columnheader' }, 'Lane'), h('div', { role: 'columnheader', 'aria-label': 'Time', class: 'axis-cell' }, this.axis));
+    const head = h(
+      'div',
+      { class: 'axis', role: 'row' },
+      h('div', { class: 'lane-label', role: 'columnheader' }, 'Lane'),
+      h('div', { role: 'columnheader', 'aria-label': 'Time', class: 'axis-cell' }, this.axis),
+    );
     this.rows = new Rows({
-      label: 'Timeline: lanes with events', rowHeight: LANE_HEIGHT, head, empty: 'No events. The timeline shows those of the past hour and the next week.',
+      label: 'Timeline: lanes with events',
+      rowHeight: LANE_HEIGHT,
+      head,
+      empty: 'No events. The timeline shows those of the past hour and the next week.',
       make: () => {
         const label = h('a', { class: 'lane-link' });
         const track = h('div', { class: 'track', role: 'gridcell' });
         /** @type {HTMLAnchorElement[]} */
         const bars = [];
-        return { element: h('div', { class: 'lane' }, h('div', { class: 'lane-label', role: 'rowheader' }, label), track), parts: { label, track, bars } };
+        return {
+          element: h(
+            'div',
+            { class: 'lane' },
+            h('div', { class: 'lane-label', role: 'rowheader' }, label),
+            track,
+          ),
+          parts: { label, track, bars },
+        };
       },
       fill: (parts, index) => this.fillLane(parts, index),
-      open: (index) => { const [first] = this.lanes[index].events; if (first) this.openEvent(first); },
+      open: (index) => {
+        const [first] = this.lanes[index].events;
+        if (first) this.openEvent(first);
+      },
     });
     this.rows.scroller.classList.add('timeline');
     this.rows.body.append(this.nowLine);
@@ -157,7 +210,9 @@ export class Timeline {
   }
 
   /** The position of now. */
-  get nowPosition() { return this.scale.position(now()); }
+  get nowPosition() {
+    return this.scale.position(now());
+  }
 
   /** Reads the track's place. Reading it between changes of rows would make the browser lay out the page each time. */
   measure() {
@@ -167,7 +222,9 @@ export class Timeline {
   }
 
   /** @param {number} time */
-  x(time) { return ((this.scale.position(time) - this.start) / this.length) * this.width; }
+  x(time) {
+    return ((this.scale.position(time) - this.start) / this.length) * this.width;
+  }
 
   /** Back to the chosen window around now. */
   reset() {
@@ -205,7 +262,8 @@ export class Timeline {
   }
 
   warp() {
-    const at = now(), whole = { from: at - PAST_MS, to: at + FUTURE_MS };
+    const at = now(),
+      whole = { from: at - PAST_MS, to: at + FUTURE_MS };
     // Of a long wait, only its ends are busy.
     const busy = (this.events ?? []).flatMap((event) => {
       const { from, due, to } = barSpan(event, at);
@@ -220,7 +278,8 @@ export class Timeline {
   place() {
     const at = this.nowPosition;
     if (this.isFollowing) this.start = at - this.window.before;
-    const first = this.scale.position(now() - PAST_MS), last = this.scale.position(now() + FUTURE_MS);
+    const first = this.scale.position(now() - PAST_MS),
+      last = this.scale.position(now() + FUTURE_MS);
     this.length = Math.min(this.length, Math.max(SPAN_MIN, last - first));
     this.start = Math.max(first, Math.min(last - this.length, this.start));
   }
@@ -229,7 +288,10 @@ export class Timeline {
   schedule() {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    requestAnimationFrame(() => { this.isScheduled = false; this.draw(); });
+    requestAnimationFrame(() => {
+      this.isScheduled = false;
+      this.draw();
+    });
   }
 
   draw() {
@@ -246,32 +308,54 @@ export class Timeline {
     // Ticks are at round local times.
     const zone = new Date().getTimezoneOffset() * MINUTE;
     const begin = now() - PAST_MS;
-    for (let time = Math.ceil((begin - zone) / step) * step + zone; time < now() + FUTURE_MS && ticks.length < 60; time += step) {
+    for (
+      let time = Math.ceil((begin - zone) / step) * step + zone;
+      time < now() + FUTURE_MS && ticks.length < 60;
+      time += step
+    ) {
       const x = this.x(time);
       if (x < -40 || x > width + 10 || this.scale.isIdle(time)) continue;
-      ticks.push({ x, text: step >= DAY ? new Date(time).toLocaleDateString(undefined, { weekday: 'short', day: 'numeric', month: 'short' }) : local(time).replace(/:00(?= |$)/, '') });
+      ticks.push({
+        x,
+        text:
+          step >= DAY
+            ? new Date(time).toLocaleDateString(undefined, {
+                weekday: 'short',
+                day: 'numeric',
+                month: 'short',
+              })
+            : local(time).replace(/:00(?= |$)/, ''),
+      });
     }
     const marks = [...this.axis.children];
     ticks.forEach(({ x, text }, n) => {
-      const mark = /** @type {HTMLElement} */ (marks[n] ?? this.axis.appendChild(h('span', { class: 'tick' })));
+      const mark = /** @type {HTMLElement} */ (
+        marks[n] ?? this.axis.appendChild(h('span', { class: 'tick' }))
+      );
       mark.hidden = false;
       mark.style.transform = `translateX(${x}px)`;
       setText(mark, text);
     });
-    marks.slice(ticks.length).forEach((mark) => { /** @type {HTMLElement} */ (mark).hidden = true; });
+    marks.slice(ticks.length).forEach((mark) => {
+      /** @type {HTMLElement} */ (mark).hidden = true;
+    });
     const x = this.x(now());
     this.nowLine.hidden = x < 0 || x > width;
     this.nowLine.style.transform = `translateX(${this.offset + x}px)`;
   }
 
-  /** @param {{ label: HTMLAnchorElement, track: HTMLElement, bars: HTMLAnchorElement[] }} parts @param {number} index */
+  /**
+   * @param {{ label: HTMLAnchorElement, track: HTMLElement, bars: HTMLAnchorElement[] }} parts
+   * @param {number} index
+   */
   fillLane({ label, track, bars }, index) {
     const { lane, events, isFirst } = this.lanes[index];
     setText(label, isFirst ? lane.label : '');
     label.hidden = !isFirst;
     label.title = lane.path;
     label.setAttribute('href', lane.href);
-    const at = now(), width = this.width;
+    const at = now(),
+      width = this.width;
     let used = 0;
     for (const event of events) {
       const { from, due, to } = barSpan(event, at);
@@ -288,19 +372,32 @@ export class Timeline {
       bar.href = `#/events/${event.id}`;
       const [symbol, text, mark] = /** @type {HTMLElement[]} */ ([...bar.children]);
       setText(symbol, SYMBOLS[event.type] ?? '•');
-      setText(text, right - left > 70 ? ` ${event.type}${this.kind === 'vm' ? '' : ` ${vmNames(event, 1)}`} · ${event.ended_at ? stageName(event) : when(event)}` : '');
+      setText(
+        text,
+        right - left > 70
+          ? ` ${event.type}${this.kind === 'vm' ? '' : ` ${vmNames(event, 1)}`} · ${event.ended_at ? stageName(event) : when(event)}`
+          : '',
+      );
       const notBefore = this.x(due) - left;
       mark.hidden = notBefore < 2 || notBefore > right - left + 1;
       mark.style.transform = `translateX(${Math.min(notBefore, right - left - 3)}px)`;
       const title = `${event.type} of ${vmNames(event)}: ${stageName(event)}, ${when(event)}`;
       bar.title = title;
     }
-    bars.slice(used).forEach((bar) => { bar.hidden = true; });
+    bars.slice(used).forEach((bar) => {
+      bar.hidden = true;
+    });
   }
 
   /** @param {HTMLElement} track @param {HTMLAnchorElement[]} bars */
   addBar(track, bars) {
-    const bar = h('a', { class: 'bar', draggable: 'false' }, h('span', { class: 'bar-symbol', 'aria-hidden': 'true' }), h('span', { class: 'bar-text' }), h('span', { class: 'bar-due', 'aria-hidden': 'true' }));
+    const bar = h(
+      'a',
+      { class: 'bar', draggable: 'false' },
+      h('span', { class: 'bar-symbol', 'aria-hidden': 'true' }),
+      h('span', { class: 'bar-text' }),
+      h('span', { class: 'bar-due', 'aria-hidden': 'true' }),
+    );
     bars.push(bar);
     track.append(bar);
     return bar;
@@ -308,28 +405,44 @@ export class Timeline {
 
   listen() {
     const { scroller } = this.rows;
-    scroller.addEventListener('wheel', (event) => {
-      if (event.ctrlKey || event.metaKey) {
-        const box = this.axis.getBoundingClientRect();
-        this.zoom(event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, Math.min(1, (event.clientX - box.left) / box.width)));
-      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        this.pan((event.deltaX || event.deltaY) / this.width);
-      } else {
-        return;
-      }
-      event.preventDefault();
-    }, { passive: false });
+    scroller.addEventListener(
+      'wheel',
+      (event) => {
+        if (event.ctrlKey || event.metaKey) {
+          const box = this.axis.getBoundingClientRect();
+          this.zoom(
+            event.deltaY > 0 ? 1.25 : 0.8,
+            Math.max(0, Math.min(1, (event.clientX - box.left) / box.width)),
+          );
+        } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+          this.pan((event.deltaX || event.deltaY) / this.width);
+        } else {
+          return;
+        }
+        event.preventDefault();
+      },
+      { passive: false },
+    );
     scroller.addEventListener('keydown', (event) => {
       if (event.target !== scroller) return;
       /** @type {Record<string, () => void>} */
-      const keys = { ArrowLeft: () => this.pan(-0.1), ArrowRight: () => this.pan(0.1), '+': () => this.zoom(0.7), '-': () => this.zoom(1.4), '0': () => this.reset() };
+      const keys = {
+        ArrowLeft: () => this.pan(-0.1),
+        ArrowRight: () => this.pan(0.1),
+        '+': () => this.zoom(0.7),
+        '-': () => this.zoom(1.4),
+        0: () => this.reset(),
+      };
       if (event.ctrlKey || event.metaKey || !keys[event.key]) return;
       keys[event.key]();
       event.preventDefault();
     });
-    let dragged = 0, lastX = 0, isDown = false;
+    let dragged = 0,
+      lastX = 0,
+      isDown = false;
     scroller.addEventListener('pointerdown', (event) => {
-      if (event.pointerType !== 'mouse' || event.button !== 0 || !/** @type {Element} */ (event.target).closest('.track, .axis-cell')) return;
+      if (event.button !== 0 || !(/** @type {Element} */ (event.target).closest('.track, .axis-cell')))
+        return;
       isDown = true;
       dragged = 0;
       lastX = event.clientX;
@@ -341,9 +454,23 @@ export class Timeline {
       if (dragged > 4) this.pan(-moved / this.width);
       lastX = event.clientX;
     });
-    for (const kind of ['pointerup', 'pointerleave']) scroller.addEventListener(kind, () => { isDown = false; });
+    // A finger that moves up or down scrolls the list; the browser then cancels its pointer.
+    for (const kind of ['pointerup', 'pointerleave', 'pointercancel'])
+      scroller.addEventListener(kind, () => {
+        isDown = false;
+      });
     // A drag that ends on a bar does not open it.
-    scroller.addEventListener('click', (event) => { if (dragged > 4) { event.preventDefault(); event.stopPropagation(); dragged = 0; } }, true);
+    scroller.addEventListener(
+      'click',
+      (event) => {
+        if (dragged > 4) {
+          event.preventDefault();
+          event.stopPropagation();
+          dragged = 0;
+        }
+      },
+      true,
+    );
   }
 
   close() {

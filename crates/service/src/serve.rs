@@ -128,6 +128,7 @@ impl ServeError {
             | Self::Damaged(_)
             | Self::Decode(_)
             | Self::Listen { .. }
+            | Self::SessionKey(_)
             | Self::GuestServer(_)
             | Self::Prepare(_)
             | Self::ResultsLink(_)

@@ -137,7 +137,7 @@ pub enum Event {
         #[arg(long)]
         newest: bool,
         /// Count them by day, type and outcome instead, and show how long approvals took
-        #[arg(long, conflicts_with_all = ["newest", "limit", "outcome"])]
+        #[arg(long, conflicts_with_all = ["newest", "limit"])]
         summary: bool,
         /// Maximum number of events
         #[arg(long, value_name = "N", value_parser = parse_count)]

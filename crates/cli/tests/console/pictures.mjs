@@ -14,9 +14,17 @@ mkdirSync(directory, { recursive: true });
 
 const place = mkdtempSync(join(tmpdir(), 'notbefore-pictures-'));
 const ready = join(place, 'ready.json');
-const child = spawn(binary, ['serve', '--demo', '--guest', '127.0.0.1:0', '--operator', '127.0.0.1:0', '--ready-file', ready], { stdio: ['ignore', 'ignore', 'inherit'] });
+const child = spawn(
+  binary,
+  ['serve', '--demo', '--guest', '127.0.0.1:0', '--operator', '127.0.0.1:0', '--ready-file', ready],
+  { stdio: ['ignore', 'ignore', 'inherit'] },
+);
 const listeners = await until('the demo to be ready', () => JSON.parse(readFileSync(ready, 'utf8')));
-const service = Object.assign(new Service(), { operator: listeners.operator.address, url: listeners.operator.url, token: readFileSync(listeners.token_file, 'utf8').trim() });
+const service = Object.assign(new Service(), {
+  operator: listeners.operator.address,
+  url: listeners.operator.url,
+  token: readFileSync(listeners.token_file, 'utf8').trim(),
+});
 const proxy = await Proxy.start(service);
 const chrome = await browser();
 console.log(`waiting ${SECONDS} s for the demo's events`);
@@ -24,8 +32,23 @@ await new Promise((done) => setTimeout(done, SECONDS * 1000));
 
 const { items: events } = (await service.api('GET', '/v1/events?sort=time')).body;
 const event = (events.find((one) => one.cause === 'host-reboot') ?? events[0]).id;
-const views = { now: '#/now', 'now-vms': '#/now?lanes=vm&window=6+hours', event: `#/events/${event}`, fleet: '#/fleet', vm: '#/vms/web-0', hosts: '#/hosts', host: '#/hosts/rack2-a', history: '#/history?days=1', tokens: '#/tokens', audit: '#/audit' };
-const looks = { light: { colorScheme: 'light', viewport: { width: 1280, height: 800 } }, dark: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }, phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } } };
+const views = {
+  now: '#/now',
+  'now-vms': '#/now?lanes=vm&window=6+hours',
+  event: `#/events/${event}`,
+  fleet: '#/fleet',
+  vm: '#/vms/web-0',
+  hosts: '#/hosts',
+  host: '#/hosts/rack2-a',
+  history: '#/history?days=1',
+  tokens: '#/tokens',
+  audit: '#/audit',
+};
+const looks = {
+  light: { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
+  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
+  phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
+};
 for (const [look, options] of Object.entries(looks)) {
   const context = await chrome.newContext({ ...options, deviceScaleFactor: look === 'phone' ? 2 : 1 });
   const page = await context.newPage();

@@ -25,7 +25,12 @@ export async function until(what, look) {
   const end = Date.now() + PATIENCE_MS;
   let last;
   while (Date.now() < end) {
-    try { const found = await look(); if (found) return found; } catch (error) { last = error; }
+    try {
+      const found = await look();
+      if (found) return found;
+    } catch (error) {
+      last = error;
+    }
     await new Promise((done) => setTimeout(done, 25));
   }
   throw new Error(`timeout: ${what}${last ? ` (${last})` : ''}`);
@@ -45,12 +50,26 @@ export class Service {
   async launch() {
     const ready = join(this.data, 'ready.json');
     const { guest, operator } = this.ports;
-    const flags = ['serve', '--data', this.data, '--guest', guest, '--operator', operator, '--ready-file', ready, ...this.flags];
-    this.child = spawn(binary, flags, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, NOTBEFORE_LOG: 'warn' } });
+    const flags = [
+      'serve',
+      '--data',
+      this.data,
+      '--guest',
+      guest,
+      '--operator',
+      operator,
+      '--ready-file',
+      ready,
+      ...this.flags,
+    ];
+    this.child = spawn(binary, flags, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, NOTBEFORE_LOG: 'warn' },
+    });
     const listeners = await until('the service to be ready', () => JSON.parse(readFileSync(ready, 'utf8')));
     this.guest = listeners.guest[0].address;
     this.operator = listeners.operator.address;
-    this.url = `http://${this.operator}`;
+    this.url = `${this.flags.includes('--operator-cert') ? 'https' : 'http'}://${this.operator}`;
     this.token = readFileSync(join(this.data, 'operator.token'), 'utf8').trim();
     // A restart keeps the ports.
     this.ports = { guest: this.guest, operator: this.operator };
@@ -84,7 +103,11 @@ export class Service {
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     const response = await fetch(this.url + path, { method, headers, body: body && JSON.stringify(body) });
     const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text && response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text };
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text && response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text,
+    };
   }
 
   /** A request of a guest from its address. */
@@ -92,11 +115,24 @@ export class Service {
     const [host, port] = this.guest.split(':');
     const path = '/metadata/scheduledevents?api-version=2020-07-01';
     return new Promise((done, failed) => {
-      const request = http.request({ host, port, path, method, localAddress: address, headers: { Metadata: 'true', ...headers }, agent: false }, (response) => {
-        let text = '';
-        response.on('data', (chunk) => { text += chunk; });
-        response.on('end', () => done({ status: response.statusCode, body: text && JSON.parse(text) }));
-      });
+      const request = http.request(
+        {
+          host,
+          port,
+          path,
+          method,
+          localAddress: address,
+          headers: { Metadata: 'true', ...headers },
+          agent: false,
+        },
+        (response) => {
+          let text = '';
+          response.on('data', (chunk) => {
+            text += chunk;
+          });
+          response.on('end', () => done({ status: response.statusCode, body: text && JSON.parse(text) }));
+        },
+      );
       request.on('error', failed);
       request.end(body && JSON.stringify(body));
     });
@@ -112,12 +148,15 @@ export class Service {
 export class Proxy {
   static async start(service) {
     const proxy = new Proxy();
-    Object.assign(proxy, { service, requests: [], bytes: 0, isCut: false, sockets: new Set() });
+    Object.assign(proxy, { service, requests: [], bytes: 0, streamed: 0, isCut: false, sockets: new Set() });
     proxy.server = http.createServer((request, response) => proxy.forward(request, response));
     proxy.server.on('connection', (socket) => {
       if (proxy.isCut) return socket.destroy();
       proxy.sockets.add(socket);
-      socket.on('close', () => { proxy.bytes += socket.bytesWritten; proxy.sockets.delete(socket); });
+      socket.on('close', () => {
+        proxy.bytes += socket.bytesWritten;
+        proxy.sockets.delete(socket);
+      });
     });
     await new Promise((done) => proxy.server.listen(0, '127.0.0.1', done));
     proxy.url = `http://127.0.0.1:${proxy.server.address().port}`;
@@ -126,19 +165,25 @@ export class Proxy {
 
   forward(request, response) {
     const [host, port] = this.service.operator.split(':');
-    this.requests.push({ method: request.method, path: request.url });
+    const entry = { method: request.method, path: request.url, status: 0 };
+    this.requests.push(entry);
     const file = this.file(request.url);
-    const onward = http.request({ host, port, path: request.url, method: request.method, headers: request.headers, agent: false }, (answer) => {
-      if (file && answer.statusCode === 200) {
-        const { 'content-length': _, ...headers } = answer.headers;
-        response.writeHead(200, headers);
-        return response.end(file);
-      }
-      response.writeHead(answer.statusCode, answer.headers);
-      response.flushHeaders();
-      answer.pipe(response);
-      answer.on('error', () => response.destroy());
-    });
+    const onward = http.request(
+      { host, port, path: request.url, method: request.method, headers: request.headers, agent: false },
+      (answer) => {
+        entry.status = answer.statusCode;
+        if (request.url === '/v1/stream') answer.on('data', ({ length }) => (this.streamed += length));
+        if (file && answer.statusCode === 200) {
+          const { 'content-length': _, ...headers } = answer.headers;
+          response.writeHead(200, headers);
+          return response.end(file);
+        }
+        response.writeHead(answer.statusCode, answer.headers);
+        response.flushHeaders();
+        answer.pipe(response);
+        answer.on('error', () => response.destroy());
+      },
+    );
     onward.on('error', () => response.destroy());
     response.on('close', () => onward.destroy());
     request.pipe(onward);
@@ -152,7 +197,9 @@ export class Proxy {
   }
 
   /** Bytes sent to the browser so far. */
-  get sent() { return [...this.sockets].reduce((sum, socket) => sum + socket.bytesWritten, this.bytes); }
+  get sent() {
+    return [...this.sockets].reduce((sum, socket) => sum + socket.bytesWritten, this.bytes);
+  }
 
   /** Requests since the last call whose path matches. */
   take(pattern = /./) {
@@ -166,7 +213,9 @@ export class Proxy {
     this.sockets.forEach((socket) => socket.destroy());
   }
 
-  heal() { this.isCut = false; }
+  heal() {
+    this.isCut = false;
+  }
 
   async close() {
     this.cut();
@@ -176,8 +225,21 @@ export class Proxy {
 
 /** Chromium with an empty profile. */
 export function browser() {
-  const args = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args });
+  const args = [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+    // Certificates of tests are signed by nobody; all pages are on loopback.
+    '--ignore-certificate-errors',
+  ];
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    args,
+  });
 }
 
 /** A new page, signed in with a token. Fails at errors of its scripts and at violations of its policy. */
@@ -195,7 +257,10 @@ export async function signedIn(context, url, token, hash = '') {
 export function watchErrors(page) {
   page.errors = [];
   page.on('pageerror', (error) => page.errors.push(String(error)));
-  page.on('console', (message) => { if (message.type() === 'error' && !/Failed to load resource|net::ERR/.test(message.text())) page.errors.push(message.text()); });
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource|net::ERR/.test(message.text()))
+      page.errors.push(message.text());
+  });
 }
 
 /** The fleet of most tests. */

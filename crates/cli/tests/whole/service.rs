@@ -7,6 +7,7 @@ mod clock;
 mod config;
 mod damage;
 mod delivery;
+mod demo;
 mod dependencies;
 mod disk;
 mod exec;

@@ -3,7 +3,7 @@
 //! The console is a client of the API under `/v1` and has no other access. Its files are public and the same for every
 //! caller. They are served as they are in the source tree: there is no build step, and nothing comes from another host.
 //!
-//! A browser keeps a file and asks with its ETag whether it has changed. The policy allows scripts and styles of this
+//! A browser keeps a script or style and asks with its ETag whether it has changed; it does not keep the page. The policy allows scripts and styles of this
 //! origin only, and no script that is made from text (Trusted Types): a name with markup in it cannot become code.
 
 use std::sync::LazyLock;
@@ -81,7 +81,10 @@ fn serve(file: &'static File, tag: &HeaderValue, request: &HeaderMap) -> Respons
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(file.media)),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static(if file.path == "/" { "no-store" } else { "no-cache" }),
+        ),
         (header::ETAG, tag.clone()),
     ];
     match is_known {
@@ -97,11 +100,12 @@ mod tests {
 
     use super::*;
 
-    /// The first view takes at most 150 KB, and the first view does not need all files.
-    const FILES_BYTES_MAX: usize = 150_000;
+    /// The first view takes at most 150 KB; it needs the files that are not named here.
+    const FIRST_VIEW_BYTES_MAX: usize = 140_000;
+    const OTHER_VIEWS: [&str; 5] = ["act.js", "admin.js", "event.js", "fleet.js", "history.js"];
 
     #[test]
-    fn every_file_is_served_and_the_sum_is_small() {
+    fn every_file_is_served_and_the_first_view_is_small() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("console");
         let found: BTreeSet<String> = std::fs::read_dir(folder)
             .unwrap()
@@ -115,18 +119,19 @@ mod tests {
             })
             .collect();
         assert_eq!(served, found);
-        let bytes: usize = FILES.iter().map(|file| file.bytes.len()).sum();
-        assert!(bytes <= FILES_BYTES_MAX, "{bytes} bytes");
+        let is_first = |file: &&File| !OTHER_VIEWS.iter().any(|name| file.path.ends_with(name));
+        let bytes: usize = FILES.iter().filter(is_first).map(|file| file.bytes.len()).sum();
+        assert!(bytes <= FIRST_VIEW_BYTES_MAX, "{bytes} bytes");
     }
 
     #[test]
     fn known_file_is_not_sent_again() {
-        let file = &FILES[0];
-        let whole = serve(file, &TAGS[0], &HeaderMap::new());
+        let file = &FILES[1];
+        let whole = serve(file, &TAGS[1], &HeaderMap::new());
         assert_eq!(whole.status(), StatusCode::OK);
         let tag = whole.headers()[header::ETAG].clone();
         let again = |value: HeaderValue| {
-            serve(file, &TAGS[0], &HeaderMap::from_iter([(header::IF_NONE_MATCH, value)])).status()
+            serve(file, &TAGS[1], &HeaderMap::from_iter([(header::IF_NONE_MATCH, value)])).status()
         };
         assert_eq!(again(tag), StatusCode::NOT_MODIFIED);
         assert_eq!(again(HeaderValue::from_static("\"other\"")), StatusCode::OK);

@@ -251,7 +251,7 @@ fn millisecond(key: &str) -> Option<&str> {
     key.strip_prefix(prefix::ENDED)?.split_once('/').map(|(time, _)| &key[..prefix::ENDED.len() + time.len()])
 }
 
-fn parse_outcome(text: &str) -> Result<Outcome, Problem> {
+pub fn parse_outcome(text: &str) -> Result<Outcome, Problem> {
     let all = [Outcome::Completed, Outcome::Cancelled];
     all.into_iter().find(|one| one.to_string().eq_ignore_ascii_case(text)).ok_or_else(|| {
         let detail = format!("outcome {text:?} is not one of Completed, Cancelled");

@@ -11,6 +11,7 @@ use notbefore_core::{
 use notbefore_engine::Address;
 use notbefore_engine::state::host_operations::HostOperations;
 use notbefore_wire::operator as wire;
+use notbefore_wire::text::counted;
 
 use super::access::CommandReasons;
 use super::problem::Problem;
@@ -283,7 +284,7 @@ fn host_part_waits_for(context: &PresentContext<'_>, event: &Event) -> String {
 
 fn other_approvals(context: &PresentContext<'_>, operation: OperationId) -> String {
     match context.parts_to_approve(operation) {
-        Some(open) => format!("the approval of {open} more parts of its operation"),
+        Some(open) => format!("the approval of {} of its operation", counted(open, "more part")),
         None => "the approval of other parts of its operation".to_owned(),
     }
 }

@@ -23,7 +23,6 @@ use jiff::Timestamp;
 use notbefore_wire::operator::session::{Session, SignIn, SignInLink};
 
 use super::access;
-use super::pages::{NoQuery, Params};
 use super::problem::{ApiResult, Problem};
 use super::visibility::Caller;
 use super::{Operator, audit, reader, tokens};
@@ -208,7 +207,7 @@ fn session(known: &KnownToken, now: Timestamp) -> Session {
 
 /// Show who is calling: the token's name and grants
 #[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = Session)))]
-pub async fn show(caller: Caller, Params(NoQuery {}): Params<NoQuery>) -> ApiResult<Session> {
+pub async fn show(caller: Caller) -> ApiResult<Session> {
     Ok(Json(session(caller.principal().known(), caller.now())))
 }
 

@@ -13,7 +13,7 @@ use notbefore_wire::operator::history::{ApprovalTimes, DayCount, HistorySummary}
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::history::{EventFilter, VmFilter};
+use super::history::{EventFilter, VmFilter, parse_outcome};
 use super::pages::{self, Params};
 use super::problem::ApiResult;
 use super::visibility::CallerView;
@@ -44,6 +44,8 @@ pub struct SummaryQuery {
     /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
     #[serde(rename = "type")]
     event_type: Option<String>,
+    /// Only events with this outcome: `Completed` or `Cancelled`.
+    outcome: Option<String>,
 }
 
 /// Count ended events by day, type and outcome, and show how long approvals took
@@ -56,7 +58,7 @@ pub async fn show(caller_view: CallerView, Params(query): Params<SummaryQuery>) 
         vm: query.vm.as_deref().map(VmFilter::parse),
         host: query.host,
         event_type: super::events::parse_type(query.event_type.as_deref())?,
-        outcome: None,
+        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
     };
     let snapshot = caller_view.snapshot().await?;
     let mut tally = Tally::default();
@@ -130,5 +132,52 @@ impl Tally {
         let events = self.days.values().sum();
         let days = self.days.into_iter().map(day).collect();
         HistorySummary { since, until, events, days, approval, partial }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notbefore_core::{Actor, Cause, Recorded, samples};
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// An event that was announced 1,000 seconds before its end.
+    fn past(cause: Cause, outcome: Outcome, ended_s: i64, approved_after_s: Option<i64>) -> Past {
+        let fact = |second, fact| Recorded { at: at(second), by: Actor::Service, fact };
+        let announced_s = ended_s - 1_000;
+        let mut trail = vec![fact(announced_s, EventFact::EventScheduled { not_before: None })];
+        trail.extend(approved_after_s.map(|after| fact(announced_s + after, EventFact::EventApproved)));
+        let event = notbefore_core::Event { trail, ..samples::event(1, cause, &[samples::vm(1)]) };
+        Past { scope: samples::scope_id("web"), outcome, ended_at: at(ended_s), event }
+    }
+
+    #[test]
+    fn events_are_counted_by_day_type_and_outcome() {
+        let mut tally = Tally::default();
+        for (n, after) in [None, Some(10), Some(20), Some(300)].into_iter().enumerate() {
+            tally.add(&past(Cause::HostReboot, Outcome::Completed, DAY_S + n as i64, after));
+        }
+        tally.add(&past(Cause::Eviction, Outcome::Cancelled, 2 * DAY_S - 1, None));
+        tally.add(&past(Cause::HostReboot, Outcome::Completed, 2 * DAY_S, None));
+        let summary = tally.summary(at(0), at(3 * DAY_S), false);
+        let days: Vec<_> = summary
+            .days
+            .iter()
+            .map(|one| {
+                (one.day.as_second() / DAY_S, one.event_type.as_str(), one.outcome.as_str(), one.events)
+            })
+            .collect();
+        let expected =
+            [(1, "Reboot", "Completed", 4), (1, "Preempt", "Cancelled", 1), (2, "Reboot", "Completed", 1)];
+        assert_eq!(days, expected);
+        assert_eq!(summary.events, 6);
+        let times = ApprovalTimes { events: 3, p50_seconds: 20, p90_seconds: 300, max_seconds: 300 };
+        assert_eq!(summary.approval, times);
+        let none = Tally::default().summary(at(0), at(1), false);
+        assert_eq!((none.events, none.approval), (0, ApprovalTimes::default()));
     }
 }

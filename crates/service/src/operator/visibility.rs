@@ -19,8 +19,8 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, Event, EventId, ExecRun, Fact, Member, Operation, OperationId, OperationState, Past, Prefix, Refusal,
-    Role, ScopeId, ScopePath, Source, TargetState, VmId,
+    Actor, Event, EventId, ExecRun, Fact, Member, Operation, OperationId, OperationState, Past, Prefix,
+    Refusal, Role, ScopeId, ScopePath, Source, TargetState, VmId,
 };
 use notbefore_engine::records;
 use notbefore_engine::{Engine, Failure, NewOperation, TypedCommand};

@@ -75,7 +75,7 @@ fn host_reboot_starts_early_only_when_all_scopes_approve() {
     }
     let waits =
         service.cli_json(&["event", "list", "--vm", "web-0"])[0]["waits_for"].as_str().unwrap().to_owned();
-    assert!(waits.starts_with("the approval of 1 more parts of its operation"), "{waits}");
+    assert!(waits.starts_with("the approval of 1 more part of its operation"), "{waits}");
     // The last approval releases all of them.
     let last = first_event(&service.poll(guest(3), "2020-07-01").json());
     assert_eq!(service.approve(guest(3), &last).status, 200);

@@ -15,6 +15,7 @@ static ID: LazyLock<Regex> =
 /// Other values that differ between runs, with their placeholders.
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
+        (r"\b20\d\d-\d\d-\d\d  Reboot", "<day>  Reboot"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\+00:00", "<time>"),
         (r"\bin \d+ (s|min|h|d)( \d+ (s|min|h))?\b", "in <span>"),
