@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
+use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
 use notbefore_wire::operator::hosts::HostAction;
 use notbefore_wire::operator::{Cause, HostVerb, Maintenance, ScheduleEvents, VmVerb};
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ async fn poll_forever(from: SocketAddr, guest: SocketAddr, name: &str, polls: Op
     let stream = TokioIo::new(socket.connect(guest).await?);
     let (mut sender, connection) = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(stream).await?;
     tokio::spawn(connection);
-    let mut seen: Vec<(String, u32)> = Vec::new();
+    let mut seen: Vec<(EventId, u32)> = Vec::new();
     let target = "/metadata/scheduledevents?api-version=2020-07-01";
     let request =
         || Request::builder().uri(target).header("Host", "169.254.169.254").header("Metadata", "true");
@@ -127,14 +128,12 @@ async fn poll_forever(from: SocketAddr, guest: SocketAddr, name: &str, polls: Op
         let agent = "notbefore-demo/1.0";
         let response =
             sender.send_request(request().header("User-Agent", agent).body(Full::default())?).await?;
-        let document: Value = serde_json::from_slice(&response.into_body().collect().await?.to_bytes())?;
-        let events = document["Events"].as_array().cloned().unwrap_or_default();
-        let own = events.iter().filter(|event| {
-            let names = event["Resources"].as_array();
-            event["EventStatus"] == "Scheduled"
-                && names.is_some_and(|names| names.iter().any(|one| one == name))
+        let body = response.into_body().collect().await?.to_bytes();
+        let document = Document::read(&body, EventsVersion::NEWEST)?;
+        let own = document.events.iter().filter(|event| {
+            event.status == EventStatus::Scheduled && event.resources.iter().any(|one| one == name)
         });
-        let ids: Vec<String> = own.filter_map(|event| Some(event["EventId"].as_str()?.to_owned())).collect();
+        let ids: Vec<EventId> = own.map(|event| event.id.clone()).collect();
         seen.retain(|(id, _)| ids.contains(id));
         for id in ids {
             match seen.iter_mut().find(|(known, _)| *known == id) {
