@@ -135,7 +135,7 @@ pub fn router(operator: Operator) -> Router {
         .route_layer(known_parameters.clone())
         .route_layer(middleware::from_fn(access::require_full_access));
     let api = shared
-        .route_layer(known_parameters)
+        .route_layer(known_parameters.clone())
         .with_state(SharedState::new(operator.clone()))
         .merge(operator_only)
         .fallback(route_not_found)
@@ -144,6 +144,7 @@ pub fn router(operator: Operator) -> Router {
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
     let (public, _) = public_routes().split_for_parts();
     let public = public
+        .route_layer(known_parameters)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(operator.clone(), access::record_refusals));
     Router::new()
