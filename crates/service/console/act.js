@@ -2,23 +2,28 @@
 // Idempotency-Key, so that it takes effect once; a request that was changed has another.
 
 import { Problem, at, change, get, newKey } from './api.js';
-import { count, fill, h, local, relative, utc } from './dom.js';
-import { CAUSES, shortScope } from './events.js';
+import { count, fill, h, local, relative, setText, utc } from './dom.js';
+import { CAUSES, localTimes, shortScope } from './events.js';
 
-/** @import {Event, HostsPlan, Operation, Plan, PlannedEvent, Session, Vm} from 'notbefore-api' */
+/** @import {Event, HostsPlan, Operation, OperationTarget, Plan, PlannedEvent, Session, Token, Vm} from 'notbefore-api' */
 /**
  * @typedef {{ kind: 'vms', vms: string[], cause: string }
  *   | { kind: 'hosts', hosts: string[], verb: string }
  *   | { kind: 'event', event: Event, verb: 'approve' | 'start' | 'cancel' | 'complete' | 'retry' }
- *   | { kind: 'operation', operation: Operation, verb: 'start' | 'cancel' | 'complete' }} Act
+ *   | { kind: 'operation', operation: Operation, verb: 'start' | 'cancel' | 'complete' | 'retry' }
+ *   | { kind: 'start-vm', vm: Vm }
+ *   | { kind: 'revoke', token: Token }} Act
  */
 
 /** Most VMs or hosts in one action. */
 export const BULK_MAX = 100;
+/** Most minutes that the form takes: about a year. */
+const MINUTES_MAX = 500_000;
 /** Most events of a plan that are listed. */
 const PLAN_ROWS = 30;
 
-const USER_CAUSES = ['user-restart', 'user-redeploy'];
+/** What a tenant may do with its VMs. */
+const USER_CAUSES = ['user-restart', 'user-redeploy', 'deletion'];
 const VM_CAUSES = [
   'user-restart',
   'user-redeploy',
@@ -45,10 +50,16 @@ const HOST_VERBS = {
 export function openAct(what, session) {
   if (what.kind === 'event') return eventDialog(what.event, what.verb);
   if (what.kind === 'operation') return operationDialog(what.operation, what.verb);
+  if (what.kind === 'start-vm') return startDialog(what.vm);
+  if (what.kind === 'revoke') return revokeDialog(what.token, session);
   return planDialog(what, session);
 }
 
-/** A dialog that closes by Escape, and removes itself. @param {string} title @param {...any} children */
+/**
+ * A dialog that closes by Escape, and removes itself.
+ * @param {string | Node} title
+ * @param {...any} children
+ */
 function dialog(title, ...children) {
   const id = `dialog-${newKey()}`;
   const element = h('dialog', { 'aria-labelledby': id }, h('h2', { id }, title), ...children);
@@ -74,18 +85,28 @@ function failure(error) {
   );
 }
 
+/** The time that the form gives: a local time, or minutes from now. @param {string} minutes @param {string} time */
+function chosenTime(minutes, time) {
+  if (time !== '') return { not_before: new Date(time).toISOString() };
+  if (minutes === '') return {};
+  const number = Number(minutes);
+  if (!Number.isInteger(number) || number < 0 || number > MINUTES_MAX)
+    throw new Problem(0, 'form', `${minutes} is no number of minutes from 0 to ${MINUTES_MAX}.`);
+  return { in_seconds: number * 60 };
+}
+
 /**
- * Plan first, then the action.
+ * Plan first, then the action. Every change of the form takes the plan back, so that only what is shown can be sent.
  * @param {Extract<Act, { kind: 'vms' | 'hosts' }>} what
  * @param {Session} session
  */
 function planDialog(what, session) {
   const isHosts = what.kind === 'hosts';
   const names = isHosts ? what.hosts : what.vms;
-  const isOperator = session.grants.some((grant) => grant.role === 'operator');
+  const isOperator = isHosts || session.grants.some((grant) => grant.role === 'operator');
   const input = h('textarea', {
     id: 'act-names',
-    rows: Math.min(6, Math.max(1, names.length)),
+    rows: Math.min(6, Math.max(2, names.length)),
     required: true,
     spellcheck: 'false',
     value: names.join('\n'),
@@ -93,7 +114,7 @@ function planDialog(what, session) {
   });
   const choices = isHosts
     ? Object.entries(HOST_VERBS)
-    : VM_CAUSES.filter((cause) => isOperator || USER_CAUSES.includes(cause) || cause === 'deletion').map(
+    : VM_CAUSES.filter((cause) => isOperator || USER_CAUSES.includes(cause)).map(
         (cause) => /** @type {[string, string]} */ ([cause, CAUSES[cause]]),
       );
   const chosen = isHosts ? what.verb : what.cause;
@@ -102,35 +123,41 @@ function planDialog(what, session) {
     { id: 'act-what' },
     choices.map(([value, text]) => h('option', { value, selected: value === chosen }, text)),
   );
-  const minutes = h('input', {
-    type: 'number',
-    id: 'act-minutes',
-    min: 0,
-    max: 500_000,
-    step: 1,
-    placeholder: 'usual notice',
-  });
-  const description = h('input', {
-    type: 'text',
-    id: 'act-description',
-    maxlength: 512,
-    placeholder: 'the usual text',
-  });
+  const minutes = h('input', { type: 'number', id: 'act-minutes', min: 0, max: MINUTES_MAX, step: 1 });
+  const time = h('input', { type: 'datetime-local', id: 'act-time' });
+  const duration = h('input', { type: 'number', id: 'act-duration', min: 0, max: 86_400, step: 1 });
+  const description = h('input', { type: 'text', id: 'act-description', maxlength: 512 });
   const planArea = h('div', { class: 'plan', 'aria-live': 'polite' });
+  const message = h('div', {});
   const confirm = h('button', { type: 'submit', class: 'primary', disabled: true }, 'Schedule');
+  const field = (/** @type {string} */ text, /** @type {HTMLElement} */ control) =>
+    h('div', { class: 'stacked' }, h('label', { for: control.id }, text), control);
+  const fields = h(
+    'fieldset',
+    { class: 'plain' },
+    field(isHosts ? 'Hosts' : 'VMs', input),
+    field('Action', select),
+    h(
+      'div',
+      { class: 'side-by-side' },
+      field('Not before, in minutes from now (usual notice if empty)', minutes),
+      field('or at a time, in your time zone', time),
+    ),
+    isOperator &&
+      h(
+        'div',
+        { class: 'side-by-side' },
+        field('Description that guests read (the usual text if empty)', description),
+        field('Expected interruption in seconds', duration),
+      ),
+  );
   const form = h(
     'form',
     { method: 'dialog' },
-    h('label', { for: 'act-names' }, isHosts ? 'Hosts' : 'VMs'),
-    input,
-    h('label', { for: 'act-what' }, 'Action'),
-    select,
-    h('label', { for: 'act-minutes' }, 'Not before, in minutes from now'),
-    minutes,
-    (isHosts || isOperator) && h('label', { for: 'act-description' }, 'Description that guests read'),
-    (isHosts || isOperator) && description,
+    fields,
     h('h3', {}, 'Plan'),
     planArea,
+    message,
     h(
       'div',
       { class: 'buttons' },
@@ -138,86 +165,149 @@ function planDialog(what, session) {
       confirm,
     ),
   );
-  const box = dialog(isHosts ? 'Schedule for hosts' : 'Schedule for VMs', form);
-  /** Sends what the plan showed. @type {(() => Promise<Operation[]>) | null} */
-  let send = null;
-  /** The key of the plan that is shown. */
-  let key = newKey();
+  const title = h('span', {});
+  const box = dialog(title, form);
+  /** What the shown plan sends. @type {Planned | null} */
+  let planned = null;
   let asked = 0;
+  let timer = 0;
 
-  const common = () => ({
-    ...(minutes.value !== '' && { in_seconds: Math.round(Number(minutes.value) * 60) }),
-    ...(description.value && { description: description.value }),
-  });
+  const listed = () => [...new Set(input.value.split(/[\n,]+/).map((name) => name.trim()))].filter(Boolean);
+  const actionName = () => choices.find(([value]) => value === select.value)?.[1] ?? '';
+
+  /** Takes the plan back: nothing can be sent until there is another one. */
+  function withdraw() {
+    asked += 1;
+    planned = null;
+    confirm.disabled = true;
+    fill(confirm, 'Schedule');
+    planArea.classList.add('old');
+  }
 
   async function plan() {
-    const turn = (asked += 1);
-    const list = [
-      ...new Set(
-        input.value
-          .split(/[\n,]+/)
-          .map((name) => name.trim())
-          .filter(Boolean),
-      ),
-    ];
-    send = null;
-    key = newKey();
-    confirm.disabled = true;
+    withdraw();
+    const turn = asked;
+    const list = listed();
+    setText(title, list.length === 1 ? `${actionName()}: ${shortScope(list[0])}` : actionName());
+    const show = (/** @type {Node[]} */ ...nodes) => {
+      planArea.classList.remove('old');
+      fill(planArea, nodes);
+    };
     if (list.length === 0)
-      return fill(planArea, h('p', { class: 'quiet' }, `Name the ${isHosts ? 'hosts' : 'VMs'} first.`));
+      return show(h('p', { class: 'quiet' }, `Name the ${isHosts ? 'hosts' : 'VMs'} first.`));
     if (list.length > BULK_MAX)
-      return fill(
-        planArea,
-        h('p', { class: 'problem' }, `${list.length} are named; at most ${BULK_MAX} at a time.`),
-      );
+      return show(h('p', { class: 'problem' }, `${list.length} are named; at most ${BULK_MAX} at a time.`));
     try {
+      const options = {
+        ...chosenTime(minutes.value, time.value),
+        ...(description.value && { description: description.value }),
+        ...(duration.value !== '' && { duration_seconds: Number(duration.value) }),
+      };
       const made = isHosts
-        ? await planHosts(list, select.value, common())
-        : await planVms(list, select.value, common());
+        ? await planHosts(list, select.value, options)
+        : await planVms(list, select.value, options);
       if (turn !== asked) return;
-      fill(planArea, made.shown);
-      send = made.send;
+      show(...made.shown);
+      planned = made;
       confirm.disabled = false;
+      confirm.classList.toggle('danger', made.isHarsh);
+      fill(confirm, !made.isHarsh ? 'Schedule' : select.value === 'deletion' ? 'Delete now' : 'Start now');
     } catch (error) {
-      if (turn === asked) fill(planArea, failure(error));
+      if (turn === asked) show(failure(error));
     }
   }
 
-  /** @param {string[]} list @param {string} cause @param {object} options */
-  async function planVms(list, cause, options) {
-    const vms = await Promise.all(list.map((name) => /** @type {Promise<Vm>} */ (get(at`/v1/vms/${name}`))));
-    // The VMs as they are now: if one changes, the service refuses the action.
-    const body = { cause, vms: vms.map((vm) => vm.id), revisions: vms.map((vm) => vm.revision), ...options };
-    /** @type {Plan} */
-    const made = await change('POST', '/v1/events', { ...body, dry_run: true });
-    return {
-      shown: [planText(made)],
-      send: async () => [
-        /** @type {Operation} */ (await change('POST', '/v1/events', body, { key, onRetry })),
-      ],
-    };
-  }
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const sending = planned;
+    if (!sending) return;
+    planned = null;
+    fields.disabled = true;
+    confirm.disabled = true;
+    fill(confirm, 'Sending…');
+    fill(message);
+    try {
+      const operations = await sending.send(() => fill(confirm, 'Sending again…'));
+      showDone(form, box, operations);
+    } catch (error) {
+      fields.disabled = false;
+      fill(message, failure(error));
+      if (error instanceof Problem && error.isOutcomeUnknown) {
+        planned = sending;
+        confirm.disabled = false;
+        fill(confirm, 'Send again');
+      } else {
+        // Something has changed since the plan: show the plan of now.
+        void plan();
+      }
+    }
+  });
+  const later = () => {
+    withdraw();
+    fill(message);
+    clearTimeout(timer);
+    timer = setTimeout(plan, 250);
+  };
+  minutes.addEventListener('input', () => {
+    time.value = '';
+  });
+  time.addEventListener('input', () => {
+    minutes.value = '';
+  });
+  fields.addEventListener('input', later);
+  void plan();
+  if (names.length === 0) input.focus();
+  else select.focus();
+}
 
-  /** @param {string[]} hosts @param {string} what @param {object} options */
-  async function planHosts(hosts, what, options) {
-    const [verb, type] = what.split('/');
-    const action = { ...(type && { type }), ...options };
-    /** @type {HostsPlan} */
-    const made = await change('POST', '/v1/hosts/plan', { hosts, verb, action });
-    const waits = made.waits.map((wait) =>
-      h(
-        'p',
-        {},
-        `${wait.host} waits for ${wait.waits_for.join(', ')}: they share ${wait.scopes.map(shortScope).join(', ')}.`,
-      ),
-    );
-    const shown = [
-      ...made.hosts.map((one) =>
-        h('div', {}, made.hosts.length > 1 && h('h4', {}, one.host ?? ''), planText(one)),
-      ),
-      ...waits,
-    ];
-    const sendAll = async () => {
+/**
+ * A plan that is shown, and what sends exactly it; a repetition has the same key.
+ * @typedef {{ shown: Node[], isHarsh: boolean, send: (onRetry: () => void) => Promise<Operation[]> }} Planned
+ */
+
+/** Whether it starts at once: guests get no notice. @param {Plan} plan */
+const startsAtOnce = (plan) => !plan.not_before || plan.events.some((event) => event.starts_because);
+
+/** @param {string[]} list @param {string} cause @param {object} options @returns {Promise<Planned>} */
+async function planVms(list, cause, options) {
+  const vms = await Promise.all(list.map((name) => /** @type {Promise<Vm>} */ (get(at`/v1/vms/${name}`))));
+  // The VMs as they are now: if one changes, the service refuses the action.
+  const body = { cause, vms: vms.map((vm) => vm.id), revisions: vms.map((vm) => vm.revision), ...options };
+  /** @type {Plan} */
+  const made = await change('POST', '/v1/events', { ...body, dry_run: true });
+  const busy = vms.filter((vm) => vm.events.length > 0);
+  const note =
+    busy.length > 0 &&
+    `Already has events: ${busy
+      .slice(0, 5)
+      .map((vm) => `${vm.name} (${vm.events.length})`)
+      .join(', ')}${busy.length > 5 ? ` and ${busy.length - 5} more` : ''}.`;
+  const key = newKey();
+  return {
+    shown: [planText(made), ...(note ? [h('p', { class: 'warn' }, note)] : [])],
+    isHarsh: startsAtOnce(made),
+    send: async (onRetry) => [await change('POST', '/v1/events', body, { key, onRetry })],
+  };
+}
+
+/** @param {string[]} hosts @param {string} what @param {object} options @returns {Promise<Planned>} */
+async function planHosts(hosts, what, options) {
+  const [verb, type] = what.split('/');
+  const action = { ...(type && { type }), ...options };
+  /** @type {HostsPlan} */
+  const made = await change('POST', '/v1/hosts/plan', { hosts, verb, action });
+  const waits = made.waits.map((wait) => {
+    const scopes = wait.scopes.map(shortScope).join(', ');
+    return h('p', {}, `${wait.host} waits for ${wait.waits_for.join(', ')}: they share ${scopes}.`);
+  });
+  const plans = made.hosts.map((one) =>
+    h('div', {}, made.hosts.length > 1 && h('h4', {}, one.host ?? ''), planText(one)),
+  );
+  const key = newKey();
+  return {
+    shown: [...plans, ...waits],
+    isHarsh: made.hosts.some(startsAtOnce),
+    send: async (onRetry) => {
       /** @type {Operation[]} */
       const done = [];
       for (const one of made.hosts) {
@@ -225,78 +315,49 @@ function planDialog(what, session) {
         const vms = one.events
           .filter((event) => !event.refused)
           .flatMap((event) => event.resources.map((resource) => resource.vm));
+        const path = at`/v1/hosts/${one.host ?? ''}/${verb}`;
         try {
           done.push(
-            await change(
-              'POST',
-              at`/v1/hosts/${one.host ?? ''}/${verb}`,
-              { ...action, vms },
-              { key: `${key}-${done.length}`, onRetry },
-            ),
+            await change('POST', path, { ...action, vms }, { key: `${key}-${done.length}`, onRetry }),
           );
         } catch (error) {
-          if (error instanceof Problem && done.length)
-            error.message = `Host ${one.host}: ${error.message} Already scheduled: ${done.map((operation) => operation.host).join(', ')}.`;
+          const already = done.map((operation) => operation.host).join(', ');
+          if (error instanceof Problem && already)
+            error.message = `Host ${one.host}: ${error.message} Already scheduled: ${already}.`;
           throw error;
         }
       }
       return done;
-    };
-    return { shown, send: sendAll };
-  }
-
-  const onRetry = () => fill(confirm, 'Sending again…');
-
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    if (!send) return;
-    confirm.disabled = true;
-    fill(confirm, 'Sending…');
-    try {
-      const operations = await send();
-      const links = operations.flatMap((operation) =>
-        operation.targets.map((target) =>
-          h(
-            'li',
-            {},
-            h(
-              'a',
-              { href: `#/events/${target.event}`, onclick: () => box.close() },
-              `${shortScope(target.scope)}: ${target.resources.map((one) => one.name).join(', ')}`,
-            ),
-            ` ${target.status}${target.refused ? ` (${target.refused})` : ''}`,
-          ),
-        ),
-      );
-      fill(
-        form,
-        h('p', { role: 'status' }, `Done: ${count(links.length, 'event')}.`),
-        h('ul', { class: 'plan' }, links.slice(0, PLAN_ROWS)),
-        h(
-          'div',
-          { class: 'buttons' },
-          h('button', { type: 'button', class: 'primary', onclick: () => box.close() }, 'Close'),
-        ),
-      );
-      form.querySelector('button')?.focus();
-    } catch (error) {
-      fill(confirm, 'Send again');
-      confirm.disabled = false;
-      planArea.append(failure(error));
-      // The scope changed since the plan: show the plan of now.
-      if (error instanceof Problem && error.status === 412) void plan();
-    }
-  });
-  let timer = 0;
-  const later = () => {
-    clearTimeout(timer);
-    timer = setTimeout(plan, 250);
+    },
   };
-  [input, minutes, description].forEach((field) => field.addEventListener('input', later));
-  select.addEventListener('change', plan);
-  void plan();
-  if (names.length === 0) input.focus();
-  else select.focus();
+}
+
+/** @param {HTMLFormElement} form @param {HTMLDialogElement} box @param {Operation[]} operations */
+function showDone(form, box, operations) {
+  const parts = operations.flatMap((operation) => operation.targets);
+  const part = (/** @type {OperationTarget} */ target) =>
+    h(
+      'li',
+      {},
+      h(
+        'a',
+        { href: `#/events/${target.event}`, onclick: () => box.close() },
+        `${shortScope(target.scope)}: ${target.resources.map((one) => one.name).join(', ')}`,
+      ),
+      ` ${target.status}${target.refused ? ` (${target.refused})` : ''}`,
+    );
+  fill(
+    form,
+    h('p', { role: 'status' }, `Done: ${count(parts.length, 'event')}.`),
+    h('ul', { class: 'plan' }, parts.slice(0, PLAN_ROWS).map(part)),
+    h(
+      'div',
+      { class: 'buttons' },
+      h('button', { type: 'button', class: 'primary', onclick: () => box.close() }, 'Close'),
+    ),
+  );
+  form.querySelector('button')?.focus();
+  dispatchEvent(new CustomEvent('acted'));
 }
 
 /** @param {Plan} plan */
@@ -354,13 +415,13 @@ function planText(plan) {
       h('td', {}, `${event.listening} of ${event.resources.length}`),
       h(
         'td',
-        {},
+        { class: 'wrap' },
         event.refused
           ? `refused: ${event.refused_because ?? event.refused}`
           : event.starts_because
             ? `starts at once: ${event.starts_because}`
             : event.waits_for
-              ? `waits for ${event.waits_for}`
+              ? `waits for ${localTimes(event.waits_for)}`
               : '',
       ),
     );
@@ -402,13 +463,28 @@ function planText(plan) {
   );
 }
 
-/** @param {Operation} operation @param {'start' | 'cancel' | 'complete'} verb */
+/** @param {Vm} vm */
+const startDialog = (vm) =>
+  askDialog('Start', at`/v1/vms/${vm.id}/start`, [
+    `${vm.name} is deallocated. It runs again, and gets events again.`,
+  ]);
+
+/** @param {Token} token @param {Session} session */
+function revokeDialog(token, session) {
+  const roles = token.grants.map(({ role, path }) => `${role} on ${path}`).join(', ');
+  const own = token.name === session.token ? ' It is your own: you will be signed out.' : '';
+  const text = `${token.name}: ${roles}. Requests with it are refused, and its sessions and streams end.${own}`;
+  askDialog('Revoke', at`/v1/tokens/${token.name}`, [text], { method: 'DELETE', isHarsh: true });
+}
+
+/** @param {Operation} operation @param {'start' | 'cancel' | 'complete' | 'retry'} verb */
 function operationDialog(operation, verb) {
   const { events, approved, started } = operation.progress;
   const texts = {
     start: ['Start operation now', 'All its events start now, without the approvals that are missing.'],
     cancel: ['Cancel operation', 'Its events that have not started will not happen.'],
     complete: ['Complete operation', 'Reports that all its events were carried out.'],
+    retry: ['Retry', 'Runs the command of its host again.'],
   };
   const [title, text] = texts[verb];
   const scopes = [...new Set(operation.targets.map((target) => shortScope(target.scope)))];
@@ -419,7 +495,7 @@ function operationDialog(operation, verb) {
 }
 
 /** Makes keys: the same one for the same body. */
-function keyOfBody() {
+export function keyOfBody() {
   let text = '',
     key = '';
   return (/** @type {unknown} */ body) => {
@@ -434,13 +510,13 @@ function keyOfBody() {
  * @param {string} title
  * @param {string} path
  * @param {string[]} texts
- * @param {HTMLElement[]} [fields]
- * @param {() => unknown} [body]
+ * @param {{ fields?: HTMLElement[], body?: () => unknown, method?: 'POST' | 'DELETE', isHarsh?: boolean }} [options]
  */
-function askDialog(title, path, texts, fields = [], body = () => undefined) {
+function askDialog(title, path, texts, options = {}) {
+  const { fields = [], body = () => undefined, method = 'POST', isHarsh = false } = options;
   const key = keyOfBody();
   const message = h('div', {});
-  const confirm = h('button', { type: 'submit', class: 'primary' }, title);
+  const confirm = h('button', { type: 'submit', class: isHarsh ? 'primary danger' : 'primary' }, title);
   const form = h(
     'form',
     { method: 'dialog' },
@@ -460,7 +536,7 @@ function askDialog(title, path, texts, fields = [], body = () => undefined) {
     confirm.disabled = true;
     try {
       const sent = body();
-      await change('POST', path, sent, { key: key(sent) });
+      await change(method, path, sent, { key: key(sent) });
       box.close();
       dispatchEvent(new CustomEvent('acted'));
     } catch (error) {
@@ -508,7 +584,8 @@ function eventDialog(event, verb) {
     Object.fromEntries(
       hosts.filter(({ input }) => input.value).map(({ name, input }) => [name, input.value]),
     );
-  askDialog(title, at`/v1/events/${event.id}/${verb}`, [what, text], fields, () =>
-    verb === 'complete' ? { hosts: moved() } : undefined,
-  );
+  askDialog(title, at`/v1/events/${event.id}/${verb}`, [what, text], {
+    fields,
+    body: () => (verb === 'complete' ? { hosts: moved() } : undefined),
+  });
 }

@@ -1,7 +1,8 @@
 // For operators: tokens, and the audit trail.
 
-import { at, change, list, newKey } from './api.js';
-import { DAY, fill, h, now, relative, time } from './dom.js';
+import { keyOfBody } from './act.js';
+import { change, list } from './api.js';
+import { DAY, copyButton, fill, h, now, relative, time } from './dom.js';
 import { actorText, factText, shortScope } from './events.js';
 
 /** @import {AuditEntry, NewToken, Token} from 'notbefore-api' */
@@ -13,7 +14,7 @@ const ENTRIES_MAX = 300;
 const field = (input, label) => h('div', { class: 'field' }, h('label', { for: input.id }, label), input);
 
 /** @type {AsyncView} */
-export async function tokensView({ signal, session }) {
+export async function tokensView({ signal, act }) {
   const table = h('div', {}),
     made = h('div', { 'aria-live': 'polite' });
   async function draw() {
@@ -62,7 +63,11 @@ export async function tokensView({ signal, session }) {
               h(
                 'td',
                 {},
-                h('button', { type: 'button', class: 'small', onclick: () => void revoke(token) }, 'Revoke…'),
+                h(
+                  'button',
+                  { type: 'button', class: 'small', onclick: () => act({ kind: 'revoke', token }) },
+                  'Revoke…',
+                ),
               ),
             ),
           ),
@@ -71,28 +76,11 @@ export async function tokensView({ signal, session }) {
     );
   }
 
-  /** @param {Token} token */
-  async function revoke(token) {
-    const own = token.name === session.token ? ' It is your own: you will be signed out.' : '';
-    if (
-      !confirm(
-        `Revoke token ${token.name}? Requests with it are refused, and its sessions and streams end.${own}`,
-      )
-    )
-      return;
-    try {
-      await change('DELETE', at`/v1/tokens/${token.name}`);
-      fill(made);
-      await draw();
-    } catch (error) {
-      fill(made, h('p', { class: 'problem' }, /** @type {Error} */ (error).message));
-    }
-  }
-
   const name = h('input', {
     id: 'token-name',
     required: true,
     pattern: '[A-Za-z0-9._\\-]{1,64}',
+    title: 'letters, digits, dot, underscore and hyphen; 64 at most',
     spellcheck: 'false',
   });
   const role = h(
@@ -102,22 +90,26 @@ export async function tokensView({ signal, session }) {
   );
   const path = h('input', { id: 'token-path', value: '/', required: true, spellcheck: 'false' });
   const days = h('input', { id: 'token-days', type: 'number', min: 1, max: 3650, placeholder: 'never' });
-  let key = newKey();
+  const key = keyOfBody();
+  /** When the token of a form expires; a repetition asks for the same time. */
+  let expires_at = '';
+  [name, role, path, days].forEach((input) =>
+    input.addEventListener('input', () => {
+      expires_at = '';
+    }),
+  );
   const form = h(
     'form',
     {
       class: 'tools',
       onsubmit: async (/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
-        const expires_at = days.value ? new Date(now() + Number(days.value) * DAY).toISOString() : undefined;
+        if (days.value) expires_at ||= new Date(now() + Number(days.value) * DAY).toISOString();
+        const grants = [{ role: role.value, path: path.value }];
+        const body = { name: name.value, grants, ...(expires_at && { expires_at }) };
         try {
           /** @type {NewToken} */
-          const token = await change(
-            'POST',
-            '/v1/tokens',
-            { name: name.value, grants: [{ role: role.value, path: path.value }], expires_at },
-            { key },
-          );
+          const token = await change('POST', '/v1/tokens', body, { key: key(body) });
           const secret = h('input', {
             readonly: true,
             value: token.secret,
@@ -132,7 +124,12 @@ export async function tokensView({ signal, session }) {
               {},
               `Token ${token.name} was created. This is the only time that its secret is shown: store it now.`,
             ),
-            secret,
+            h(
+              'p',
+              { class: 'copy' },
+              secret,
+              copyButton(() => token.secret),
+            ),
           );
           secret.focus();
           name.value = '';
@@ -140,7 +137,6 @@ export async function tokensView({ signal, session }) {
         } catch (error) {
           fill(made, h('p', { class: 'problem', role: 'alert' }, /** @type {Error} */ (error).message));
         }
-        key = newKey();
       },
     },
     field(name, 'Name'),
@@ -149,6 +145,7 @@ export async function tokensView({ signal, session }) {
     field(days, 'Expires in days'),
     h('button', { type: 'submit', class: 'primary' }, 'Create'),
   );
+  addEventListener('acted', () => void draw().catch(() => {}), { signal });
   await draw();
   return { title: 'Tokens', element: h('div', { class: 'view' }, h('h1', {}, 'Tokens'), form, made, table) };
 }
@@ -165,25 +162,31 @@ export async function auditView({ query, setQuery, signal }) {
       ['refused', 'refusals'],
     ].map(([value, text]) => h('option', { value, selected: query.outcome === value }, text)),
   );
+  const days = h(
+    'select',
+    { id: 'audit-days' },
+    [
+      ['1', 'a day'],
+      ['7', 'a week'],
+      ['30', '30 days'],
+    ].map(([value, text]) => h('option', { value, selected: (query.days ?? '1') === value }, text)),
+  );
   const actor = h('input', { id: 'audit-actor', type: 'search', value: query.actor ?? '' });
   async function draw() {
-    setQuery({ outcome: outcome.value, actor: actor.value });
+    setQuery({ days: days.value === '1' ? '' : days.value, outcome: outcome.value, actor: actor.value });
     const filters = new URLSearchParams(
       Object.entries({
-        since: new Date(now() - DAY).toISOString(),
+        since: new Date(now() - Number(days.value) * DAY).toISOString(),
         outcome: outcome.value,
         actor: actor.value.trim(),
       }).filter(([, value]) => value),
     );
-    /** @type {AuditEntry[]} */
-    let entries = [];
-    // The trail is sorted oldest first; the newest are wanted.
-    const { items, isCut } = await list(`/v1/audit?${filters}`, { max: 5000, signal });
-    entries = /** @type {AuditEntry[]} */ (items).slice(-ENTRIES_MAX).reverse();
+    const { items, isCut } = await list(`/v1/audit?order=newest&${filters}`, { max: ENTRIES_MAX, signal });
+    const entries = /** @type {AuditEntry[]} */ (items).slice(0, ENTRIES_MAX);
     fill(
       table,
       entries.length === 0
-        ? h('p', { class: 'quiet' }, 'Nothing in the past day.')
+        ? h('p', { class: 'quiet' }, 'Nothing in this time.')
         : h(
             'table',
             { class: 'wide', tabindex: 0 },
@@ -209,7 +212,10 @@ export async function auditView({ query, setQuery, signal }) {
                   h(
                     'td',
                     { class: `wrap${entry.outcome === 'refused' ? ' bad' : ''}` },
-                    `${factText(entry)}${entry.count > 1 ? ` (${entry.count} times)` : ''}${refusal(entry)}`,
+                    entry.event
+                      ? h('a', { href: `#/events/${entry.event}` }, factText(entry))
+                      : factText(entry),
+                    `${entry.count > 1 ? ` (${entry.count} times)` : ''}${refusal(entry)}`,
                   ),
                   h(
                     'td',
@@ -222,11 +228,11 @@ export async function auditView({ query, setQuery, signal }) {
               ),
             ),
           ),
-      isCut && h('p', { class: 'quiet' }, 'There are more; notbefore audit lists all.'),
+      isCut &&
+        h('p', { class: 'quiet' }, `The newest ${ENTRIES_MAX} are shown; “notbefore audit” lists all.`),
     );
   }
-  outcome.addEventListener('change', () => void draw());
-  actor.addEventListener('change', () => void draw());
+  [days, outcome, actor].forEach((input) => input.addEventListener('change', () => void draw()));
   await draw();
   return {
     title: 'Audit',
@@ -237,10 +243,9 @@ export async function auditView({ query, setQuery, signal }) {
         'div',
         { class: 'title-row' },
         h('h1', {}, 'Audit'),
-        h('span', { class: 'quiet' }, 'the past day'),
         h('button', { type: 'button', class: 'small', onclick: () => void draw() }, 'Refresh'),
       ),
-      h('div', { class: 'tools' }, field(outcome, 'Show'), field(actor, 'Actor')),
+      h('div', { class: 'tools' }, field(days, 'Past'), field(outcome, 'Show'), field(actor, 'Actor')),
       table,
     ),
   };

@@ -93,10 +93,10 @@ export async function list(path, { max = 20_000, onPage, signal } = {}) {
  * @param {'POST' | 'DELETE'} method
  * @param {string} path
  * @param {unknown} [body]
- * @param {{ key?: string, onRetry?: (problem: Problem) => void }} [options]
+ * @param {{ key?: string, onRetry?: (problem: Problem) => void, isOnce?: boolean }} [options]
  * @returns {Promise<T>}
  */
-export async function change(method, path, body, { key = newKey(), onRetry } = {}) {
+export async function change(method, path, body, { key = newKey(), onRetry, isOnce = false } = {}) {
   const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key };
   const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
   for (let attempt = 0; ; attempt += 1) {
@@ -107,7 +107,7 @@ export async function change(method, path, body, { key = newKey(), onRetry } = {
       if (!(error instanceof Problem)) throw error;
       const isUnknown = error.status === 0 || error.code === 'outcome_unknown';
       const isBusy = error.status === 429 || error.status === 503;
-      if (!(isUnknown || isBusy) || attempt === RETRY_PAUSES.length) {
+      if (!(isUnknown || isBusy) || isOnce || attempt === RETRY_PAUSES.length) {
         error.isOutcomeUnknown = isUnknown;
         throw error;
       }

@@ -21,9 +21,10 @@ const VIEWS = {
   now: nowView,
   events: async (context) => (await import('./event.js')).eventView(context),
   fleet: async (context) => (await import('./fleet.js')).fleetView(context),
-  vms: async (context) => (await import('./fleet.js')).vmView(context),
+  vms: async (context) => (await import('./vm.js')).vmView(context),
   hosts: async (context) =>
-    (await import('./fleet.js'))[context.argument ? 'hostView' : 'hostsView'](context),
+    (await import('./hosts.js'))[context.argument ? 'hostView' : 'hostsView'](context),
+  operations: async (context) => (await import('./operation.js')).operationView(context),
   history: async (context) => (await import('./history.js')).historyView(context),
   tokens: async (context) => (await import('./admin.js')).tokensView(context),
   audit: async (context) => (await import('./admin.js')).auditView(context),
@@ -37,6 +38,8 @@ const NAV = [
   { name: 'audit', text: 'Audit', isForOperators: true },
 ];
 
+/** Tells the other tabs of this browser which token it is signed in with; none after a sign-out. */
+const sessions = new BroadcastChannel('notbefore-session');
 /** Remembers that this browser has signed in. */
 const SIGNED_IN = 'notbefore-signed-in';
 
@@ -139,6 +142,14 @@ export function problemText(error) {
   );
 }
 
+const bannerText = h('span', {}),
+  tryNow = h(
+    'button',
+    { type: 'button', class: 'small', onclick: () => feed.post({ kind: 'wake' }) },
+    'Try now',
+  );
+banner.append(bannerText, ' ', tryNow);
+
 function drawFeed() {
   const { state, since } = feed;
   const texts = {
@@ -149,11 +160,12 @@ function drawFeed() {
   };
   feedText.dataset.state = state;
   setText(feedText, texts[state]);
-  feedText.title = state === 'live' ? 'The page shows every change as it happens.' : '';
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  feedText.title = `${state === 'live' ? 'The page shows every change as it happens. ' : ''}Times are in ${zone}.`;
   banner.hidden = state !== 'stale' || !session;
   if (!banner.hidden)
     setText(
-      banner,
+      bannerText,
       `No connection to the service for ${span(Date.now() - since)}. What you see is from ${local(since)} or earlier. Trying again…`,
     );
 }
@@ -173,11 +185,17 @@ function enter(signedIn) {
   const roles = session.grants.map(({ role, path }) => `${role} on ${path}`).join(', ');
   fill(
     byId('who'),
-    h('span', { title: roles }, session.token),
+    h(
+      'span',
+      {},
+      session.token,
+      h('span', { class: 'quiet role', title: roles }, ` ${roles.replace(' on /', '')}`),
+    ),
     h('button', { type: 'button', class: 'small', onclick: signOut }, 'Sign out'),
   );
   byId('top').hidden = false;
-  feed.start();
+  sessions.postMessage(session.token);
+  feed.start(session.token);
   void route();
 }
 
@@ -188,6 +206,7 @@ async function signOut() {
     /* The cookie may have ended already. */
   }
   localStorage.removeItem(SIGNED_IN);
+  sessions.postMessage('');
   location.hash = '';
   location.reload();
 }
@@ -197,6 +216,7 @@ function showSignIn(error) {
   session = null;
   if (!error || (error instanceof Problem && error.status === 401)) localStorage.removeItem(SIGNED_IN);
   view.abort();
+  document.querySelectorAll('dialog').forEach((dialog) => dialog.close());
   byId('top').hidden = true;
   banner.hidden = true;
   const input = h('input', {
@@ -216,7 +236,7 @@ function showSignIn(error) {
       onsubmit: async (/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
         try {
-          enter(await signIn({ token: input.value }));
+          await signIn({ token: input.value });
         } catch (failed) {
           fill(message, problemText(failed));
           input.select();
@@ -241,14 +261,67 @@ function showSignIn(error) {
   input.focus();
 }
 
-/** @param {{ token?: string, code?: string }} body @returns {Promise<Session>} */
-const signIn = (body) => change('POST', '/v1/sign-in', body);
+/** Signs in and shows the page. What an earlier session has shown goes. @param {{ token?: string, code?: string }} body */
+async function signIn(body) {
+  /** @type {Session} */
+  const signedIn = await change('POST', '/v1/sign-in', body, { isOnce: true });
+  localStorage.setItem(SIGNED_IN, 'yes');
+  if (!feed.isStarted) return enter(signedIn);
+  sessions.postMessage(signedIn.token);
+  location.reload();
+}
+
+/** The code of a sign-in link, if the address is one. */
+const linkCode = () => new URLSearchParams(location.hash.slice(1)).get('code');
+
+/**
+ * Signs in by a link. Any page can send a browser here with a link of its own, so an existing session is not replaced
+ * without a question.
+ * @param {string} code
+ */
+async function useLink(code) {
+  // The code works once: it must not stay in the address bar or the history.
+  history.replaceState(null, '', '/');
+  const known = session ?? (await currentSession().catch(() => null));
+  if (!known) return signIn({ code }).catch(showSignIn);
+  const stay = () => (session ? void route() : enter(known));
+  const message = h('div', {});
+  const use = () =>
+    signIn({ code }).catch((error) =>
+      fill(message, problemText(error), h('p', {}, 'Your session is unchanged.')),
+    );
+  fill(
+    main,
+    h(
+      'div',
+      { class: 'sign-in' },
+      h('h1', {}, 'Sign in by this link?'),
+      h('p', {}, `You are signed in as ${known.token}. The link replaces that, perhaps by another token.`),
+      message,
+      h('button', { type: 'button', class: 'primary', onclick: stay }, `Stay signed in as ${known.token}`),
+      h('button', { type: 'button', onclick: use }, 'Use the link'),
+    ),
+  );
+}
+
+/** The session of this browser, if there is one. @returns {Promise<Session | null>} */
+async function currentSession() {
+  // Scripts cannot see the cookie. Without a sign-in here there is none, and a request would only be refused.
+  return localStorage.getItem(SIGNED_IN) ? get('/v1/session') : null;
+}
 
 async function start() {
   whenSignedOut(() => {
     if (session) showSignIn(new Problem(401, 'session_ended', 'Your session has ended. Sign in again.'));
   });
-  addEventListener('hashchange', route);
+  sessions.onmessage = ({ data }) => {
+    if (session && data !== session.token) location.reload();
+  };
+  addEventListener('hashchange', () => {
+    const code = linkCode();
+    if (code) void useLink(code);
+    else void route();
+  });
   const forever = new AbortController().signal;
   on(
     'state',
@@ -259,20 +332,12 @@ async function start() {
     forever,
   );
   everySecond(drawFeed);
-  const code = new URLSearchParams(location.hash.slice(1)).get('code');
-  if (code) {
-    // The code works once: it must not stay in the address bar or the history.
-    history.replaceState(null, '', '/');
-    try {
-      return enter(await signIn({ code }));
-    } catch (error) {
-      return showSignIn(error);
-    }
-  }
-  // Scripts cannot see the cookie. Without a sign-in here there is none, and a request would only be refused.
-  if (!localStorage.getItem(SIGNED_IN)) return showSignIn();
+  const code = linkCode();
+  if (code) return useLink(code);
   try {
-    enter(await get('/v1/session'));
+    const known = await currentSession();
+    if (known) enter(known);
+    else showSignIn();
   } catch (error) {
     showSignIn(error instanceof Problem && error.status === 401 ? undefined : error);
   }

@@ -113,8 +113,19 @@ export function time(text) {
 /** A number with its noun. @param {number} n @param {string} one @param {string} [many] */
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
 
-/** Whether the visitor asked for less motion. */
-export const isCalm = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
+/** A button that copies a text, and says so. @param {() => string} text */
+export function copyButton(text) {
+  const said = h('span', { role: 'status', class: 'quiet' });
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      setText(said, ' Copied.');
+    } catch {
+      setText(said, ' Select the text to copy it.');
+    }
+  };
+  return h('span', {}, h('button', { type: 'button', class: 'small', onclick: copy }, 'Copy'), said);
+}
 
 /** Calls a function once a second while the page is visible; returns how to stop. @param {() => void} tick */
 export function everySecond(tick) {

@@ -1,13 +1,13 @@
 // One event: its state, who has read it, what its guests see, and its trail of facts.
 
 import { at, get, getText } from './api.js';
-import { count, everySecond, fill, h, relative, setText, time } from './dom.js';
+import { copyButton, count, everySecond, fill, h, relative, setText, time } from './dom.js';
 import {
   CAUSES,
   SYMBOLS,
   actorText,
   factText,
-  localTimes,
+  linked,
   may,
   shortScope,
   stageBadge,
@@ -107,7 +107,7 @@ export async function eventView({ argument, session, signal, act }) {
     );
     tick();
     const rows = /** @type {[string, any][]} */ ([
-      ['Waits for', localTimes(event.waits_for)],
+      ['Waits for', event.waits_for && linked(event.waits_for)],
       ['Announced', time(event.scheduled_at)],
       ['Not before', event.not_before && time(event.not_before)],
       ['Started', event.started_at && time(event.started_at)],
@@ -123,7 +123,7 @@ export async function eventView({ argument, session, signal, act }) {
       ['Description', event.description || '–'],
       ['Driver', event.driver],
       ['Event', h('code', {}, event.id)],
-      ['Operation', h('code', {}, event.operation)],
+      ['Operation', h('a', { href: `#/operations/${event.operation}` }, h('code', {}, event.operation))],
     ]).filter(([, value]) => value);
     fill(facts, rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]).flat());
     const reads = new Map((event.seen ?? []).map((one) => [one.vm, one]));
@@ -261,7 +261,6 @@ function guestPart(event) {
   );
   const document = h('pre', { tabindex: 0, role: 'region', 'aria-label': 'Document' });
   const curl = h('code', { class: 'curl' });
-  const copied = h('span', { role: 'status', class: 'quiet' });
   const command = () =>
     `curl -H Metadata:true "http://169.254.169.254/metadata/scheduledevents?api-version=${select.value}"`;
   async function reload() {
@@ -281,27 +280,13 @@ function guestPart(event) {
     }
   }
   select.addEventListener('change', reload);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(command());
-      setText(copied, 'Copied.');
-    } catch {
-      setText(copied, 'Select the text to copy it.');
-    }
-  };
   void reload();
   const element = h(
     'section',
     { 'aria-label': 'What the guest sees' },
     h('h2', {}, 'What the guest sees now'),
     h('p', {}, h('label', { for: 'version' }, 'api-version '), select, vm ? ` as read by ${vm.name}` : ''),
-    h(
-      'p',
-      { class: 'copy' },
-      curl,
-      h('button', { type: 'button', class: 'small', onclick: copy }, 'Copy'),
-      copied,
-    ),
+    h('p', { class: 'copy' }, curl, copyButton(command)),
     document,
   );
   return { element, reload };

@@ -2,7 +2,7 @@
 
 import { count, fill, h, local, now, relative, span, utc } from './dom.js';
 
-/** @import {Event, Fact, Grant, Session} from 'notbefore-api' */
+/** @import {Event, Fact, Grant, Resource, Session} from 'notbefore-api' */
 /** @typedef {'scheduled' | 'approved' | 'started' | 'failed' | 'completed' | 'cancelled'} Stage */
 
 /** @type {Record<string, string>} */
@@ -102,21 +102,42 @@ export function readBy(event) {
 }
 
 /**
- * Pending events first, by time; then started ones; then ended ones, the newest first.
+ * Started events first, then scheduled ones, both by time; then ended ones, the newest first.
  * @param {Event} one
  * @param {Event} two
  */
 export function byUrgency(one, two) {
-  const rank = (/** @type {Event} */ event) => (event.ended_at ? 2 : event.status === 'Started' ? 1 : 0);
+  const rank = (/** @type {Event} */ event) => (event.ended_at ? 2 : event.status === 'Started' ? 0 : 1);
   const order = rank(one) - rank(two);
   if (order !== 0) return order;
   const times = instant(one) - instant(two);
-  return (rank(one) === 0 ? times : -times) || (one.id < two.id ? -1 : 1);
+  return (one.ended_at ? -times : times) || (one.id < two.id ? -1 : 1);
 }
 
 /** A text of the service with its times in the browser's zone. @param {string | null | undefined} text */
 export const localTimes = (text) =>
   (text ?? '').replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (found) => local(Date.parse(found)));
+
+const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
+
+/** The same, with its events as links. @param {string} text @returns {(Node | string)[]} */
+export function linked(text) {
+  const shown = localTimes(text);
+  const ids = shown.match(ID) ?? [];
+  return shown
+    .split(ID)
+    .flatMap((part, n) =>
+      ids[n] ? [part, h('a', { href: `#/events/${ids[n]}`, title: ids[n] }, ids[n].slice(0, 8))] : [part],
+    );
+}
+
+/** Links to the first VMs. @param {Resource[]} resources @param {number} [most] @returns {(Node | string)[]} */
+export function vmLinks(resources, most = 5) {
+  const links = resources
+    .slice(0, most)
+    .flatMap((one, n) => [n > 0 ? ', ' : '', h('a', { href: `#/vms/${one.vm}` }, one.name)]);
+  return resources.length > most ? [...links, ` and ${resources.length - most} more`] : links;
+}
 
 /** A scope without the parts that are `default`. @param {string} path */
 export const shortScope = (path) => path.replace(/^default\/(default\/)?/, '');

@@ -6,7 +6,7 @@ import { HOUR, now } from './dom.js';
 import { Live } from './live.js';
 
 /** @import {Event, Fact, EventStatus} from 'notbefore-api' */
-/** @import {FeedMessage, FeedState} from './live.js' */
+/** @import {FeedMessage, FeedState, TabMessage} from './live.js' */
 
 /** How long ended events stay on the timeline. */
 const PAST_MS = HOUR;
@@ -31,13 +31,13 @@ class Feed extends EventTarget {
      */
     this.ended = new Map();
     this.isDrawing = false;
-    /** @type {(message: string) => void} */
+    this.isStarted = false;
+    /** @type {(message: TabMessage) => void} */
     this.post = () => {};
   }
 
-  /** Starts after a sign-in. */
-  start() {
-    if (this.isStarted) return this.post('restart');
+  /** Starts for the session of a token. @param {string} token */
+  start(token) {
     this.isStarted = true;
     if (typeof SharedWorker === 'function') {
       const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('notbefore', {
@@ -49,19 +49,19 @@ class Feed extends EventTarget {
       });
       worker.port.onmessage = ({ data }) => this.take(data);
       this.post = (message) => worker.port.postMessage(message);
-      addEventListener('pagehide', () => this.post('bye'));
+      addEventListener('pagehide', () => this.post({ kind: 'bye' }));
       addEventListener('pageshow', (event) => {
-        if (event.persisted) this.post('hello');
+        if (event.persisted) this.post({ kind: 'hello', token });
       });
     } else {
       const live = new Live((message) => this.take(message));
       this.post = (message) => {
-        if (message === 'wake') live.wake();
-        else live.start();
+        if (message.kind === 'wake') live.wake();
+        else if (message.kind === 'hello') live.startFor(message.token);
       };
     }
-    this.post('hello');
-    addEventListener('online', () => this.post('wake'));
+    this.post({ kind: 'hello', token });
+    addEventListener('online', () => this.post({ kind: 'wake' }));
     void this.readPast();
   }
 

@@ -1,49 +1,19 @@
-// The fleet: VMs with their scopes and hosts, who listens, one VM with its log, hosts and one host.
+// The fleet: VMs or scopes, who listens, search, and actions on several VMs.
 
 import { BULK_MAX } from './act.js';
-import { at, get, list } from './api.js';
-import { count, fill, h, local, relative, setText, time, utc } from './dom.js';
-import {
-  CAUSES,
-  SYMBOLS,
-  byUrgency,
-  isFullOperator,
-  localTimes,
-  may,
-  shortScope,
-  stageBadge,
-  vmNames,
-  when,
-} from './events.js';
+import { list } from './api.js';
+import { count, fill, h, local, relative, setText, utc } from './dom.js';
+import { isFullOperator, shortScope } from './events.js';
 import { feed, on } from './feed.js';
-import { Rows } from './rows.js';
+import { Rows, cell, headRow } from './rows.js';
+import { listening } from './vm.js';
 
-/** @import {Event, Fact, Host, Operation, Scope, Vm, VmLog, VmLogEntry} from 'notbefore-api' */
+/** @import {Fact, Scope, Vm} from 'notbefore-api' */
 /** @import {AsyncView, View} from './app.js' */
-/** @import {Child} from './dom.js' */
 
 const ROW_HEIGHT = 36;
 /** Most VMs that are read. */
 const VMS_MAX = 20_000;
-
-/** @param {string} name @param {...any} children */
-const cell = (name, ...children) => h('div', { class: `cell ${name}`, role: 'gridcell' }, ...children);
-/** @param {[string, string][]} columns */
-const headRow = (columns) =>
-  h(
-    'div',
-    { class: 'table-row head', role: 'row' },
-    columns.map(([name, text]) => h('div', { class: `cell ${name}`, role: 'columnheader' }, text)),
-  );
-/** @param {Vm} vm */
-const listening = (vm) =>
-  vm.state === 'deallocated'
-    ? '– deallocated'
-    : vm.listening === 'yes'
-      ? '● listens'
-      : vm.listening === 'no'
-        ? '○ silent'
-        : '? unknown';
 
 /** @type {View} */
 export function fleetView(context) {
@@ -159,9 +129,10 @@ function vmsView({ query, setQuery, signal, session, act }) {
   let vms = [];
   /** @type {Vm[]} */
   let shown = [];
-  let readAt = Date.now(),
+  let readAt = 0,
     isCut = false,
-    isLoading = true;
+    isLoading = false,
+    error = '';
   /** @type {Set<string>} */
   const selected = new Set();
   const search = h('input', {
@@ -278,9 +249,14 @@ function vmsView({ query, setQuery, signal, session, act }) {
       return words.every((word) => text.includes(word));
     });
     rows.show(shown.length);
+    const all = count(vms.length, 'VM');
+    const number = shown.length === vms.length ? all : `${shown.length.toLocaleString()} of ${all}`;
+    const read = isLoading ? 'loading…' : readAt ? `as of ${local(readAt)}` : '';
+    setText(status, [number, read, isCut && 'the first are shown', error].filter(Boolean).join(', '));
+    status.classList.toggle('bad', Boolean(error));
     setText(
-      status,
-      `${shown.length === vms.length ? count(vms.length, 'VM') : `${shown.length.toLocaleString()} of ${count(vms.length, 'VM')}`}${isLoading ? ', loading…' : `, as of ${local(readAt)}`}${isCut ? ' (the first are shown)' : ''}`,
+      rows.emptyText,
+      vms.length > 0 ? 'No VMs match.' : isLoading || error ? '' : 'The fleet has no VMs.',
     );
     drawBulk();
   }
@@ -310,19 +286,26 @@ function vmsView({ query, setQuery, signal, session, act }) {
   }
 
   async function load() {
+    if (isLoading) return;
     isLoading = true;
-    readAt = Date.now();
-    const result = await list('/v1/vms', {
-      max: VMS_MAX,
-      signal,
-      onPage: (items) => {
-        vms = /** @type {Vm[]} */ (items);
-        filter();
-      },
-    });
-    isLoading = false;
-    isCut = result.isCut;
-    filter();
+    error = '';
+    try {
+      const result = await list('/v1/vms', {
+        max: VMS_MAX,
+        signal,
+        onPage: (items) => {
+          vms = /** @type {Vm[]} */ (items);
+          filter();
+        },
+      });
+      readAt = Date.now();
+      isCut = result.isCut;
+    } catch (failed) {
+      error = /** @type {Error} */ (failed).message;
+    } finally {
+      isLoading = false;
+    }
+    if (!signal.aborted) filter();
   }
 
   /** Reads the VMs of changed scopes again. @param {Fact[]} facts */
@@ -360,9 +343,10 @@ function vmsView({ query, setQuery, signal, session, act }) {
   });
   on('facts', (facts) => void refresh(facts), signal);
   signal.addEventListener('abort', () => rows.close());
-  void load().catch((error) => {
-    if (!signal.aborted) setText(status, error.message);
-  });
+  // After a lost connection, facts are missing.
+  on('state', () => feed.state === 'live' && void load(), signal);
+  addEventListener('acted', () => selected.clear(), { signal });
+  void load();
   const where = query.scope ? `scope ${shortScope(query.scope)}` : query.host ? `host ${query.host}` : '';
   const element = h(
     'div',
@@ -385,479 +369,4 @@ function vmsView({ query, setQuery, signal, session, act }) {
     rows.element,
   );
   return { element, title: 'Fleet' };
-}
-
-/**
- * Live events of a filter, kept up to date.
- * @param {(event: Event) => boolean} isMeant
- * @param {AbortSignal} signal
- */
-function liveEvents(isMeant, signal) {
-  const element = h('div', {});
-  function draw() {
-    const events = [...feed.events.values()].filter(isMeant).sort(byUrgency);
-    fill(
-      element,
-      events.length === 0
-        ? h('p', { class: 'quiet' }, 'Nothing is scheduled.')
-        : h(
-            'ul',
-            { class: 'event-list' },
-            events.map((event) =>
-              h(
-                'li',
-                {},
-                stageBadge(event),
-                h(
-                  'a',
-                  { href: `#/events/${event.id}` },
-                  `${SYMBOLS[event.type] ?? ''} ${event.type} of ${vmNames(event)}`,
-                ),
-                h('span', {}, when(event)),
-                event.waits_for && h('span', { class: 'quiet' }, `waits for ${localTimes(event.waits_for)}`),
-              ),
-            ),
-          ),
-    );
-  }
-  on('events', draw, signal);
-  draw();
-  return element;
-}
-
-/** @type {AsyncView} */
-export async function vmView({ argument, session, signal, act }) {
-  /** @type {Vm} */
-  let vm = await get(at`/v1/vms/${argument}`, signal);
-  const facts = h('dl', { class: 'facts' }),
-    log = h('div', {}),
-    actions = h('div', { class: 'actions' });
-  const name = h('h1', {}, vm.name);
-
-  async function draw() {
-    /** @type {VmLog} */
-    const entries = await get(at`/v1/vms/${argument}/log`, signal);
-    const rows = /** @type {[string, any][]} */ ([
-      ['Path', vm.path],
-      ['State', vm.state],
-      [
-        'Listening',
-        `${listening(vm)}${vm.last_poll_at ? `, last poll ${relative(Date.parse(vm.last_poll_at))} at api-version ${vm.last_poll_version ?? ''}` : ''}`,
-      ],
-      [
-        'Scope',
-        h(
-          'a',
-          { href: `#/fleet?scope=${encodeURIComponent(vm.scope)}` },
-          `${shortScope(vm.scope)} (${vm.kind})`,
-        ),
-      ],
-      ['Update domain', String(vm.update_domain)],
-      ['Fault domain', String(vm.fault_domain)],
-      ['Zone', vm.zone],
-      [
-        'Host',
-        vm.host &&
-          (isFullOperator(session)
-            ? h('a', { href: `#/hosts/${encodeURIComponent(vm.host)}` }, vm.host)
-            : vm.host),
-      ],
-      ['Spot', vm.spot ? 'yes' : 'no'],
-      ['Addresses', vm.addresses.join(', ')],
-      ['Id', h('code', {}, vm.id)],
-    ]).filter(([, value]) => value);
-    fill(facts, rows.map(([title, value]) => [h('dt', {}, title), h('dd', {}, value)]).flat());
-    const verbs = /** @type {[string, string, boolean][]} */ ([
-      ['user-restart', 'Restart…', may(session, 'tenant', vm.scope)],
-      ['user-redeploy', 'Redeploy…', may(session, 'tenant', vm.scope)],
-      ['eviction', 'Evict…', may(session, 'operator', vm.scope)],
-      ['deletion', 'Delete…', may(session, 'tenant', vm.scope)],
-    ]);
-    fill(
-      actions,
-      verbs
-        .filter(([, , is]) => is)
-        .map(([cause, text], n) =>
-          h(
-            'button',
-            {
-              type: 'button',
-              class: n === 0 ? 'primary' : '',
-              onclick: () => act({ kind: 'vms', vms: [vm.path], cause }),
-            },
-            text,
-          ),
-        ),
-    );
-    fill(
-      log,
-      entries.entries.length === 0
-        ? h(
-            'p',
-            { class: 'quiet' },
-            `Nothing since the service started, ${local(Date.parse(entries.since))}.`,
-          )
-        : h(
-            'table',
-            { tabindex: 0 },
-            h(
-              'thead',
-              {},
-              h(
-                'tr',
-                {},
-                ['Last', 'Count', 'What', 'Detail'].map((text) => h('th', {}, text)),
-              ),
-            ),
-            h(
-              'tbody',
-              {},
-              entries.entries.map((entry) =>
-                h(
-                  'tr',
-                  {},
-                  h('td', {}, time(entry.last_at)),
-                  h('td', {}, String(entry.count)),
-                  h('td', {}, entry.kind.replace('-', ' ')),
-                  h('td', { class: 'wrap' }, logText(entry)),
-                ),
-              ),
-            ),
-          ),
-    );
-  }
-  await draw();
-  on(
-    'facts',
-    async (/** @type {Fact[]} */ all) => {
-      if (
-        !all.some(
-          (fact) =>
-            fact.scope?.toLowerCase() === vm.scope.toLowerCase() &&
-            fact.vms?.some((one) => one.toLowerCase() === vm.name.toLowerCase()),
-        )
-      )
-        return;
-      try {
-        vm = await get(at`/v1/vms/${argument}`, signal);
-        await draw();
-      } catch {
-        /* The VM is gone, or the view. */
-      }
-    },
-    signal,
-  );
-  const events = liveEvents((event) => event.resources.some((one) => one.vm === vm.id), signal);
-  const element = h(
-    'div',
-    { class: 'view' },
-    h('div', { class: 'title-row' }, name, actions),
-    h(
-      'div',
-      { class: 'columns' },
-      h('section', { 'aria-label': 'VM' }, h('h2', {}, 'VM'), facts),
-      h(
-        'div',
-        {},
-        h('section', { 'aria-label': 'Events' }, h('h2', {}, 'Events'), events),
-        h('section', { 'aria-label': 'Log' }, h('h2', {}, 'Log'), log),
-      ),
-    ),
-  );
-  return { element, title: vm.name };
-}
-
-/**
- * An entry of a VM's log; its events are links.
- * @param {VmLogEntry} entry
- * @returns {Child[]}
- */
-function logText(entry) {
-  const events = (entry.events ?? []).flatMap((id, n) => [
-    n > 0 && ', ',
-    h('a', { href: `#/events/${id}`, title: id }, id.slice(0, 8)),
-  ]);
-  if (entry.more_events) events.push(` and ${entry.more_events} more`);
-  switch (entry.kind) {
-    case 'refused':
-      return [`${entry.request ?? ''}: ${entry.status ?? ''} ${entry.message ?? ''}`];
-    case 'approved':
-      return events;
-    case 'polled':
-      return [
-        `by ${entry.client || 'a client without User-Agent'} at api-version ${entry.api_version ?? ''}`,
-      ];
-    default:
-      return [
-        `incarnation ${entry.incarnation ?? ''} at api-version ${entry.api_version ?? ''}: `,
-        ...(events.length ? events : ['shows none of its events']),
-      ];
-  }
-}
-
-/** @type {AsyncView} */
-export async function hostsView({ signal, act }) {
-  const { items, isCut } = await list('/v1/hosts', { signal });
-  const hosts = /** @type {Host[]} */ (items);
-  /** @type {Set<string>} */
-  const selected = new Set();
-  const bulk = h('div', { class: 'group' });
-  const drawBulk = () =>
-    fill(
-      bulk,
-      selected.size > 0 && h('span', {}, `${selected.size} selected`),
-      selected.size > 0 &&
-        h(
-          'button',
-          {
-            type: 'button',
-            class: 'primary',
-            onclick: () => act({ kind: 'hosts', hosts: [...selected], verb: 'maintain/reboot' }),
-          },
-          'Schedule…',
-        ),
-    );
-  const rows = new Rows({
-    label: 'Hosts',
-    rowHeight: ROW_HEIGHT,
-    empty: 'No VM says which host it runs on.',
-    head: headRow([
-      ['pick', ''],
-      ['name', 'Host'],
-      ['ud', 'VMs'],
-      ['ud', 'Scopes'],
-      ['listening', 'Listening'],
-      ['count', 'Events'],
-      ['waits', 'Operations'],
-    ]),
-    make: () => {
-      const parts = {
-        pick: h('input', { type: 'checkbox' }),
-        link: h('a'),
-        vms: cell('ud'),
-        scopes: cell('ud'),
-        listening: cell('listening'),
-        count: cell('count'),
-        operations: cell('waits'),
-      };
-      parts.pick.addEventListener('change', () => {
-        const id = parts.pick.dataset.host ?? '';
-        if (parts.pick.checked) selected.add(id);
-        else selected.delete(id);
-        drawBulk();
-      });
-      return {
-        element: h(
-          'div',
-          { class: 'table-row host-row' },
-          cell('pick', parts.pick),
-          cell('name', parts.link),
-          parts.vms,
-          parts.scopes,
-          parts.listening,
-          parts.count,
-          parts.operations,
-        ),
-        parts,
-      };
-    },
-    fill: (parts, index) => {
-      const host = hosts[index];
-      parts.pick.dataset.host = host.host;
-      parts.pick.checked = selected.has(host.host);
-      parts.pick.setAttribute('aria-label', `Select ${host.host}`);
-      setText(parts.link, host.host);
-      parts.link.setAttribute('href', `#/hosts/${encodeURIComponent(host.host)}`);
-      setText(parts.vms, String(host.vms));
-      setText(parts.scopes, String(host.scopes));
-      setText(parts.listening, `${host.listening} of ${host.vms - host.deallocated}`);
-      setText(parts.count, host.events ? String(host.events) : '');
-      setText(
-        parts.operations,
-        host.operations.length ? count(host.operations.length, 'open operation') : '',
-      );
-    },
-    open: (index) => {
-      location.hash = `#/hosts/${encodeURIComponent(hosts[index].host)}`;
-    },
-  });
-  rows.scroller.classList.add('table', 'hosts');
-  signal.addEventListener('abort', () => rows.close());
-  requestAnimationFrame(() => rows.show(hosts.length));
-  const element = h(
-    'div',
-    { class: 'view fill' },
-    h(
-      'div',
-      { class: 'title-row' },
-      h('h1', {}, 'Hosts'),
-      h('span', { class: 'quiet' }, count(hosts.length, 'host'), isCut && ' (the first are shown)'),
-    ),
-    h('div', { class: 'tools' }, bulk),
-    rows.element,
-  );
-  return { element, title: 'Hosts' };
-}
-
-/** @param {Operation} operation @returns {('start' | 'cancel' | 'complete')[]} */
-function operationVerbs({ progress: { events, started } }) {
-  return started === 0 ? ['start', 'cancel'] : started < events ? ['cancel', 'complete'] : ['complete'];
-}
-
-/** @type {AsyncView} */
-export async function hostView({ argument, signal, act }) {
-  const facts = h('dl', { class: 'facts' }),
-    vmList = h('div', {}),
-    operations = h('div', {});
-  async function draw() {
-    /** @type {[Host, { items: Vm[] }, { items: Operation[] }]} */
-    const [host, vms, open] = await Promise.all([
-      get(at`/v1/hosts/${argument}`, signal),
-      list(at`/v1/vms?host=${argument}`, { signal }),
-      list(at`/v1/operations?host=${argument}`, { signal }),
-    ]);
-    const rows = [
-      ['VMs', `${host.vms}${host.deallocated ? `, ${host.deallocated} deallocated` : ''}`],
-      ['Scopes', String(host.scopes)],
-      ['Listening', `${host.listening} of ${host.vms - host.deallocated}`],
-      ['Live events', String(host.events)],
-    ];
-    fill(facts, rows.map(([title, value]) => [h('dt', {}, title), h('dd', {}, value)]).flat());
-    fill(
-      operations,
-      open.items.length === 0
-        ? h('p', { class: 'quiet' }, 'No open operation.')
-        : h(
-            'ul',
-            { class: 'event-list' },
-            open.items.map((one) =>
-              h(
-                'li',
-                {},
-                h('strong', {}, CAUSES[one.cause] ?? one.cause),
-                h(
-                  'span',
-                  {},
-                  one.not_before
-                    ? `not before ${local(Date.parse(one.not_before))}, ${relative(Date.parse(one.not_before))}`
-                    : 'at once',
-                ),
-                h(
-                  'span',
-                  {},
-                  `${one.progress.approved} of ${count(one.progress.events, 'event')} approved, ${one.progress.started} started`,
-                ),
-                one.waits_for &&
-                  h('span', { class: 'bad' }, `blocked: waits for ${localTimes(one.waits_for)}`),
-                operationVerbs(one).map((verb) =>
-                  h(
-                    'button',
-                    {
-                      type: 'button',
-                      class: 'small',
-                      onclick: () => act({ kind: 'operation', operation: one, verb }),
-                    },
-                    { start: 'Start now…', cancel: 'Cancel…', complete: 'Complete…' }[verb],
-                  ),
-                ),
-              ),
-            ),
-          ),
-    );
-    fill(
-      vmList,
-      h(
-        'table',
-        {},
-        h(
-          'thead',
-          {},
-          h(
-            'tr',
-            {},
-            ['VM', 'Scope', 'UD', 'Listening', 'Events'].map((text) => h('th', {}, text)),
-          ),
-        ),
-        h(
-          'tbody',
-          {},
-          vms.items
-            .slice(0, 200)
-            .map((vm) =>
-              h(
-                'tr',
-                {},
-                h('td', {}, h('a', { href: `#/vms/${vm.id}` }, vm.name)),
-                h('td', {}, shortScope(vm.scope)),
-                h('td', {}, String(vm.update_domain)),
-                h('td', { class: vm.listening === 'no' ? 'bad' : '' }, listening(vm)),
-                h('td', {}, String(vm.events.length || '')),
-              ),
-            ),
-        ),
-      ),
-      vms.items.length > 200 &&
-        h(
-          'p',
-          {},
-          h('a', { href: `#/fleet?host=${encodeURIComponent(argument)}` }, `all ${vms.items.length}`),
-        ),
-    );
-  }
-  await draw();
-  on('events', () => void draw().catch(() => {}), signal);
-  addEventListener('acted', () => void draw().catch(() => {}), { signal });
-  const verbs = [
-    ['maintain/reboot', 'Maintain…'],
-    ['degraded', 'Degraded…'],
-    ['failed', 'Failed…'],
-  ];
-  const element = h(
-    'div',
-    { class: 'view' },
-    h(
-      'div',
-      { class: 'title-row' },
-      h('h1', {}, `Host ${argument}`),
-      h(
-        'div',
-        { class: 'actions' },
-        verbs.map(([verb, text], n) =>
-          h(
-            'button',
-            {
-              type: 'button',
-              class: n === 0 ? 'primary' : '',
-              onclick: () => act({ kind: 'hosts', hosts: [argument], verb }),
-            },
-            text,
-          ),
-        ),
-      ),
-    ),
-    h(
-      'div',
-      { class: 'columns' },
-      h(
-        'section',
-        { 'aria-label': 'Host' },
-        h('h2', {}, 'Host'),
-        facts,
-        h('h2', {}, 'Operations'),
-        operations,
-      ),
-      h(
-        'div',
-        {},
-        h(
-          'section',
-          { 'aria-label': 'Events' },
-          h('h2', {}, 'Planned'),
-          liveEvents((event) => event.resources.some((one) => one.host === argument), signal),
-        ),
-        h('section', { 'aria-label': 'VMs' }, h('h2', {}, 'VMs'), vmList),
-      ),
-    ),
-  );
-  return { element, title: `Host ${argument}` };
 }

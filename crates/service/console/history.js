@@ -182,7 +182,7 @@ export function historyView({ query, setQuery, signal }) {
         {},
         approval.events > 0
           ? `From announcement to approval, ${count(approval.events, 'event')}: half within ${span(approval.p50_seconds * 1000)}, nine in ten within ${span(approval.p90_seconds * 1000)}, the slowest ${span(approval.max_seconds * 1000)}.`
-          : 'No event was approved.',
+          : summary.events > 0 && 'No event was approved.',
       ),
       days.size > 0 &&
         h(
@@ -262,18 +262,19 @@ export function historyView({ query, setQuery, signal }) {
   /** @param {'csv' | 'json'} kind */
   async function save(kind) {
     setText(status, 'Reading…');
-    const { items } = await list(`/v1/history?order=newest&${new URLSearchParams(filters())}`, {
-      max: FILE_MAX,
-      signal,
-    });
-    const events = /** @type {Event[]} */ (items);
-    const text = kind === 'json' ? JSON.stringify(events, null, 2) : csv(events);
-    const url = URL.createObjectURL(
-      new Blob([text], { type: kind === 'json' ? 'application/json' : 'text/csv' }),
-    );
-    h('a', { href: url, download: `notbefore-history.${kind}` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-    setText(status, `${count(events.length, 'event')} written`);
+    try {
+      const query = new URLSearchParams(filters());
+      const { items, isCut } = await list(`/v1/history?order=newest&${query}`, { max: FILE_MAX, signal });
+      const events = /** @type {Event[]} */ (items);
+      const text = kind === 'json' ? JSON.stringify(events, null, 2) : csv(events);
+      const type = kind === 'json' ? 'application/json' : 'text/csv';
+      const url = URL.createObjectURL(new Blob([text], { type }));
+      h('a', { href: url, download: `notbefore-history.${kind}` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+      setText(status, `${count(events.length, 'event')} written${isCut ? ', the newest of more' : ''}`);
+    } catch (error) {
+      if (!signal.aborted) setText(status, /** @type {Error} */ (error).message);
+    }
   }
 
   Object.values(inputs).forEach((input) => input.addEventListener('change', () => void load()));
@@ -302,44 +303,33 @@ export function historyView({ query, setQuery, signal }) {
 
 /** @param {Event[]} events */
 export function csv(events) {
-  // A leading = + - or @ is a formula to a spreadsheet; the quote makes it text.
   const quote = (/** @type {unknown} */ value) => {
     const text = String(value ?? '');
-    return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    // A spreadsheet takes a text that begins like this for a formula; the quote makes it text.
+    const isFormula = /^[\s\p{Cc}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u.test(text);
+    return `"${(isFormula ? `'${text}` : text).replaceAll('"', '""')}"`;
   };
-  const rows = events.map((event) => [
-    event.id,
-    event.type,
-    event.status,
-    event.cause,
-    event.source,
-    event.scope,
-    event.update_domain,
-    event.resources.map((one) => one.name).join(' '),
-    event.scheduled_at,
-    event.started_at,
-    event.ended_at,
-    event.approved,
-    event.description,
-  ]);
-  return [
-    [
-      'event',
-      'type',
-      'outcome',
-      'cause',
-      'source',
-      'scope',
-      'update_domain',
-      'vms',
-      'scheduled_at',
-      'started_at',
-      'ended_at',
-      'approved',
-      'description',
-    ],
-    ...rows,
-  ]
-    .map((row) => row.map(quote).join(','))
-    .join('\r\n');
+  /** @type {[string, (event: Event) => unknown][]} */
+  const columns = [
+    ['event', (event) => event.id],
+    ['operation', (event) => event.operation],
+    ['type', (event) => event.type],
+    ['outcome', (event) => event.status],
+    ['cause', (event) => event.cause],
+    ['source', (event) => event.source],
+    ['scope', (event) => event.scope],
+    ['update_domain', (event) => event.update_domain],
+    ['vms', (event) => event.resources.map((one) => one.name).join(' ')],
+    ['hosts', (event) => [...new Set(event.resources.map((one) => one.host ?? ''))].join(' ')],
+    ['scheduled_at', (event) => event.scheduled_at],
+    ['approved', (event) => event.approved],
+    ['started_at', (event) => event.started_at],
+    ['ended_at', (event) => event.ended_at],
+    ['description', (event) => event.description],
+  ];
+  const rows = [
+    columns.map(([name]) => name),
+    ...events.map((event) => columns.map(([, cell]) => cell(event))),
+  ];
+  return rows.map((row) => row.map(quote).join(',')).join('\r\n');
 }

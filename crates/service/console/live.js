@@ -11,6 +11,7 @@ import { Problem, list } from './api.js';
 
 /** @import {Event, Fact} from 'notbefore-api' */
 /** @typedef {'connecting' | 'live' | 'stale' | 'signed-out'} FeedState */
+/** What tabs say. @typedef {{ kind: 'hello', token: string } | { kind: 'wake' } | { kind: 'bye' }} TabMessage */
 /**
  * @typedef {{ kind: 'snapshot', events: Event[], isCut: boolean }
  *   | { kind: 'change', put: Event[], gone: string[] }
@@ -29,7 +30,7 @@ const LIST_ALL_MS = 1000;
 /** The stream says something every 15 seconds; a longer silence means that the connection is lost. */
 const SILENCE_MS = 40_000;
 const PAUSE_MIN_MS = 500,
-  PAUSE_MAX_MS = 10_000;
+  PAUSE_MAX_MS = 4000;
 
 /** @param {number} ms */
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -52,6 +53,12 @@ export class Live {
     /** @type {AbortController | null} */
     this.run = null;
     this.collecting = false;
+    /** The token of the session. */
+    this.token = '';
+    /** The last sign of life. */
+    this.heardAt = Date.now();
+    /** Whether a changed scope could not be listed. */
+    this.isBehind = false;
   }
 
   /** What a new tab needs to know. @returns {FeedMessage[]} */
@@ -63,11 +70,16 @@ export class Live {
     return messages;
   }
 
-  /** Starts, or starts again after a sign-in. */
-  start() {
-    this.run?.abort();
+  /** Starts for a session, unless it runs already. Nothing of another session is kept. @param {string} token */
+  startFor(token) {
+    if (this.run && this.token === token && this.state !== 'signed-out') return;
+    this.stop();
     this.run = new AbortController();
+    this.token = token;
     this.position = '';
+    this.events = new Map();
+    this.changedScopes.clear();
+    this.isBehind = false;
     this.setState('connecting');
     void this.follow(this.run.signal);
   }
@@ -93,11 +105,10 @@ export class Live {
   /** @param {AbortSignal} signal */
   async follow(signal) {
     let pause = PAUSE_MIN_MS;
-    let heardAt = Date.now();
     const onHeard = () => {
-      heardAt = Date.now();
+      this.heardAt = Date.now();
       pause = PAUSE_MIN_MS;
-      this.setState('live');
+      if (!this.isBehind) this.setState('live');
     };
     while (!signal.aborted) {
       try {
@@ -112,7 +123,7 @@ export class Live {
         if (error instanceof Problem && error.status === 410) this.position = '';
       }
       if (signal.aborted) return;
-      this.setState('stale', heardAt);
+      this.setState('stale', this.heardAt);
       await Promise.race([
         sleep(pause * (0.5 + Math.random())),
         new Promise((done) => {
@@ -212,8 +223,16 @@ export class Live {
         } else {
           await Promise.all(scopes.map((scope) => this.listScope(scope, signal)));
         }
+        if (this.isBehind && this.state === 'stale') this.setState('live');
+        this.isBehind = false;
       } catch (error) {
-        if (signal.aborted || (error instanceof Problem && error.status === 401)) return;
+        if (signal.aborted) return;
+        if (error instanceof Problem && error.status === 401) {
+          this.stop();
+          return this.setState('signed-out');
+        }
+        this.isBehind = true;
+        this.setState('stale', this.heardAt);
         scopes.forEach((scope) => this.changedScopes.add(scope));
         await sleep(PAUSE_MIN_MS);
       }

@@ -13,7 +13,7 @@ import {
   whenTitle,
 } from './events.js';
 import { feed, on } from './feed.js';
-import { Rows } from './rows.js';
+import { Rows, cell, headRow } from './rows.js';
 import { LANE_HEIGHT, Timeline, WINDOWS } from './timeline.js';
 
 /** @import {Event} from 'notbefore-api' */
@@ -22,9 +22,6 @@ import { LANE_HEIGHT, Timeline, WINDOWS } from './timeline.js';
 const ROW_HEIGHT = 40;
 /** Most lanes that the timeline shows without scrolling. */
 const LANES_SHOWN = 12;
-
-/** A cell of the table. @param {string} name @param {...any} children */
-const cell = (name, ...children) => h('div', { class: `cell ${name}`, role: 'gridcell' }, ...children);
 
 /** @type {View} */
 export function nowView({ query, setQuery, signal, session, act }) {
@@ -39,20 +36,15 @@ export function nowView({ query, setQuery, signal, session, act }) {
   timeline.window = WINDOWS.find((one) => one.name === query.window) ?? WINDOWS[0];
   timeline.reset();
 
-  const head = h(
-    'div',
-    { class: 'table-row head', role: 'row' },
-    ['When', 'Event', 'VMs', 'Scope', 'State', 'Read', 'Waits for'].map((name, n) =>
-      h(
-        'div',
-        {
-          class: `cell ${['when', 'what', 'vms', 'scope', 'state', 'read', 'waits'][n]}`,
-          role: 'columnheader',
-        },
-        name,
-      ),
-    ),
-  );
+  const head = headRow([
+    ['when', 'When'],
+    ['what', 'Event'],
+    ['vms', 'VMs'],
+    ['scope', 'Scope'],
+    ['state', 'State'],
+    ['read', 'Read'],
+    ['waits', 'Waits for'],
+  ]);
   const table = new Rows({
     label: 'Events, the next one first',
     rowHeight: ROW_HEIGHT,
@@ -176,6 +168,7 @@ export function nowView({ query, setQuery, signal, session, act }) {
         checked: timeline.isCollapsed,
         onchange: (/** @type {any} */ change) => {
           timeline.isCollapsed = change.target.checked;
+          timeline.reset();
           setQuery({ idle: timeline.isCollapsed ? 'collapsed' : '' });
           draw();
         },
@@ -183,6 +176,12 @@ export function nowView({ query, setQuery, signal, session, act }) {
       'Collapse idle time',
     ),
   );
+  // A window that was moved or zoomed is none of the choices.
+  timeline.onMoved = () =>
+    tools.querySelectorAll('input[name=window]').forEach((input) => {
+      const choice = /** @type {HTMLInputElement} */ (input);
+      choice.checked = timeline.isFollowing && choice.value === timeline.window.name;
+    });
   const canAct = session.grants.some((grant) => grant.role !== 'viewer');
   const element = h(
     'div',

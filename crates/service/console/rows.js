@@ -182,3 +182,13 @@ export class Rows {
     this.observer.disconnect();
   }
 }
+
+/** A cell of a row. @param {string} name @param {...any} children */
+export const cell = (name, ...children) => h('div', { class: `cell ${name}`, role: 'gridcell' }, ...children);
+/** The head of a table: class and text of each column. @param {[string, string][]} columns */
+export const headRow = (columns) =>
+  h(
+    'div',
+    { class: 'table-row head', role: 'row' },
+    columns.map(([name, text]) => h('div', { class: `cell ${name}`, role: 'columnheader' }, text)),
+  );

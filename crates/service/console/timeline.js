@@ -166,6 +166,8 @@ export class Timeline {
     this.offset = 0;
     this.isScheduled = false;
     this.openEvent = open;
+    /** Called when the shown time is chosen or moved. @type {() => void} */
+    this.onMoved = () => {};
     this.axis = h('div', { class: 'axis-track' });
     this.nowLine = h('div', { class: 'now-line', 'aria-hidden': 'true' });
     const head = h(
@@ -230,6 +232,7 @@ export class Timeline {
   reset() {
     this.isFollowing = true;
     this.length = this.window.before + this.window.after;
+    this.onMoved();
     this.schedule();
   }
 
@@ -239,6 +242,7 @@ export class Timeline {
     this.start += (this.length - length) * at;
     this.length = length;
     this.isFollowing = false;
+    this.onMoved();
     this.schedule();
   }
 
@@ -246,6 +250,7 @@ export class Timeline {
   pan(fraction) {
     this.start += this.length * fraction;
     this.isFollowing = false;
+    this.onMoved();
     this.schedule();
   }
 

@@ -2,27 +2,24 @@
 
 import { Live } from './live.js';
 
+/** @import {TabMessage} from './live.js' */
+
 /** @type {Set<MessagePort>} */
 const tabs = new Set();
 const live = new Live((message) => tabs.forEach((tab) => tab.postMessage(message)));
-let isRunning = false;
 
 addEventListener('connect', (event) => {
   const [tab] = /** @type {MessageEvent} */ (event).ports;
-  tab.onmessage = ({ data }) => {
-    if (data === 'hello') {
+  tab.onmessage = (/** @type {MessageEvent<TabMessage>} */ { data }) => {
+    if (data.kind === 'hello') {
       tabs.add(tab);
-      if (!isRunning || live.state === 'signed-out') live.start();
-      isRunning = true;
+      live.startFor(data.token);
       live.snapshot().forEach((message) => tab.postMessage(message));
-    } else if (data === 'restart') {
-      live.start();
-    } else if (data === 'wake') {
+    } else if (data.kind === 'wake') {
       live.wake();
-    } else if (data === 'bye') {
+    } else if (data.kind === 'bye') {
       tabs.delete(tab);
       if (tabs.size === 0) live.stop();
-      isRunning = tabs.size > 0;
     }
   };
 });

@@ -326,6 +326,7 @@ test('markup in names and descriptions stays text', LIMIT, () =>
 test('every view has no serious accessibility findings, in light, dark and at phone width', LIMIT, () =>
   withService([], async ({ service, proxy, context }) => {
     const {
+      id,
       targets: [{ event }],
     } = await schedule(service, { cause: 'host-reboot', vms: ['web-0', 'web-1'] });
     await service.guestRequest('127.0.8.10');
@@ -334,6 +335,7 @@ test('every view has no serious accessibility findings, in light, dark and at ph
     const views = [
       '#/now',
       `#/events/${event}`,
+      `#/operations/${id}`,
       '#/fleet',
       '#/fleet?by=scope',
       '#/vms/web-0',
@@ -476,7 +478,7 @@ test('hosts are maintained after their plan, and the history counts and exports 
       return readFileSync(await download.path(), 'utf8');
     };
     const csv = (await file('CSV')).split('\r\n');
-    assert.match(csv[0], /^"event","type","outcome"/);
+    assert.match(csv[0], /^"event","operation","type","outcome"/);
     assert.equal(csv.length, 3, csv);
     const events = JSON.parse(await file('JSON'));
     assert.deepEqual(
@@ -559,8 +561,8 @@ test('tokens are created, shown once and revoked', LIMIT, () =>
     await page.reload();
     await page.locator('td', { hasText: 'night' }).waitFor();
     assert.equal(await page.getByText(secret).count(), 0, 'the secret is shown once');
-    page.on('dialog', (asked) => asked.accept());
     await page.locator('tr', { hasText: 'night' }).getByRole('button', { name: 'Revoke…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await until(
       'the token to be revoked',
       async () => (await service.api('GET', '/v1/session', undefined, secret)).status === 401,
@@ -625,5 +627,119 @@ test('a finger moves the timeline', LIMIT, () =>
     await send('touchEnd');
     await until('the bar to move', async () => (await left()) < before - 50);
     assert.match(page.url(), /#?\/?(now)?$/, 'a drag opens nothing');
+  }),
+);
+
+test('only the plan that is shown can be sent', LIMIT, () =>
+  withService([], async ({ service, proxy, context }) => {
+    const page = await signedIn(context, proxy.url, service.token);
+    await page.getByRole('button', { name: 'Schedule…' }).click();
+    const dialog = page.getByRole('dialog');
+    const [names, send] = [dialog.getByLabel('VMs'), dialog.locator('button[type=submit]')];
+    await names.fill('web-0');
+    await until('a plan for web-0', () => send.isEnabled());
+    proxy.take();
+    await dialog.getByLabel('Not before, in minutes').fill('4000');
+    await page.keyboard.press('Enter');
+    assert.equal(await send.isDisabled(), true, 'an edit takes the plan back');
+    await names.fill('db');
+    await dialog.getByText('Reboot of 1 VM in 1 scope').waitFor();
+    await until('a plan for db', () => send.isEnabled());
+    assert.deepEqual((await service.api('GET', '/v1/events')).body.items, [], 'nothing was sent');
+    await send.click();
+    await dialog.getByText('Done: 1 event').waitFor();
+    const [event] = (await service.api('GET', '/v1/events')).body.items;
+    assert.equal(event.resources[0].name, 'db');
+    const minutes = (Date.parse(event.not_before) - Date.now()) / 60_000;
+    assert.ok(minutes > 3990 && minutes < 4010, `in ${minutes} minutes`);
+
+    // A VM of the plan goes: the page says so, and plans again.
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Schedule…' }).click();
+    await names.fill('web-0\nweb-1');
+    await until('a plan for both', () => send.isEnabled());
+    await service.cli('vm', 'remove', 'web-1', '--yes');
+    await send.click();
+    await dialog.locator('.problem').first().waitFor();
+    assert.equal(await send.isDisabled(), true);
+  }),
+);
+
+test('a sign-in link replaces no session without a question, and works in an open tab', LIMIT, () =>
+  withService([], async ({ service, proxy, context }) => {
+    const link = async (token) =>
+      `${proxy.url}/#code=${(await service.api('POST', '/v1/session/link', undefined, token)).body.code}`;
+    const made = await service.api('POST', '/v1/tokens', {
+      name: 'shop',
+      grants: [{ role: 'tenant', path: 'default/shop' }],
+    });
+    const first = await context.newPage();
+    watchErrors(first);
+    await first.goto(proxy.url);
+    await first.getByLabel('Token').waitFor();
+    // Pasted into the address bar of the open page.
+    const own = await link(service.token);
+    await first.evaluate((url) => location.assign(url), own);
+    await first.getByText('Live', { exact: true }).waitFor();
+    assert.equal(new URL(first.url()).hash.includes('code'), false);
+
+    const second = await context.newPage();
+    watchErrors(second);
+    await second.goto(own);
+    await second.getByText('You are signed in as root').waitFor();
+    await second.getByRole('button', { name: 'Use the link' }).click();
+    await second.getByText('was used or has expired').waitFor();
+    await second.getByRole('button', { name: 'Stay signed in as root' }).click();
+    await second.getByRole('heading', { name: 'Now' }).waitFor();
+
+    // The link of another token, after the question: the other tab must not show what it may not see any more.
+    await schedule(service, { cause: 'user-restart', vms: ['db'] });
+    await row(first, 'db').waitFor();
+    await second.evaluate((url) => location.assign(url), await link(made.body.secret));
+    await second.getByRole('button', { name: 'Use the link' }).click();
+    for (const page of [second, first]) {
+      await page.locator('#who', { hasText: 'shop' }).waitFor();
+      await page.getByText('Nothing is scheduled', { exact: true }).waitFor();
+      assert.equal(await row(page, 'db').count(), 0, 'an event of another tenant');
+    }
+  }),
+);
+
+test('a tab whose session ended elsewhere says so', LIMIT, () =>
+  withService([], async ({ service, proxy, context }) => {
+    const first = await signedIn(context, proxy.url, service.token);
+    await first.getByText('Live', { exact: true }).waitFor();
+    const second = await context.newPage();
+    watchErrors(second);
+    await second.goto(proxy.url);
+    await second.getByRole('button', { name: 'Sign out' }).click();
+    await first.getByLabel('Token').waitFor();
+
+    // The cookie goes, and then something changes.
+    const third = await signedIn(context, proxy.url, service.token, '#/fleet');
+    await third.getByText('Live', { exact: true }).waitFor();
+    await third.locator('.fleet .row', { hasText: 'db' }).locator('a').first().click();
+    await third.getByRole('button', { name: 'Restart…' }).click();
+    await third.getByRole('dialog').waitFor();
+    await context.clearCookies();
+    await schedule(service, { cause: 'user-restart', vms: ['db'] });
+    await third.getByText('Your session has ended').waitFor();
+    await third.getByLabel('Token').fill(service.token);
+    await third.getByRole('button', { name: 'Sign in' }).click();
+    await third.getByText('Live', { exact: true }).waitFor();
+  }),
+);
+
+test('the fleet is read again after a failed read', LIMIT, () =>
+  withService([], async ({ service, proxy, context }) => {
+    const page = await signedIn(context, proxy.url, service.token, '#/fleet');
+    await page.getByText(/^5 VMs, as of/).waitFor();
+    proxy.cut();
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByText('The service does not answer.').waitFor();
+    await service.cli('vm', 'add', 'late', '--address', '127.0.8.99');
+    proxy.heal();
+    await page.locator('.fleet .row', { hasText: 'late' }).waitFor();
+    await page.getByText(/^6 VMs, as of/).waitFor();
   }),
 );
