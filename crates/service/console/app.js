@@ -99,6 +99,9 @@ async function route() {
   };
   let shown;
   try {
+    const isForOperators = NAV.some((one) => one.name === name && one.isForOperators);
+    if (isForOperators && !isFullOperator(session))
+      throw new Problem(0, 'role', 'Only operators on / can see this page.');
     const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : null;
     shown = make
       ? await make(context)
