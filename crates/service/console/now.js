@@ -224,7 +224,9 @@ export function nowView({ query, setQuery, signal, session, act }) {
             .join(' · ')
         : 'Loading…',
     );
+    setText(table.emptyText, feed.hasList ? 'Nothing is scheduled.' : 'Loading…');
     timeline.show(events);
+    if (!feed.hasList) timeline.rows.emptyText.hidden = true;
     const lanes = Math.max(2, Math.min(LANES_SHOWN, timeline.lanes.length));
     timeline.rows.scroller.style.height = `${lanes * LANE_HEIGHT + 34}px`;
     table.show(events.length);
