@@ -93,8 +93,23 @@ impl Client {
     /// Finds the service by the given URL, else by the URL in its data directory. `destination` decides whether the
     /// token may be sent there.
     pub fn find(reach: &ConnectionArgs) -> Result<Self> {
+        Self::with_token(reach, token_of_environment()?)
+    }
+
+    /// The service of a data directory; the environment does not count.
+    #[cfg(unix)]
+    pub fn of_directory(directory: &Path) -> Result<Self> {
+        let reach = ConnectionArgs {
+            data: Some(directory.to_owned()),
+            operator_url: None,
+            operator_ca: None,
+            operator_without_tls: None,
+        };
+        Self::with_token(&reach, None)
+    }
+
+    fn with_token(reach: &ConnectionArgs, of_environment: Option<String>) -> Result<Self> {
         let files = DataFiles::open(reach.data_dir(), reach.names_data());
-        let of_environment = token_of_environment()?;
         let no_token = |error| no_token(&files.path("operator.token"), &error);
         let (token, token_of) = match of_environment {
             Some(token) => (Ok(token), TokenSource::Environment),

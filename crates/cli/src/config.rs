@@ -62,14 +62,22 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
 
 fn load_with(usual: &Path, sources: &Sources) -> Result<Loaded, ConfigErrors> {
     let named = sources.file.as_deref().or_else(|| sources.variable(SCHEMA.file_variable).map(Path::new));
-    let path = named.or_else(|| usual.exists().then_some(usual));
+    read(named.or_else(|| usual.exists().then_some(usual)), sources)
+}
+
+/// Reads environment and flags.
+pub fn load_without_file(sources: &Sources) -> Result<Loaded, ConfigErrors> {
+    read(None, sources)
+}
+
+fn read(path: Option<&Path>, sources: &Sources) -> Result<Loaded, ConfigErrors> {
     let text = match path {
         Some(path) => std::fs::File::open(path)
             .and_then(read_text)
             .map_err(|error| ConfigErrors::one(format!("cannot read {}: {error}", path.display())))?,
         None => String::new(),
     };
-    let mut reader = Reader::new(&SCHEMA, path.unwrap_or(usual), &text, sources);
+    let mut reader = Reader::new(&SCHEMA, path.unwrap_or(Path::new(USUAL_FILE)), &text, sources);
     match &DeTable::parse(&text) {
         Ok(entries) => drop(reader.top(entries.get_ref())),
         Err(error) => reader.parse_error(error),

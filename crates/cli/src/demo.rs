@@ -15,6 +15,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
 use notbefore_client::document::{Document, EventId, EventStatus, EventsVersion};
+use notbefore_settings::Sources;
 use notbefore_wire::operator::hosts::HostAction;
 use notbefore_wire::operator::{Cause, HostVerb, Maintenance, ScheduleEvents, VmVerb};
 use serde_json::{Value, json};
@@ -44,6 +45,32 @@ const GUESTS: [(u8, &str, Option<u32>); 11] = [
     (43, "render_3", None),
 ];
 
+/// Settings that a demo takes. All others have their defaults: on a machine with a service, its configuration names a
+/// driver, a root token and files that a demo must not use.
+const SETTINGS: [&str; 5] = ["guest.listen", "operator.listen", "ready_file", "log", "log_format"];
+/// Variables that a demo reads.
+const VARIABLES: [&str; 2] = ["NOTBEFORE_LOG", "NOTBEFORE_LOG_FORMAT"];
+
+/// The sources of a demo's settings: some flags, and the variables of the log. Refuses other flags, a configuration
+/// file and a data directory; ignores other variables.
+pub fn sources(mut sources: Sources, reach: &ConnectionArgs) -> Result<Sources> {
+    let flag = sources.flags.iter().find(|flag| !SETTINGS.contains(&flag.key.as_str()));
+    let flag = flag.map(|flag| format!("--{}", flag.flag));
+    let config = || sources.file.is_some().then(|| "--config".to_owned());
+    let variable = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
+    let refused = flag
+        .or_else(config)
+        .or_else(|| variable("NOTBEFORE_CONFIG", sources.variable("NOTBEFORE_CONFIG").is_some()))
+        .or_else(|| variable("NOTBEFORE_DATA", reach.data.is_some()));
+    if let Some(refused) = refused {
+        let why = "it runs in memory with settings of its own; leave it out. A demo takes --guest, --operator, --ready-file and --log-format";
+        return Err(UsageError(format!("--demo takes no {refused}: {why}")).into());
+    }
+    sources.environment.retain(|(name, _)| VARIABLES.contains(&name.as_str()));
+    sources.not_text.retain(|name| VARIABLES.contains(&name.as_str()));
+    Ok(sources)
+}
+
 /// The files of a demo, in a directory that is removed at the end.
 pub struct Files {
     pub directory: PathBuf,
@@ -52,11 +79,7 @@ pub struct Files {
 
 impl Files {
     /// Creates the directory, readable by its owner only.
-    pub fn create(reach: &ConnectionArgs) -> Result<Self> {
-        if reach.data.is_some() {
-            let why = "--demo keeps everything in memory: leave --data (NOTBEFORE_DATA) out, or --demo";
-            return Err(UsageError(why.to_owned()).into());
-        }
+    pub fn create() -> Result<Self> {
         let name = format!("notbefore-demo-{}-{}", std::process::id(), crate::time::now().as_millisecond());
         let directory = std::env::temp_dir().join(name);
         let failed = || format!("cannot create {}", directory.display());
@@ -95,14 +118,9 @@ pub fn start(directory: &Path, guest: SocketAddr) {
             }
         });
     }
-    let reach = ConnectionArgs {
-        data: Some(directory.to_owned()),
-        operator_url: None,
-        operator_ca: None,
-        operator_without_tls: None,
-    };
+    let directory = directory.to_owned();
     std::thread::spawn(move || {
-        let Ok(client) = Client::find(&reach) else { return };
+        let Ok(client) = Client::of_directory(&directory) else { return };
         // A step is refused if its VM is busy; the next round comes.
         for step in 0.. {
             if let Err(error) = operate(&client, step) {

@@ -32,16 +32,19 @@ use crate::{config, demo, fleet, logs, output, systemd};
 const DEMO_DURATION: Duration = Duration::from_secs(40);
 
 pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
-    let sources = Sources::of_process(serve.config, serve.settings.0);
+    let mut sources = Sources::of_process(serve.config, serve.settings.0);
+    if serve.demo {
+        sources = demo::sources(sources, reach)?;
+    }
     let is_start = !serve.print_config && !serve.check_config;
     if is_start {
         logs::expect_format(&sources, "NOTBEFORE_LOG_FORMAT");
     }
-    let mut loaded = config::load(&sources)?;
+    let mut loaded = if serve.demo { config::load_without_file(&sources)? } else { config::load(&sources)? };
     if is_start {
         logs::set_format(loaded.settings.general.log_format);
     }
-    let demo = serve.demo.then(|| demo::Files::create(reach)).transpose()?;
+    let demo = serve.demo.then(demo::Files::create).transpose()?;
     if let Some(files) = &demo {
         for_demo(&mut loaded.settings, files);
     }

@@ -39,7 +39,8 @@ pub struct Serve {
     #[arg(long, conflicts_with = "print_config")]
     pub check_config: bool,
     /// Run in memory with a small fleet, guests that poll and approve, and events, to try the console; on free ports if
-    /// the usual ones are taken
+    /// the usual ones are taken. Reads no configuration file; takes only --guest, --operator, --ready-file and
+    /// --log-format
     #[arg(long, conflicts_with_all = ["print_config", "check_config"])]
     pub demo: bool,
     #[command(flatten)]

@@ -18,7 +18,11 @@ impl Demo {
     /// Starts a demo with its files in `temporary`.
     fn start(temporary: &Path, ready: &Path) -> Self {
         let mut command = notbefore(temporary, &["serve", "--demo", "--ready-file"]);
-        let child = command.arg(ready).stdout(Stdio::null()).spawn().unwrap();
+        Self::run(command.arg(ready), ready)
+    }
+
+    fn run(command: &mut Command, ready: &Path) -> Self {
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
         let mut demo = Self { child, listeners: Value::Null };
         demo.listeners = wait_for("the demo to be ready", || {
             assert!(demo.child.try_wait().unwrap().is_none(), "the demo ended");
@@ -85,10 +89,52 @@ fn demo_has_guests_that_poll_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn demo_is_refused_with_a_data_directory() {
+fn demo_refuses_settings_of_a_service() {
     let temporary = tempfile::tempdir().unwrap();
-    let output = notbefore(temporary.path(), &["serve", "--demo", "--data", "x"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("--demo keeps everything in memory: leave --data"), "{said}");
+    let config = temporary.path().join("notbefore.toml");
+    std::fs::write(&config, "").unwrap();
+    let config = config.to_str().unwrap();
+    let none = ("NOTBEFORE_LOG", "warn");
+    for (args, variable, named) in [
+        (&["--data", "x"][..], none, "--data"),
+        (&["--driver", "manual"], none, "--driver"),
+        (&["--strict"], none, "--strict"),
+        (&["--root-token-file", config], none, "--root-token-file"),
+        (&["--config", config], none, "--config"),
+        (&[], ("NOTBEFORE_CONFIG", config), "NOTBEFORE_CONFIG"),
+        (&[], ("NOTBEFORE_DATA", "x"), "NOTBEFORE_DATA"),
+    ] {
+        let mut command = notbefore(temporary.path(), &["serve", "--demo"]);
+        let output = command.args(args).env(variable.0, variable.1).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{named}: {said}");
+        assert!(said.contains(&format!("--demo takes no {named}: ")), "{said}");
+    }
+}
+
+#[test]
+fn demo_ignores_settings_of_the_environment() {
+    let [own, temporary] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let other = own.path().join("ready.json");
+    std::fs::write(&other, "of another service").unwrap();
+    let free = "127.0.0.1:0";
+    let args = ["serve", "--demo", "--guest", free, "--operator", free, "--ready-file"];
+    let mut command = notbefore(temporary.path(), &args);
+    let variables = [
+        ("NOTBEFORE_READY_FILE", other.to_str().unwrap()),
+        ("NOTBEFORE_DRIVER_KIND", "exec"),
+        ("NOTBEFORE_DRIVER_EXEC_COMMAND", "/nowhere/command"),
+        ("NOTBEFORE_ROOT_TOKEN_FILE", "/nowhere/token"),
+        ("NOTBEFORE_TOKEN", "the token of another service"),
+    ];
+    let ready = own.path().join("demo.json");
+    let demo = Demo::run(command.arg(&ready).envs(variables), &ready);
+    let [data] = &entries(temporary.path())[..] else { panic!("one directory of the demo") };
+    wait_for("the operator of the demo to schedule an event", || {
+        let mut command = notbefore(temporary.path(), &["event", "list", "--output", "json"]);
+        let output = command.env("NOTBEFORE_DATA", data).output().unwrap();
+        serde_json::from_slice::<Vec<Value>>(&output.stdout).ok().filter(|events| !events.is_empty())
+    });
+    demo.terminate();
+    assert_eq!(std::fs::read_to_string(other).unwrap(), "of another service");
 }
