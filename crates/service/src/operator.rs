@@ -145,6 +145,7 @@ pub fn router(operator: Operator) -> Router {
     let (public, _) = public_routes().split_for_parts();
     let public = public
         .route_layer(known_parameters)
+        .layer(DefaultBodyLimit::max(session::SIGN_IN_BYTES_MAX))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(operator.clone(), access::record_refusals));
     Router::new()

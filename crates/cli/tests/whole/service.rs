@@ -28,6 +28,7 @@ mod reference;
 mod roles;
 mod scopes;
 mod scripts;
+mod sessions;
 mod status;
 mod token_destination;
 mod transcripts;

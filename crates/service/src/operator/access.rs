@@ -242,6 +242,24 @@ pub struct Change {
     body: Bytes,
 }
 
+/// Reads a request's body. `bytes_max` is the limit of the route's layer, for the message.
+pub async fn read_body<S: Send + Sync>(
+    request: Request,
+    state: &S,
+    bytes_max: usize,
+) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state).await.map_err(|rejection| {
+        let status = rejection.status();
+        let (code, detail) = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                ("body_too_large", format!("the body exceeds {bytes_max} bytes"))
+            }
+            _ => ("bad_body", "the body did not arrive completely; repeat the request".to_owned()),
+        };
+        Problem::new(status, code, detail)
+    })
+}
+
 impl<S: Send + Sync> FromRequest<S> for Change {
     type Rejection = Problem;
 
@@ -262,16 +280,7 @@ impl<S: Send + Sync> FromRequest<S> for Change {
         };
         let hashed = format!("{} {}", request.method(), request.uri());
         let target = format!("{} {}", request.method(), super::path(&request));
-        let body = Bytes::from_request(request, state).await.map_err(|rejection| {
-            let status = rejection.status();
-            let (code, detail) = match status {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    ("body_too_large", format!("the body exceeds {BODY_BYTES_MAX} bytes"))
-                }
-                _ => ("bad_body", "the body did not arrive completely; repeat the request".to_owned()),
-            };
-            Problem::new(status, code, detail)
-        })?;
+        let body = read_body(request, state, BODY_BYTES_MAX).await?;
         let unique =
             |key| Idempotency { hash: hash(&hashed, &body), key, principal: principal.idempotency_scope() };
         let idempotency = key.map(checked_key).transpose()?.map(unique);

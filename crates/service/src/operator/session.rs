@@ -13,14 +13,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_wire::operator::session::{Session, SignIn, SignInLink};
+use tokio::time::timeout;
 
 use super::access;
 use super::problem::{ApiResult, Problem};
@@ -31,8 +32,10 @@ use crate::sessions::{self, LinkError, SealedSession, SessionKey, SignInLimit};
 use crate::tokens::KnownToken;
 use crate::view::View;
 
-/// Largest body of a sign-in.
-const SIGN_IN_BYTES_MAX: usize = 4_096;
+/// Largest body of a request without a token.
+pub const SIGN_IN_BYTES_MAX: usize = 4_096;
+/// Time limit of the body: without a token, a connection must not be held for long.
+const SIGN_IN_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What sessions need.
 pub struct Sessions {
@@ -157,11 +160,12 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
             "too many attempts to sign in from this address; wait for the time that Retry-After gives";
         Problem::too_many("too_many_sign_ins", detail, wait)
     })?;
-    let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is too large");
-    let body = Bytes::from_request(request, &()).await.map_err(|_| too_large())?;
-    if body.len() > SIGN_IN_BYTES_MAX {
-        return Err(too_large());
-    }
+    let body = access::read_body(request, &(), SIGN_IN_BYTES_MAX);
+    let body = timeout(SIGN_IN_BODY_TIMEOUT, body).await.map_err(|_| {
+        let detail =
+            format!("the body took longer than {} s; repeat the request", SIGN_IN_BODY_TIMEOUT.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+    })??;
     let known = match reader::body(&body)? {
         SignIn { token: Some(secret), code: None } => {
             operator.views.newest().tokens.by_secret(secret.trim()).cloned()
