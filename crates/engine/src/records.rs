@@ -236,6 +236,9 @@ pub struct SignInLink {
     /// The revision of the token's record.
     pub token_revision: u64,
     pub expires_at: Timestamp,
+    /// If a session created the link: when that session expires. The new session ends then, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_expires_at: Option<Timestamp>,
 }
 
 /// A VM that has read an event since the previous record.

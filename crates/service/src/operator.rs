@@ -259,7 +259,7 @@ async fn with_timeout(request: Request, next: Next) -> Response {
     response
 }
 
-/// What a browser must not do with a response: guess its type, show it in a frame, let other sites embed it, tell other
+/// What a browser must not do with a response: guess its type, show it in a frame, let other sites embed it or hold its window, tell other
 /// sites its URL, or, for the API, store it. The console's files have a policy of their own.
 async fn with_security_headers(request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with("/v1");
@@ -269,6 +269,7 @@ async fn with_security_headers(request: Request, next: Next) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }

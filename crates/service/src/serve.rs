@@ -495,7 +495,7 @@ fn has_callers(view: &View, network: &str) -> bool {
 /// The code of a sign-in link of the first token; none if the token was revoked or the store cannot write.
 async fn first_sign_in_code(store: &dyn Store, views: &Views, now: Timestamp) -> Option<String> {
     let known = views.newest().tokens.named(&tokens::ROOT.parse().ok()?).cloned()?;
-    create_link(store, &known, now).await.ok().map(|(code, _)| code)
+    create_link(store, &known, None, now).await.ok().map(|(code, _)| code)
 }
 
 fn first_run_name(views: &Views) -> Option<String> {

@@ -81,10 +81,12 @@ pub struct SealedSession {
 }
 
 impl SealedSession {
-    /// A session of a token from now on; it ends with the token at the latest.
-    pub fn new(known: &KnownToken, now: Timestamp) -> Self {
+    /// A session of a token from now on. It ends with the token at the latest, and with the session that created its
+    /// sign-in link: a copied cookie must not renew itself.
+    pub fn new(known: &KnownToken, session_expires_at: Option<Timestamp>, now: Timestamp) -> Self {
         let latest = now.checked_add(SESSION_MAX).unwrap_or(Timestamp::MAX);
-        let expires_at = known.token.expires_at.map_or(latest, |at| at.min(latest));
+        let ends = [known.token.expires_at, session_expires_at].into_iter().flatten();
+        let expires_at = ends.fold(latest, Timestamp::min);
         Self { token: known.token.name.clone(), token_revision: known.revision, expires_at }
     }
 }
@@ -157,10 +159,11 @@ pub enum LinkError {
     Failed(#[from] Failure),
 }
 
-/// Creates a link for a token; returns its code and expiry. Removes expired links.
+/// Creates a link for a token; returns its code and expiry. A session passes its own expiry on. Removes expired links.
 pub async fn create_link(
     store: &dyn Store,
     known: &KnownToken,
+    session_expires_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(String, Timestamp), LinkError> {
     let page = store.snapshot().await?.scan(prefix::LINK, None, LINKS_MAX + 1).await?;
@@ -179,8 +182,10 @@ pub async fn create_link(
     }
     let unavailable = |why: String| Failure::Unavailable(FailureCause::Store(StoreError(why)));
     let code = BASE64URL_NOPAD.encode(&random().map_err(|error| unavailable(error.to_string()))?);
-    let expires_at = now.checked_add(LINK_MAX).unwrap_or(Timestamp::MAX);
-    let link = SignInLink { token: known.token.name.clone(), token_revision: known.revision, expires_at };
+    let latest = now.checked_add(LINK_MAX).unwrap_or(Timestamp::MAX);
+    let expires_at = session_expires_at.map_or(latest, |at| at.min(latest));
+    let token = known.token.name.clone();
+    let link = SignInLink { token, token_revision: known.revision, expires_at, session_expires_at };
     let put = vec![(records::link(&hash(&code)), records::encode(&link))];
     match store.commit(Txn { expect: Vec::new(), put, delete: over }).await {
         Outcome::Committed(_) => Ok((code, expires_at)),
@@ -283,8 +288,9 @@ mod tests {
 
     #[test]
     fn session_ends_with_its_token() {
-        assert_eq!(SealedSession::new(&known(Some(at(5))), at(0)).expires_at, at(5));
-        assert_eq!(SealedSession::new(&known(None), at(0)).expires_at, at(30 * 86_400));
+        assert_eq!(SealedSession::new(&known(Some(at(5))), None, at(0)).expires_at, at(5));
+        assert_eq!(SealedSession::new(&known(Some(at(5))), Some(at(4)), at(0)).expires_at, at(4));
+        assert_eq!(SealedSession::new(&known(None), None, at(0)).expires_at, at(30 * 86_400));
     }
 
     #[tokio::test]
@@ -299,13 +305,13 @@ mod tests {
     #[tokio::test]
     async fn link_signs_in_once_and_for_five_minutes() {
         let store = MemoryStore::new();
-        let (code, expires_at) = create_link(&store, &known(None), at(0)).await.unwrap();
+        let (code, expires_at) = create_link(&store, &known(None), None, at(0)).await.unwrap();
         assert_eq!(expires_at, at(300));
         assert_eq!(use_link(&store, "other", at(0)).await.unwrap(), None);
         let link = use_link(&store, &code, at(299)).await.unwrap().unwrap();
         assert_eq!((link.token.as_str(), link.token_revision), ("ops", 7));
         assert_eq!(use_link(&store, &code, at(299)).await.unwrap(), None, "it works once");
-        let (late, _) = create_link(&store, &known(None), at(0)).await.unwrap();
+        let (late, _) = create_link(&store, &known(None), None, at(0)).await.unwrap();
         assert_eq!(use_link(&store, &late, at(300)).await.unwrap(), None, "it has expired");
         let page = store.snapshot().await.unwrap().scan("", None, 10).await.unwrap();
         assert!(page.records.is_empty(), "used and expired links leave nothing");
@@ -315,10 +321,10 @@ mod tests {
     async fn links_are_limited_until_they_expire() {
         let store = MemoryStore::new();
         for _ in 0..LINKS_MAX {
-            create_link(&store, &known(None), at(0)).await.unwrap();
+            create_link(&store, &known(None), None, at(0)).await.unwrap();
         }
-        assert!(matches!(create_link(&store, &known(None), at(1)).await, Err(LinkError::TooMany)));
-        create_link(&store, &known(None), at(300)).await.unwrap();
+        assert!(matches!(create_link(&store, &known(None), None, at(1)).await, Err(LinkError::TooMany)));
+        create_link(&store, &known(None), None, at(300)).await.unwrap();
         let page = store.snapshot().await.unwrap().scan("", None, 200).await.unwrap();
         assert_eq!(page.records.len(), 1, "expired links are removed");
     }

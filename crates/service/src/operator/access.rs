@@ -13,6 +13,7 @@ use axum::http::{Extensions, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
+use jiff::Timestamp;
 use notbefore_core::{Actor, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
 use notbefore_engine::{Answer, Failure, Idempotency, TypedCommand};
@@ -49,11 +50,13 @@ pub fn source(request: &Request) -> Option<IpAddr> {
         .map(|connection_info| connection_info.from.ip().to_canonical())
 }
 
-/// The token and the peer's address of a request.
+/// The token, the session and the peer's address of a request.
 #[derive(Clone)]
 pub struct Principal {
-    known: Arc<KnownToken>,
+    pub known: Arc<KnownToken>,
     pub from: Option<IpAddr>,
+    /// None for a request with a token.
+    pub session_expires_at: Option<Timestamp>,
 }
 
 impl Principal {
@@ -65,10 +68,6 @@ impl Principal {
 
     pub fn token(&self) -> &Token {
         &self.known.token
-    }
-
-    pub fn known(&self) -> &KnownToken {
-        &self.known
     }
 
     /// Whether the caller reads why a command of the exec driver failed: operators on `/` do.
@@ -187,17 +186,20 @@ fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Op
     });
     let now = operator.clock.now();
     let view = operator.views.newest_guard();
-    let known = match secret {
-        Some(secret) => Some(view.tokens.by_secret(secret).cloned().ok_or_else(token_refused)),
-        None => operator.sessions.token(request, &view, now),
+    let found = match secret {
+        Some(secret) => {
+            let known = view.tokens.by_secret(secret).cloned().ok_or_else(token_refused);
+            Some(known.map(|known| (known, None)))
+        }
+        None => operator.sessions.find(request, &view, now),
     };
-    let Some(known) = known else {
+    let Some(found) = found else {
         let cure =
             "send 'Authorization: Bearer TOKEN'; the first token is in operator.token of the data directory";
         return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
-    let known = known.map_err(|problem| (None, problem))?;
-    let principal = Principal { known, from: source(request) };
+    let (known, session_expires_at) = found.map_err(|problem| (None, problem))?;
+    let principal = Principal { known, from: source(request), session_expires_at };
     if principal.token().is_expired(now) {
         return Err((Some(principal), token_refused()));
     }

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use notbefore_wire::operator::session::{Session, SignIn, SignInLink};
 use tokio::time::timeout;
 
-use super::access;
+use super::access::{self, Principal};
 use super::problem::{ApiResult, Problem};
 use super::visibility::Caller;
 use super::{Operator, audit, reader, tokens};
@@ -53,12 +53,12 @@ impl Sessions {
         from.is_some_and(|from| self.proxies.iter().any(|proxy| proxy.contains(from)))
     }
 
-    /// Whether the browser's connection is encrypted, here or at a reverse proxy.
+    /// Whether the browser's connection is encrypted, here or at a reverse proxy. Each proxy of a chain adds a value, so
+    /// the first is the browser's. A browser that sends one itself changes only its own cookie.
     fn is_encrypted(&self, from: Option<IpAddr>, headers: &HeaderMap) -> bool {
-        let by_proxy = || {
-            let proto = headers.get("X-Forwarded-Proto").and_then(|value| value.to_str().ok());
-            self.is_proxy(from) && proto.is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
-        };
+        let first = || headers.get("X-Forwarded-Proto")?.to_str().ok()?.split(',').next();
+        let by_proxy =
+            || self.is_proxy(from) && first().is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
         self.has_tls || by_proxy()
     }
 
@@ -76,45 +76,65 @@ impl Sessions {
         format!("{prefix}notbefore-{}", self.port)
     }
 
-    fn set_cookie(&self, from: Option<IpAddr>, headers: &HeaderMap, value: &str, max_age_s: i64) -> String {
+    /// The values of `Set-Cookie`. Without TLS, another page of this host can set a cookie of this name at the API's path,
+    /// which browsers send first; such a cookie is removed. The prefix `__Host-` forbids other paths.
+    fn set_cookies(
+        &self,
+        from: Option<IpAddr>,
+        headers: &HeaderMap,
+        value: &str,
+        max_age_s: i64,
+    ) -> Vec<String> {
         let is_encrypted = self.is_encrypted(from, headers);
-        let secure = if is_encrypted { "; Secure" } else { "" };
         let name = self.cookie_name(is_encrypted);
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={max_age_s}{secure}")
+        let cookie = |value: &str, path: &str, max_age_s: i64| {
+            format!("{name}={value}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={max_age_s}")
+        };
+        let own = cookie(value, "/", max_age_s);
+        if is_encrypted { vec![own + "; Secure"] } else { vec![own, cookie("", "/v1", 0)] }
     }
 
-    /// The token of a request's session, or why there is none; nothing if the request has no cookie.
-    pub fn token(
-        &self,
-        request: &Request,
-        view: &View,
-        now: Timestamp,
-    ) -> Option<Result<Arc<KnownToken>, Problem>> {
+    /// The token and the expiry of a request's session, or why there is none; nothing if the request has no cookie.
+    /// Cookies without a valid session are ignored: other pages of this host can set them.
+    pub fn find(&self, request: &Request, view: &View, now: Timestamp) -> Option<Result<Found, Problem>> {
         let (from, headers) = (access::source(request), request.headers());
         let name = self.cookie_name(self.is_encrypted(from, headers));
-        let value = cookie(headers, &name)?;
+        let values = cookies(headers, &name);
+        if values.is_empty() {
+            return None;
+        }
         if let Err(problem) = check_origin(request.method(), headers) {
             return Some(Err(problem));
         }
-        let session = self.key.open(value, now);
-        let known = session.and_then(|session| {
-            view.tokens
-                .named(&session.token)
-                .filter(|known| known.revision == session.token_revision)
-                .cloned()
-        });
-        Some(known.ok_or_else(|| {
-            let detail = "this session has ended, or its token was revoked or has expired; sign in again";
-            Problem::new(StatusCode::UNAUTHORIZED, "session_ended", detail)
-        }))
+        let known = |session: SealedSession| {
+            let known = view.tokens.named(&session.token)?;
+            (known.revision == session.token_revision).then(|| (Arc::clone(known), session.expires_at))
+        };
+        let found: Vec<_> =
+            values.iter().filter_map(|value| self.key.open(value, now)).filter_map(known).collect();
+        let ended = |detail| Problem::new(StatusCode::UNAUTHORIZED, "session_ended", detail);
+        // Which of two tokens the browser's user means is not known.
+        let is_other = |known: &Arc<KnownToken>| found.iter().any(|(other, _)| !Arc::ptr_eq(known, other));
+        Some(match found.iter().max_by_key(|(_, expires_at)| *expires_at) {
+            Some((known, _)) if is_other(known) => {
+                Err(ended("the browser sent sessions of two tokens; sign in again"))
+            }
+            Some((known, expires_at)) => Ok((Arc::clone(known), Some(*expires_at))),
+            None => {
+                Err(ended("this session has ended, or its token was revoked or has expired; sign in again"))
+            }
+        })
     }
 }
 
-/// The value of a cookie.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// A token, and the expiry of its session.
+type Found = (Arc<KnownToken>, Option<Timestamp>);
+
+/// The values of all cookies of a name. A browser sends one for each path and domain that set it.
+fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
     let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+    let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(found, _)| *found == name).map(|(_, value)| value).collect()
 }
 
 /// Refuses requests that a page of another origin made a browser send. A request that is not safe must be JSON, and say
@@ -166,9 +186,9 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
             format!("the body took longer than {} s; repeat the request", SIGN_IN_BODY_TIMEOUT.as_secs());
         Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
     })??;
-    let known = match reader::body(&body)? {
+    let (known, session_expires_at) = match reader::body(&body)? {
         SignIn { token: Some(secret), code: None } => {
-            operator.views.newest().tokens.by_secret(secret.trim()).cloned()
+            (operator.views.newest().tokens.by_secret(secret.trim()).cloned(), None)
         }
         SignIn { token: None, code: Some(code) } => {
             let link = sessions::use_link(&*operator.store, &code, now).await?;
@@ -178,32 +198,38 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
                 Problem::new(StatusCode::UNAUTHORIZED, "link_refused", detail)
             })?;
             let view = operator.views.newest();
-            view.tokens.named(&link.token).filter(|known| known.revision == link.token_revision).cloned()
+            let known = view.tokens.named(&link.token);
+            (known.filter(|known| known.revision == link.token_revision).cloned(), link.session_expires_at)
         }
         SignIn { .. } => return Err(Problem::bad_request("bad_body", "give a token or a code, one of them")),
     };
     let known = known.filter(|known| !known.token.is_expired(now)).ok_or_else(access::token_refused)?;
     known.mark_used(now);
     audit::log_change(known.token.name.as_str(), client, "POST /v1/sign-in");
-    let sealed = SealedSession::new(&known, now);
+    let sealed = SealedSession::new(&known, session_expires_at, now);
     let max_age_s = sealed.expires_at.as_second() - now.as_second();
-    let cookie = sessions.set_cookie(from, &headers, &sessions.key.seal(&sealed), max_age_s);
-    Ok((set_cookie(&cookie)?, Json(session(&known, now))).into_response())
+    let cookies = sessions.set_cookies(from, &headers, &sessions.key.seal(&sealed), max_age_s);
+    Ok((set_cookies(&cookies)?, Json(session(&known, Some(sealed.expires_at), now))).into_response())
 }
 
-fn set_cookie(cookie: &str) -> Result<HeaderMap, Problem> {
-    let value = HeaderValue::from_str(cookie).map_err(|_| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the cookie is not valid")
-    })?;
-    Ok(HeaderMap::from_iter([(header::SET_COOKIE, value)]))
+fn set_cookies(cookies: &[String]) -> Result<HeaderMap, Problem> {
+    let mut headers = HeaderMap::new();
+    for cookie in cookies {
+        let value = HeaderValue::from_str(cookie).map_err(|_| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the cookie is not valid")
+        })?;
+        headers.append(header::SET_COOKIE, value);
+    }
+    Ok(headers)
 }
 
-fn session(known: &KnownToken, now: Timestamp) -> Session {
+fn session(known: &KnownToken, session_expires_at: Option<Timestamp>, now: Timestamp) -> Session {
     let token = &known.token;
     Session {
         token: token.name.to_string(),
         grants: token.grants.iter().map(tokens::grant).collect(),
         expires_at: token.expires_at,
+        session_expires_at,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now,
     }
@@ -212,7 +238,8 @@ fn session(known: &KnownToken, now: Timestamp) -> Session {
 /// Show who is calling: the token's name and grants
 #[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = Session)))]
 pub async fn show(caller: Caller) -> ApiResult<Session> {
-    Ok(Json(session(caller.principal().known(), caller.now())))
+    let Principal { known, session_expires_at, .. } = caller.principal();
+    Ok(Json(session(known, *session_expires_at, caller.now())))
 }
 
 /// Sign a browser out: remove its cookie
@@ -220,8 +247,8 @@ pub async fn show(caller: Caller) -> ApiResult<Session> {
 /// A copy of the cookie stays valid until it expires or the token is revoked.
 #[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
 pub async fn sign_out(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
-    let cookie = caller.sessions().set_cookie(caller.principal().from, &headers, "", 0);
-    Ok((StatusCode::NO_CONTENT, set_cookie(&cookie)?).into_response())
+    let cookies = caller.sessions().set_cookies(caller.principal().from, &headers, "", 0);
+    Ok((StatusCode::NO_CONTENT, set_cookies(&cookies)?).into_response())
 }
 
 /// Create a link that signs a browser in once, as the caller's token; it works for five minutes
@@ -304,21 +331,27 @@ mod tests {
         let forwarded = headers("X-Forwarded-Proto: https\nX-Forwarded-For: 192.0.2.1, 192.0.2.7");
         let plain = "notbefore-9255=v; Path=/; HttpOnly; SameSite=Strict; Max-Age=60";
         let secure = format!("__Host-{plain}; Secure");
-        let cookie =
-            |has_tls, from, headers: &HeaderMap| sessions(has_tls).set_cookie(from, headers, "v", 60);
+        let cookie = |has_tls, from, headers: &HeaderMap| {
+            sessions(has_tls).set_cookies(from, headers, "v", 60).remove(0)
+        };
         assert_eq!(cookie(false, browser, &HeaderMap::new()), plain);
         assert_eq!(cookie(true, browser, &HeaderMap::new()), secure);
         assert_eq!(cookie(false, proxy, &forwarded), secure, "a proxy ends TLS");
         assert_eq!(cookie(false, browser, &forwarded), plain, "only a configured proxy is believed");
+        for (value, expected) in [("https, http", &*secure), ("http, https", plain), ("HTTPS ,http", &secure)]
+        {
+            let chain = headers(&format!("X-Forwarded-Proto: {value}"));
+            assert_eq!(cookie(false, proxy, &chain), expected, "the browser's is the first of {value}");
+        }
         let client = |from| sessions(false).client(from, &forwarded).unwrap().to_string();
         assert_eq!((client(proxy), client(browser)), ("192.0.2.7".to_owned(), "10.0.0.1".to_owned()));
     }
 
     #[test]
-    fn cookie_is_found_by_its_whole_name() {
-        let headers = headers("Cookie: a=1; notbefore-92=no; notbefore-9255=yes.x==\nCookie: b=2");
-        assert_eq!(cookie(&headers, "notbefore-9255"), Some("yes.x=="));
-        assert_eq!(cookie(&headers, "notbefore-925"), None);
-        assert_eq!(cookie(&headers, "b"), Some("2"));
+    fn cookies_are_found_by_their_whole_name() {
+        let headers =
+            headers("Cookie: a=1; notbefore-92=no; notbefore-9255=yes.x==\nCookie: notbefore-9255=again");
+        assert_eq!(cookies(&headers, "notbefore-9255"), ["yes.x==", "again"]);
+        assert!(cookies(&headers, "notbefore-925").is_empty());
     }
 }

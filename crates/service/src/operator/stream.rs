@@ -27,7 +27,7 @@ use super::facts;
 use super::problem::Problem;
 use super::visibility::Caller;
 
-/// Interval of checks whether the token has expired.
+/// Interval of checks whether the token or the session has expired.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Checks between two heartbeats of an idle stream.
 const HEARTBEAT_CHECKS: u32 = 15;
@@ -127,7 +127,7 @@ pub async fn follow(caller: Caller, headers: HeaderMap) -> Result<Response, Prob
 }
 
 impl Follower {
-    /// The next messages; none at the end of the stream, for example when the token expires.
+    /// The next messages; none at the end of the stream, for example when the token or the session expires.
     async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let batch = tokio::select! {
@@ -136,7 +136,7 @@ impl Follower {
                 batch = self.watch.next() => Some(batch.ok()?),
                 _ = self.check.tick() => None,
             };
-            if !self.caller.has_valid_token() {
+            if !self.caller.is_valid() {
                 return None;
             }
             let messages = match batch {

@@ -231,7 +231,8 @@ impl Caller {
 
     /// Creates a sign-in link of the caller's token.
     pub async fn create_sign_in_link(&self) -> Result<(String, Timestamp), Problem> {
-        Ok(create_link(&*self.operator.store, self.principal.known(), self.now()).await?)
+        let Principal { known, session_expires_at, .. } = &self.principal;
+        Ok(create_link(&*self.operator.store, known, *session_expires_at, self.now()).await?)
     }
 
     pub fn reasons(&self) -> CommandReasons {
@@ -263,10 +264,11 @@ impl Caller {
         slot.map_err(|exceeded| access::too_many("streams", exceeded))
     }
 
-    /// Whether the caller's token is neither revoked nor expired.
-    pub fn has_valid_token(&self) -> bool {
+    /// Whether the caller's token is neither revoked nor expired, and its session, if it has one, has not ended.
+    pub fn is_valid(&self) -> bool {
         let now = self.operator.clock.now();
-        self.operator.views.newest().tokens.is_valid(self.principal.token(), now)
+        let has_ended = self.principal.session_expires_at.is_some_and(|at| at <= now);
+        !has_ended && self.operator.views.newest().tokens.is_valid(self.principal.token(), now)
     }
 
     /// Whether a commit revoked the caller's token. The view may show that later.

@@ -36,6 +36,8 @@ pub struct Session {
     pub grants: Vec<Grant>,
     /// When the token expires, if it does.
     pub expires_at: Option<Timestamp>,
+    /// When the session expires; null for a request with a token.
+    pub session_expires_at: Option<Timestamp>,
     /// The version of the service.
     pub version: String,
     /// The time of the service's clock.

@@ -149,11 +149,14 @@ pub struct EventStream {
 impl EventStream {
     /// Opens the stream and waits for its first line.
     pub fn open(service: &Service, token: &str, headers: &str) -> Self {
+        Self::open_with(service, &format!("Authorization: Bearer {}\r\n{headers}", token.trim()))
+    }
+
+    /// The same, authenticated by the headers.
+    pub fn open_with(service: &Service, headers: &str) -> Self {
         let mut stream = connect(Ipv4Addr::LOCALHOST.into(), service.operator).unwrap();
-        let request = format!(
-            "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{headers}\r\n",
-            token.trim()
-        );
+        let request =
+            format!("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut reader = BufReader::new(stream);
         let mut stream = Self { head: read_head(&mut reader).unwrap(), reader };
