@@ -37,9 +37,12 @@ use crate::tokens::{KnownToken, hash};
 pub const SESSION_MAX: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long a sign-in link works.
 const LINK_MAX: SignedDuration = SignedDuration::from_mins(5);
-/// Most links that exist at a time; a script that creates links in a loop must not fill the store. One transaction can
-/// remove them all.
-const LINKS_MAX: usize = 64;
+/// Most links that exist at a time; scripts that create links in a loop must not fill the store.
+const LINKS_MAX: usize = 256;
+/// Most links of one token; another one replaces the oldest. One token thus cannot keep others from creating links.
+const LINKS_PER_TOKEN_MAX: usize = 4;
+/// Most links that one transaction removes, within the limit of its operations.
+const LINKS_REMOVED_MAX: usize = 64;
 /// Distinguishes the seal from other uses of the key.
 const PURPOSE: &[u8] = b"notbefore session 1\0";
 /// Sign-in attempts that an address may make at once; then one a second.
@@ -159,7 +162,8 @@ pub enum LinkError {
     Failed(#[from] Failure),
 }
 
-/// Creates a link for a token; returns its code and expiry. A session passes its own expiry on. Removes expired links.
+/// Creates a link for a token; returns its code and expiry. A session passes its own expiry on. Removes expired links,
+/// and the oldest of the token's above their limit.
 pub async fn create_link(
     store: &dyn Store,
     known: &KnownToken,
@@ -167,19 +171,24 @@ pub async fn create_link(
     now: Timestamp,
 ) -> Result<(String, Timestamp), LinkError> {
     let page = store.snapshot().await?.scan(prefix::LINK, None, LINKS_MAX + 1).await?;
-    // A link that cannot be read cannot be used either.
-    let is_over = |key: &str, value: &[u8]| {
-        records::decode::<SignInLink>(key, value).map_or(true, |link| link.expires_at <= now)
-    };
-    let over: Vec<_> = page
-        .records
-        .iter()
-        .filter(|(key, record)| is_over(key, &record.value))
-        .map(|(key, _)| key.clone())
-        .collect();
-    if page.records.len() - over.len() >= LINKS_MAX {
+    let (mut removed, mut own) = (Vec::new(), Vec::new());
+    for (key, record) in &page.records {
+        match records::decode::<SignInLink>(key, &record.value) {
+            Ok(link) if now < link.expires_at => {
+                let is_own = link.token == known.token.name;
+                own.extend(is_own.then_some((link.expires_at, key.clone())));
+            }
+            // A link that cannot be read cannot be used either.
+            Ok(_) | Err(_) => removed.push(key.clone()),
+        }
+    }
+    own.sort();
+    own.truncate((own.len() + 1).saturating_sub(LINKS_PER_TOKEN_MAX));
+    removed.splice(0..0, own.into_iter().map(|(_, key)| key));
+    if page.records.len() - removed.len() >= LINKS_MAX {
         return Err(LinkError::TooMany);
     }
+    removed.truncate(LINKS_REMOVED_MAX);
     let unavailable = |why: String| Failure::Unavailable(FailureCause::Store(StoreError(why)));
     let code = BASE64URL_NOPAD.encode(&random().map_err(|error| unavailable(error.to_string()))?);
     let latest = now.checked_add(LINK_MAX).unwrap_or(Timestamp::MAX);
@@ -187,7 +196,7 @@ pub async fn create_link(
     let token = known.token.name.clone();
     let link = SignInLink { token, token_revision: known.revision, expires_at, session_expires_at };
     let put = vec![(records::link(&hash(&code)), records::encode(&link))];
-    match store.commit(Txn { expect: Vec::new(), put, delete: over }).await {
+    match store.commit(Txn { expect: Vec::new(), put, delete: removed }).await {
         Outcome::Committed(_) => Ok((code, expires_at)),
         Outcome::Conflict(_) => Err(unavailable("conflict".to_owned()).into()),
         Outcome::Refused(refusal) => Err(unavailable(refusal.to_string()).into()),
@@ -259,13 +268,17 @@ mod tests {
     }
 
     fn known(expires_at: Option<Timestamp>) -> KnownToken {
+        KnownToken::new(notbefore_core::Token { expires_at, ..named("ops").token }, 7)
+    }
+
+    fn named(name: &str) -> KnownToken {
         let token = notbefore_core::Token {
-            name: "ops".parse().unwrap(),
+            name: name.parse().unwrap(),
             hash: hash("s"),
             grants: Vec::new(),
             created_at: at(0),
             created_by: None,
-            expires_at,
+            expires_at: None,
         };
         KnownToken::new(token, 7)
     }
@@ -317,16 +330,38 @@ mod tests {
         assert!(page.records.is_empty(), "used and expired links leave nothing");
     }
 
+    async fn links(store: &MemoryStore) -> usize {
+        store.snapshot().await.unwrap().scan("", None, 1_000).await.unwrap().records.len()
+    }
+
+    #[tokio::test]
+    async fn fifth_link_of_a_token_replaces_its_oldest() {
+        let (store, mut codes) = (MemoryStore::new(), Vec::new());
+        let (other, _) = create_link(&store, &named("other"), None, at(0)).await.unwrap();
+        for second in 0..6 {
+            codes.push(create_link(&store, &known(None), None, at(second)).await.unwrap().0);
+        }
+        assert_eq!(links(&store).await, LINKS_PER_TOKEN_MAX + 1);
+        let mut works = Vec::new();
+        for code in codes.iter().chain([&other]) {
+            works.push(use_link(&store, code, at(6)).await.unwrap().is_some());
+        }
+        assert_eq!(works, [false, false, true, true, true, true, true]);
+    }
+
     #[tokio::test]
     async fn links_are_limited_until_they_expire() {
         let store = MemoryStore::new();
-        for _ in 0..LINKS_MAX {
-            create_link(&store, &known(None), None, at(0)).await.unwrap();
+        for n in 0..LINKS_MAX {
+            let token = named(&format!("t{}", n / LINKS_PER_TOKEN_MAX));
+            create_link(&store, &token, None, at(0)).await.unwrap();
         }
         assert!(matches!(create_link(&store, &known(None), None, at(1)).await, Err(LinkError::TooMany)));
-        create_link(&store, &known(None), None, at(300)).await.unwrap();
-        let page = store.snapshot().await.unwrap().scan("", None, 200).await.unwrap();
-        assert_eq!(page.records.len(), 1, "expired links are removed");
+        create_link(&store, &named("t0"), None, at(1)).await.unwrap();
+        for _ in 0..LINKS_MAX / LINKS_REMOVED_MAX {
+            create_link(&store, &known(None), None, at(300)).await.unwrap();
+        }
+        assert_eq!(links(&store).await, 1 + LINKS_MAX / LINKS_REMOVED_MAX, "expired links are removed");
     }
 
     #[test]

@@ -85,6 +85,21 @@ impl Principal {
         self.known.token.name.as_str()
     }
 
+    /// Applies the rate limit of changes, except to tokens that are operator on `/`.
+    pub fn count_change(&self, operator: &Operator) -> Result<(), Problem> {
+        if self.token().is_full_operator() {
+            return Ok(());
+        }
+        let limit = operator.change_rate_limit;
+        limit.try_acquire(&self.known.changes, operator.clock.now()).map_err(|wait| {
+            let detail = format!(
+                "token {} has made {} changes at once and may make {} a second; repeat the request after the time that Retry-After gives",
+                self.name(), limit.burst, limit.per_second
+            );
+            Problem::too_many("too_many_changes", detail, wait)
+        })
+    }
+
     /// Key for quotas of connections and streams. Differs for a later token of the same name.
     pub fn quota_key(&self) -> &str {
         &self.known.token.hash
@@ -370,14 +385,7 @@ impl Change {
         if let Some(answer) = self.stored_answer(operator).await? {
             return Ok(Some(answer));
         }
-        let limit = operator.change_rate_limit;
-        limit.try_acquire(&self.principal.known.changes, operator.clock.now()).map(|()| None).map_err(|wait| {
-            let detail = format!(
-                "token {} has made {} changes at once and may make {} a second; repeat the request after the time that Retry-After gives",
-                self.principal.name(), limit.burst, limit.per_second
-            );
-            Problem::too_many("too_many_changes", detail, wait)
-        })
+        self.principal.count_change(operator).map(|()| None)
     }
 
     /// The stored answer, if the same request with the same key was carried out before.

@@ -229,8 +229,9 @@ impl Caller {
         &self.operator.sessions
     }
 
-    /// Creates a sign-in link of the caller's token.
+    /// Creates a sign-in link of the caller's token. It counts as a change.
     pub async fn create_sign_in_link(&self) -> Result<(String, Timestamp), Problem> {
+        self.principal.count_change(&self.operator)?;
         let Principal { known, session_expires_at, .. } = &self.principal;
         Ok(create_link(&*self.operator.store, known, *session_expires_at, self.now()).await?)
     }

@@ -156,3 +156,19 @@ fn sessions_of_two_tokens_at_once_are_refused() {
         assert_eq!(answer.header("Cross-Origin-Opener-Policy"), Some("same-origin"), "{answer:?}");
     }
 }
+
+#[test]
+fn links_count_as_changes() {
+    let variables =
+        [("NOTBEFORE_OPERATOR_CHANGES_AT_ONCE", "3"), ("NOTBEFORE_OPERATOR_CHANGES_PER_SECOND", "1")];
+    let service = Service::start_with(&variables, &[]);
+    let viewer = service.cli_json(&["token", "create", "viewer", "--grant", "viewer:/"]);
+    let link =
+        || service.request_with(viewer["secret"].as_str().unwrap(), "POST", "/v1/session/link", "", "");
+    let refused = (0..20).map(|_| link()).find(|link| link.status != 201).unwrap();
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_changes"), "{refused:?}");
+    for _ in 0..20 {
+        let link = service.operator_request("POST", "/v1/session/link", "", "");
+        assert_eq!(link.status, 201, "a token cannot keep another one from creating links: {link:?}");
+    }
+}
