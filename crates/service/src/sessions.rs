@@ -23,9 +23,9 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::Name;
+use notbefore_engine::Failure;
 use notbefore_engine::records::{self, SESSION_KEY, SessionKeyRecord, SignInLink, prefix};
 use notbefore_engine::request::{FailureCause, StoreError};
-use notbefore_engine::{DecodeError, Failure};
 use notbefore_store::{Expect, Outcome, ReadError, Store, Txn};
 use sha2::Sha256;
 
@@ -55,14 +55,10 @@ const SOURCES_MAX: usize = 4_096;
 pub enum SessionKeyError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
     #[error("cannot create the key of the console's sessions: the system gives no random bytes")]
     Random(#[source] std::io::Error),
     #[error("cannot store the key of the console's sessions: {0}")]
     Store(String),
-    #[error("the key of the console's sessions is not valid; remove the record {SESSION_KEY}")]
-    Malformed,
 }
 
 /// The key that seals cookies.
@@ -95,28 +91,36 @@ impl SealedSession {
 }
 
 impl SessionKey {
-    /// Reads the key, or creates it at the first start.
+    /// Reads the key, or creates it at the first start. A malformed key is replaced: sessions end, but guests are served.
     pub async fn load_or_create(store: &dyn Store) -> Result<Self, SessionKeyError> {
-        if let Some(key) = Self::load(store).await? {
-            return Ok(key);
+        let found = store.snapshot().await?.get(SESSION_KEY).await?;
+        if let Some(record) = &found {
+            if let Some(key) = Self::decode(&record.value) {
+                return Ok(key);
+            }
+            tracing::warn!(
+                "the record {SESSION_KEY} is malformed and is replaced: users of the console must sign in again"
+            );
         }
         let key = HEXLOWER.encode(&random().map_err(SessionKeyError::Random)?);
         let put = vec![(SESSION_KEY.into(), records::encode(&SessionKeyRecord { key }))];
-        let expect = vec![Expect { key: SESSION_KEY.into(), revision: None }];
+        let expect = vec![Expect { key: SESSION_KEY.into(), revision: found.map(|record| record.revision) }];
         match store.commit(Txn { expect, put, delete: Vec::new() }).await {
             // After a conflict, another node's key counts.
             Outcome::Committed(_) | Outcome::Conflict(_) => {}
             Outcome::Refused(refusal) => return Err(SessionKeyError::Store(refusal.to_string())),
             Outcome::Unknown(why) => return Err(SessionKeyError::Store(why)),
         }
-        Self::load(store).await?.ok_or_else(|| SessionKeyError::Store("it is gone again".to_owned()))
+        let stored = store.snapshot().await?.get(SESSION_KEY).await?;
+        let stored = stored.and_then(|record| Self::decode(&record.value));
+        stored.ok_or_else(|| SessionKeyError::Store("it is gone again".to_owned()))
     }
 
-    async fn load(store: &dyn Store) -> Result<Option<Self>, SessionKeyError> {
-        let Some(record) = store.snapshot().await?.get(SESSION_KEY).await? else { return Ok(None) };
-        let SessionKeyRecord { key } = records::decode(SESSION_KEY, &record.value)?;
+    /// The key in a record; none if the record is malformed.
+    pub fn decode(value: &[u8]) -> Option<Self> {
+        let SessionKeyRecord { key } = records::decode(SESSION_KEY, value).ok()?;
         let key = HEXLOWER.decode(key.as_bytes()).ok().filter(|key| key.len() == 32);
-        key.and_then(|key| Self::of(&key)).map(Some).ok_or(SessionKeyError::Malformed)
+        key.and_then(|key| Self::of(&key))
     }
 
     pub(crate) fn of(key: &[u8]) -> Option<Self> {
@@ -313,6 +317,17 @@ mod tests {
         assert!(SessionKey::load_or_create(&store).await.unwrap().open(&value, at(0)).is_some());
         let other = MemoryStore::new();
         assert!(SessionKey::load_or_create(&other).await.unwrap().open(&value, at(0)).is_none());
+    }
+
+    #[tokio::test]
+    async fn malformed_key_is_replaced() {
+        for wrong in ["1 {\"key\":\"zz\"}", "1 {\"key\":1}", "garbage"] {
+            let store = MemoryStore::new();
+            let put = vec![(SESSION_KEY.into(), wrong.into())];
+            store.commit(Txn { put, ..Txn::default() }).await;
+            let value = SessionKey::load_or_create(&store).await.unwrap().seal(&session());
+            assert!(SessionKey::load_or_create(&store).await.unwrap().open(&value, at(0)).is_some());
+        }
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
+use notbefore_engine::records::prefix;
 use notbefore_store::redb::{NewStore, OpenError};
 use notbefore_store::{Revision, VALUE_BYTES_MAX, Versioned};
 use notbefore_wire::operator::export::ExportHeader;
@@ -71,6 +72,14 @@ fn read(
             let why = format!(
                 "{} was written at revision {}, but the export shows revision {}",
                 record.key, record.revision, header.revision
+            );
+            return Err(wrong(why).into());
+        }
+        // The new store would accept the sessions and links of whoever wrote the line.
+        if record.key.starts_with(prefix::SECRET) {
+            let why = format!(
+                "{} is a secret, which an export never contains; use an unchanged export",
+                record.key
             );
             return Err(wrong(why).into());
         }

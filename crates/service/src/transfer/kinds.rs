@@ -16,6 +16,8 @@ use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{KeyError, RecordKey};
 use notbefore_store::Key;
 
+use crate::sessions::SessionKey;
+
 /// The checked records, each with its line.
 #[derive(Default)]
 pub struct RecordChecker {
@@ -98,7 +100,10 @@ impl RecordChecker {
                 Ok(decode::<LastAt>(key, value).map(drop)?)
             }
             RecordKey::Secret(_) if key == records::SESSION_KEY => {
-                Ok(decode::<SessionKeyRecord>(key, value).map(drop)?)
+                decode::<SessionKeyRecord>(key, value)?;
+                let why =
+                    format!("{key} is not 64 hexadecimal digits; the next start of the service replaces it");
+                SessionKey::decode(value).map(drop).ok_or(BadRecord::Inconsistency { why })
             }
             RecordKey::Secret(_) => Ok(decode::<SignInLink>(key, value).map(drop)?),
             RecordKey::Token(_) => {
@@ -202,6 +207,19 @@ mod tests {
     fn unknown_record_kind_is_refused() {
         let other = RecordChecker::default().check(1, "other/x", b"1 {}").unwrap_err().to_string();
         assert!(other.contains("does not know"), "{other}");
+    }
+
+    #[test]
+    fn key_of_sessions_has_64_hexadecimal_digits() {
+        let check = |key: &str| {
+            let value = format!("1 {{\"key\":\"{key}\"}}");
+            RecordChecker::default().check(1, records::SESSION_KEY, value.as_bytes())
+        };
+        check(&"0a".repeat(32)).unwrap();
+        for wrong in [&"0a".repeat(31), &"0g".repeat(32), ""] {
+            let why = check(wrong).unwrap_err().to_string();
+            assert!(why.contains("secret/session-key") && why.contains("64 hexadecimal digits"), "{why}");
+        }
     }
 
     const VM_1: &str = "00000000-0000-0000-0000-000000000001";

@@ -109,7 +109,19 @@ fn incomplete_export_leaves_no_data_directory() {
         changed.pop();
         resealed(&changed.concat())
     };
+    let with_secret = |key: &str, value: &str| {
+        let place = lines.iter().rposition(|line| line.starts_with("{\"key\":\"scope/")).unwrap() + 1;
+        let mut more: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        more.insert(place, format!("{{\"key\":\"{key}\",\"revision\":1,\"value\":{value}}}\n"));
+        more.pop();
+        resealed(&more.concat())
+    };
+    let link = "{\"token\":\"root\",\"token_revision\":1,\"expires_at\":\"2099-01-01T00:00:00Z\"}";
+    let key = format!("{{\"key\":\"{}\"}}", "00".repeat(32));
+    let never = |key: &str| format!("{key} is a secret, which an export never contains");
     for (text, expected) in [
+        (with_secret("secret/link/ab", link), never("secret/link/ab")),
+        (with_secret("secret/session-key", &key), never("secret/session-key")),
         (cut, "the export ends here".to_owned()),
         (without(at("scope/")), format!("line {}: ", at("claim/") + 1)),
         (instead(at("vm/"), "\"scope\"", "\"scoop\""), format!("line {}: record vm/", at("vm/") + 1)),
