@@ -578,7 +578,10 @@ pub struct Audit {
     /// Only changes
     #[arg(long)]
     pub changed: bool,
-    /// Maximum number of entries, oldest first
+    /// Newest entries first
+    #[arg(long)]
+    pub newest: bool,
+    /// Maximum number of entries
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub limit: Option<usize>,
 }

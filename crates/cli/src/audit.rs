@@ -1,8 +1,8 @@
 //! `notbefore audit`
 
 use anyhow::Result;
-use notbefore_wire::operator::AuditOutcome;
 use notbefore_wire::operator::audit::AuditEntry;
+use notbefore_wire::operator::{AuditOutcome, Order};
 
 use crate::args::{self, Output};
 use crate::client::Client;
@@ -12,15 +12,20 @@ use crate::table::{Colour, Column};
 use crate::time::{self, Ago};
 
 pub fn run(client: &Client, audit: args::Audit, output: Output) -> Result<()> {
-    let args::Audit { since, until, actor, refused, changed, limit } = audit;
+    let args::Audit { since, until, actor, refused, changed, newest, limit } = audit;
     let ago = |since: Ago| since.at(time::now()).to_string();
     let outcome = match (refused, changed) {
         (true, _) => Some(AuditOutcome::Refused.to_string()),
         (false, true) => Some(AuditOutcome::Changed.to_string()),
         (false, false) => None,
     };
-    let query =
-        [("since", Some(ago(since))), ("until", until.map(ago)), ("actor", actor), ("outcome", outcome)];
+    let query = [
+        ("since", Some(ago(since))),
+        ("until", until.map(ago)),
+        ("actor", actor),
+        ("outcome", outcome),
+        ("order", newest.then(|| Order::Newest.to_string())),
+    ];
     let entries: Vec<AuditEntry> = client.list_first("/v1/audit", &query, limit.unwrap_or(usize::MAX))?;
     output::text(&output.list(&entries, &columns(), "no changes or refusals in that time")?)
 }

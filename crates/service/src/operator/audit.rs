@@ -47,19 +47,23 @@ pub struct ListQuery {
     actor: Option<String>,
     /// `changed` or `refused`.
     outcome: Option<String>,
+    /// `oldest` first (default) or `newest` first.
+    #[param(pattern = "^(oldest|newest)$")]
+    order: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
-/// List changes and refused requests, oldest first
+/// List changes and refused requests
 #[utoipa::path(get, path = "/audit", tag = "audit", params(ListQuery), responses((status = 200, body = wire::Page<AuditEntry>)))]
 pub async fn list(
     State(operator): State<Operator>,
     Extension(principal): Extension<Principal>,
     Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<AuditEntry>> {
-    let ListQuery { since, until, actor, outcome, limit, cursor } = query;
+    let ListQuery { since, until, actor, outcome, order, limit, cursor } = query;
+    let newest_first = pages::is_newest_first(order)?;
     let page = PageQuery { limit, cursor };
     let limit = page.limit();
     let prefixes: &[&'static str] = match outcome.map(AuditOutcome::from) {
@@ -73,12 +77,23 @@ pub async fn list(
     };
     let cursor =
         page.after()?.map(|name| CursorPosition::parse(&name).ok_or_else(pages::bad_cursor)).transpose()?;
-    let start = match (&cursor, since) {
-        (Some(cursor), _) => cursor.key.split('-').next().unwrap_or_default().to_owned(),
-        (None, Some(since)) => millis(since),
-        (None, None) => String::new(),
+    let (first, last) = if newest_first { (until, since) } else { (since, until) };
+    // All records of the cursor's millisecond are read again; their keys continue with '-'.
+    let of_cursor = |cursor: &CursorPosition| {
+        let time = cursor.key.split('-').next().unwrap_or_default();
+        if newest_first { format!("{time}~") } else { time.to_owned() }
     };
-    let end = until.map(millis);
+    let start = cursor.as_ref().map(of_cursor).or(first.map(millis));
+    let end = last.map(millis);
+    let is_past_the_end =
+        |key: &str| end.as_deref().is_some_and(|end| if newest_first { key < end } else { key >= end });
+    let was_shown = |position: &CursorPosition| {
+        cursor.as_ref().is_some_and(
+            |cursor| {
+                if newest_first { position >= cursor } else { position <= cursor }
+            },
+        )
+    };
     let wanted = |entry: &AuditEntry| {
         since.is_none_or(|since| entry.fact.at >= since)
             && until.is_none_or(|until| entry.fact.at < until)
@@ -89,28 +104,33 @@ pub async fn list(
     let revision = snapshot.revision().0;
     let mut sources: Vec<MergeSource> = prefixes
         .iter()
-        .map(|&prefix| MergeSource::new(prefix, &start, principal.command_reasons()))
+        .map(|&prefix| MergeSource::new(prefix, start.as_deref(), newest_first, principal.command_reasons()))
         .collect();
     let mut items = Vec::new();
-    let mut last = None;
+    let mut last_shown = None;
     for scanned in 0.. {
-        let Some((key, entries)) = next_entry(&mut sources, &*snapshot).await? else { break };
-        if end.as_deref().is_some_and(|end| key.as_str() >= end) {
+        let Some((key, entries)) = next_entry(&mut sources, newest_first, &*snapshot).await? else { break };
+        if is_past_the_end(&key) {
             break;
         }
-        for (index, entry) in entries.into_iter().enumerate() {
+        let mut entries: Vec<_> = entries.into_iter().enumerate().collect();
+        if newest_first {
+            entries.reverse();
+        }
+        for (index, entry) in entries {
             let position = CursorPosition { key: key.clone(), index };
-            if cursor.as_ref().is_some_and(|cursor| position <= *cursor) || !wanted(&entry) {
+            if was_shown(&position) || !wanted(&entry) {
                 continue;
             }
             if items.len() == limit {
-                return Ok(Json(wire::Page { items, next: last, revision }));
+                return Ok(Json(wire::Page { items, next: last_shown, revision }));
             }
             items.push(entry);
-            last = Some(position.encode());
+            last_shown = Some(position.encode());
         }
         if scanned == SCANNED_MAX {
-            let next = Some(CursorPosition { key, index: usize::MAX }.encode());
+            let index = if newest_first { 0 } else { usize::MAX };
+            let next = Some(CursorPosition { key, index }.encode());
             return Ok(Json(wire::Page { items, next, revision }));
         }
     }
@@ -134,7 +154,9 @@ type KeyedEntries = (String, Vec<AuditEntry>);
 /// Reads the records of one prefix in order.
 struct MergeSource {
     prefix: &'static str,
-    after: Key,
+    newest_first: bool,
+    /// The last key read, or where to start.
+    at: Option<Key>,
     buffered: VecDeque<KeyedEntries>,
     more: bool,
     reasons: CommandReasons,
@@ -142,19 +164,20 @@ struct MergeSource {
 
 impl MergeSource {
     /// Starts at a time. Keys begin with their time, so they sort after the time alone.
-    fn new(prefix: &'static str, start: &str, reasons: CommandReasons) -> Self {
-        let after = format!("{prefix}{start}").into();
-        Self { prefix, after, buffered: VecDeque::new(), more: true, reasons }
+    fn new(prefix: &'static str, start: Option<&str>, newest_first: bool, reasons: CommandReasons) -> Self {
+        let at = start.map(|start| format!("{prefix}{start}").into());
+        Self { prefix, newest_first, at, buffered: VecDeque::new(), more: true, reasons }
     }
 
     async fn fill(&mut self, snapshot: &dyn Snapshot) -> Result<(), Problem> {
         while self.buffered.is_empty() && self.more {
-            let page = snapshot.scan(self.prefix, Some(&self.after), CHUNK).await?;
+            let at = self.at.as_deref();
+            let page = pages::scan_by_time(snapshot, self.newest_first, self.prefix, at, CHUNK).await?;
             self.more = page.more;
             for (key, record) in page.records {
                 let rest = key.strip_prefix(self.prefix).unwrap_or(&key).to_owned();
                 self.buffered.push_back((rest, entries(self.prefix, &key, &record, self.reasons)));
-                self.after = key;
+                self.at = Some(key);
             }
         }
         Ok(())
@@ -164,13 +187,15 @@ impl MergeSource {
 /// The next record of all sources, by time (a merge).
 async fn next_entry(
     sources: &mut [MergeSource],
+    newest_first: bool,
     snapshot: &dyn Snapshot,
 ) -> Result<Option<KeyedEntries>, Problem> {
     for source in sources.iter_mut() {
         source.fill(snapshot).await?;
     }
     let buffered = sources.iter_mut().filter(|source| !source.buffered.is_empty());
-    let first = buffered.min_by_key(|source| source.buffered.front().map(|(key, _)| key.clone()));
+    let key = |source: &&mut MergeSource| source.buffered.front().map(|(key, _)| key.clone());
+    let first = if newest_first { buffered.max_by_key(key) } else { buffered.min_by_key(key) };
     Ok(first.and_then(|source| source.buffered.pop_front()))
 }
 

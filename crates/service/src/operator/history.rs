@@ -114,14 +114,7 @@ impl Search {
         if after.as_ref().is_some_and(|key| !key.starts_with(prefix::ENDED)) {
             return Err(pages::bad_cursor());
         }
-        let newest_first = match order.map(wire::Order::from) {
-            None | Some(wire::Order::Oldest) => false,
-            Some(wire::Order::Newest) => true,
-            Some(wire::Order::Unknown(other)) => {
-                let detail = format!("order {other:?} is not one of oldest, newest");
-                return Err(Problem::bad_request("bad_order", detail));
-            }
-        };
+        let newest_first = pages::is_newest_first(order)?;
         let outcome = outcome.map(|text| parse_outcome(&text)).transpose()?;
         Ok(Self {
             filter: EventFilter {
@@ -152,10 +145,8 @@ impl Search {
         let mut last_shown: Option<Key> = None;
         let mut scanned = 0;
         loop {
-            let chunk = match self.newest_first {
-                false => snapshot.scan(prefix::ENDED, at.as_deref(), CHUNK).await?,
-                true => snapshot.scan_back(prefix::ENDED, at.as_deref(), CHUNK).await?,
-            };
+            let chunk =
+                pages::scan_by_time(snapshot, self.newest_first, prefix::ENDED, at.as_deref(), CHUNK).await?;
             for (key, _) in &chunk.records {
                 if self.is_past_the_end(key) {
                     return Ok(wire::Page { items, next: None, revision });

@@ -5,7 +5,8 @@ use std::ops::Bound;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use notbefore_core::{Refusal, ScopeId, ScopePath};
-use notbefore_wire::operator::{PAGE_DEFAULT, PAGE_MAX};
+use notbefore_store::{Page, ReadError, Snapshot};
+use notbefore_wire::operator::{Order, PAGE_DEFAULT, PAGE_MAX};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -43,6 +44,32 @@ impl PageQuery {
     /// The name of the previous page's last item.
     pub fn after(&self) -> Result<Option<String>, Problem> {
         self.cursor.as_deref().map(|text| cursor::decode(text).ok_or_else(bad_cursor)).transpose()
+    }
+}
+
+/// Whether a list with `order` has the newest items first.
+pub fn is_newest_first(order: Option<String>) -> Result<bool, Problem> {
+    match order.map(Order::from) {
+        None | Some(Order::Oldest) => Ok(false),
+        Some(Order::Newest) => Ok(true),
+        Some(Order::Unknown(other)) => {
+            let detail = format!("order {other:?} is not one of oldest, newest");
+            Err(Problem::bad_request("bad_order", detail))
+        }
+    }
+}
+
+/// The next records of a prefix whose keys begin with their time, in either order.
+pub async fn scan_by_time(
+    snapshot: &dyn Snapshot,
+    newest_first: bool,
+    prefix: &str,
+    at: Option<&str>,
+    limit: usize,
+) -> Result<Page, ReadError> {
+    match newest_first {
+        false => snapshot.scan(prefix, at, limit).await,
+        true => snapshot.scan_back(prefix, at, limit).await,
     }
 }
 

@@ -66,7 +66,7 @@ pub async fn show(caller_view: CallerView, Params(query): Params<SummaryQuery>) 
     let mut at = Some(records::ended_from(until));
     let mut scanned = 0;
     'scan: loop {
-        let chunk = snapshot.scan_back(prefix::ENDED, at.as_deref(), CHUNK).await?;
+        let chunk = pages::scan_by_time(&*snapshot, true, prefix::ENDED, at.as_deref(), CHUNK).await?;
         for (key, _) in &chunk.records {
             if *key < records::ended_from(since) {
                 break 'scan;

@@ -659,18 +659,31 @@ fn audit_trail_has_every_change_and_refusal_and_no_secret() {
         (count == 105).then_some(all)
     });
     assert!(counted.as_array().unwrap().len() < 105, "{counted}");
-    // The audit trail in pages.
-    let mut seen = 0;
-    let mut target = "/v1/audit?limit=7".to_owned();
-    loop {
-        let page = fixture.service.operator_request("GET", &target, "", "").json();
-        seen += page["items"].as_array().unwrap().len();
-        match page["next"].as_str() {
-            Some(next) => target = format!("/v1/audit?limit=7&cursor={next}"),
-            None => break,
+    // The audit trail in pages, in both orders.
+    let in_pages = |query: &str| {
+        let (mut entries, mut target) = (Vec::new(), format!("/v1/audit?limit=7{query}"));
+        loop {
+            let page = fixture.service.operator_request("GET", &target, "", "").json();
+            entries.extend(page["items"].as_array().unwrap().iter().cloned());
+            match page["next"].as_str() {
+                Some(next) => target = format!("/v1/audit?limit=7{query}&cursor={next}"),
+                None => return Value::from(entries),
+            }
         }
-    }
-    assert_eq!(seen, fixture.service.cli_json(&["audit"]).as_array().unwrap().len());
+    };
+    let reversed = |entries: &Value| -> Value { entries.as_array().unwrap().iter().rev().cloned().collect() };
+    let audit = fixture.service.cli_json(&["audit"]);
+    assert_eq!(in_pages(""), audit);
+    assert_eq!(in_pages("&order=newest"), reversed(&audit));
+    assert_eq!(fixture.service.cli_json(&["audit", "--newest"]), reversed(&audit));
+    let entries = audit.as_array().unwrap();
+    let at = |n: usize| entries[n]["at"].as_str().unwrap();
+    let (since, until) = (at(entries.len() / 3), at(entries.len() / 3 * 2));
+    let part = in_pages(&format!("&since={since}&until={until}"));
+    assert!(part.as_array().unwrap().len() > 7, "{part}");
+    assert_eq!(in_pages(&format!("&since={since}&until={until}&order=newest")), reversed(&part));
+    let last = fixture.service.cli_json(&["audit", "--newest", "--limit", "1"]);
+    assert_eq!(last[0], entries[entries.len() - 1]);
 
     let metrics = fixture.service.operator_request("GET", "/metrics", "", "").body;
     assert!(metrics.contains("notbefore_operator_refusals_total{code=\"hidden\"} 1"), "{metrics}");
