@@ -264,7 +264,7 @@ pub struct ScheduleEvents {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// The VMs, each by id or by the end of its path.
-    #[schema(example = json!(["web-0"]))]
+    #[schema(example = json!(["web-0"]), max_items = 1000)]
     pub vms: Vec<String>,
     /// NotBefore. Default: the usual notice of the cause.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! `/v1/events`.
 
+use std::collections::HashSet;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,8 @@ use crate::view::{EventTime, ScopeView};
 
 /// Longest description in bytes. Every poll of the scope's guests returns it.
 const DESCRIPTION_MAX: usize = 512;
+/// Most VMs in one request.
+const VMS_MAX: usize = 1_000;
 
 /// Furthest NotBefore from now: a hundred years, as for spans. A later one is a mistyped year.
 const NOT_BEFORE_DAYS_MAX: u64 = 100 * 366;
@@ -228,22 +231,15 @@ fn new_operation(
 ) -> Result<(Permit, NewOperation), Problem> {
     let not_before = when(caller_view.now(), request.not_before, request.in_seconds)?;
     let cause = cause?;
-    let vms = request.vms.iter().map(|name| caller_view.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
+    let named = distinct_vms(request.vms, request.revisions)?;
+    let vms = named.iter().map(|(name, _)| caller_view.vm(name)).collect::<Result<Vec<VmId>, _>>()?;
     let scopes = vms
         .iter()
         .map(|vm| Ok(caller_view.scope_of(*vm)?.scope.id()))
         .collect::<Result<Vec<_>, Problem>>()?;
     let permit = caller_view.permit_all(role_for(cause.source()), &scopes)?;
-    let expected = match request.revisions {
-        None => Expected::Anything,
-        Some(revisions) if revisions.len() == vms.len() => {
-            Expected::Revisions(revisions.into_iter().map(Revision).collect())
-        }
-        Some(revisions) => {
-            let detail = format!("{} revisions for {} VMs; give one for each", revisions.len(), vms.len());
-            return Err(Problem::bad_request("bad_revisions", detail));
-        }
-    };
+    let revisions: Option<Vec<Revision>> = named.iter().map(|(_, revision)| revision.map(Revision)).collect();
+    let expected = revisions.filter(|_| !vms.is_empty()).map_or(Expected::Anything, Expected::Revisions);
     let new = NewOperation {
         id: OperationId(Uuid::new_v4()),
         cause,
@@ -255,6 +251,33 @@ fn new_operation(
         expected,
     };
     Ok((permit, new))
+}
+
+/// The VMs of a request, each once, with the revision that the caller expects. Checked before names are resolved, which
+/// costs more.
+fn distinct_vms(
+    vms: Vec<String>,
+    revisions: Option<Vec<u64>>,
+) -> Result<Vec<(String, Option<u64>)>, Problem> {
+    let revisions = match revisions {
+        None => vec![None; vms.len()],
+        Some(revisions) if revisions.len() == vms.len() => revisions.into_iter().map(Some).collect(),
+        Some(revisions) => {
+            let detail = format!("{} revisions for {} VMs; give one for each", revisions.len(), vms.len());
+            return Err(Problem::bad_request("bad_revisions", detail));
+        }
+    };
+    let mut known = HashSet::new();
+    let mut named: Vec<_> = vms.into_iter().zip(revisions).collect();
+    named.retain(|one| known.insert(one.clone()));
+    if named.len() > VMS_MAX {
+        let detail = format!(
+            "vms names {} VMs, the limit is {VMS_MAX}; schedule their events in several requests",
+            named.len()
+        );
+        return Err(Problem::bad_request("too_many_vms", detail));
+    }
+    Ok(named)
 }
 
 /// NotBefore from `not_before` or `in_seconds`, [`NOT_BEFORE_DAYS_MAX`] ahead at most. The core checks the notice.

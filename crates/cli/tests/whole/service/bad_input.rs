@@ -111,6 +111,28 @@ fn bad_operator_requests_are_refused() {
 }
 
 #[test]
+fn events_for_more_than_a_thousand_vms_are_refused() {
+    let service = Service::start(&[]);
+    let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
+    let schedule = |vms: &[String]| {
+        let body = serde_json::json!({"type": "Freeze", "vms": vms, "dry_run": true}).to_string();
+        service.operator_request("POST", "/v1/events", "", &body)
+    };
+    let names: Vec<String> = (0..1_001).map(|n| format!("vm-{n}")).collect();
+    let refused = schedule(&names);
+    assert_eq!((refused.status, refused.code().as_str()), (400, "too_many_vms"), "{refused:?}");
+    assert_eq!(schedule(&names[1..]).code(), "unknown_vm", "a thousand names are resolved");
+    let twice = schedule(&vec![vm; 1_001]);
+    assert_eq!(twice.status, 200, "one VM, named often: {twice:?}");
+    let args: Vec<&str> = names.iter().map(String::as_str).collect();
+    let said = service.cli_refused(&[&["event", "schedule", "--type", "freeze"][..], &args].concat());
+    assert!(
+        said.contains("vms names 1001 VMs, the limit is 1000; schedule their events in several"),
+        "{said}"
+    );
+}
+
+#[test]
 fn oversized_vm_is_refused_without_store_error() {
     let service = Service::start(&[]);
     let body = serde_json::json!({ "vm": { "name": "x", "instance": { "user_data": "x".repeat(600_000) } } });
