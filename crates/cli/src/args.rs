@@ -253,6 +253,7 @@ impl TopCommand {
     /// Whether `--output name` has something to print.
     pub fn has_names(&self) -> bool {
         match self {
+            Self::Vm(Vm::Document { .. }) | Self::Event(Event::History { summary: true, .. }) => false,
             Self::Vm(_)
             | Self::Host(_)
             | Self::Event(_)

@@ -138,6 +138,8 @@ fn show_summary(summary: &HistorySummary, output: Output) -> Result<()> {
             "{} approved: half within {half}, nine in ten within {most}, all within {all}",
             counted(approval.events, "event")
         ))?;
+    } else if summary.events > 0 {
+        output::line("none was approved")?;
     }
     match summary.partial {
         true => output::line(&format!("there are more: these ended since {:.0}", summary.since)),

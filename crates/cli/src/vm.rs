@@ -9,6 +9,7 @@ use notbefore_wire::operator::{
     VmState, VmVerb,
 };
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -37,6 +38,11 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             let path = at(&vm, &format!("/document{}", query.unwrap_or_default()));
             // As the VM reads it: with the order of its fields.
             let document: Box<RawValue> = client.get(&path)?;
+            if output == Output::Yaml {
+                // Only the writer of JSON knows raw values.
+                let document: Value = serde_json::from_str(document.get())?;
+                return output.answer(&document, |_| Ok(()));
+            }
             output.answer(&document, |document| output::line(document.get()))
         }
         args::Vm::Log { vm } => output.answer(&client.get(&at(&vm, "/log"))?, |log| show_log(log, output)),

@@ -336,3 +336,22 @@ fn completion_does_not_wait_for_a_silent_service() {
     let output = service.run(&["complete-names", "vms", "--within", "1", "--operator-url", &url]);
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
 }
+
+#[test]
+fn document_and_summary_in_each_format() {
+    let service = Service::start(&["--simulated-duration", "0s"]);
+    let vm = service.cli_json(&["vm", "list"])[0]["name"].as_str().unwrap().to_owned();
+    let document = ["vm", "document", &vm, "--output", "yaml"];
+    let yaml = service.cli(&document);
+    assert!(yaml.contains("DocumentIncarnation: ") && !yaml.contains("RawValue"), "{yaml}");
+    let summary = ["event", "history", "--summary"];
+    for args in [&document[..3], &summary[..]] {
+        let refused = service.cli_refused(&[args, &["--output", "name"]].concat());
+        assert!(refused.contains("this command prints no names"), "{refused}");
+    }
+    assert_eq!(service.cli(&summary), "no events ended in that time\n");
+    let made = service.cli_json(&["event", "schedule", "--type", "freeze", &vm, "--in", "1h"]);
+    service.cli(&["event", "cancel", made["targets"][0]["event"].as_str().unwrap()]);
+    let shown = service.cli(&summary);
+    assert!(shown.ends_with("none was approved\n"), "{shown}");
+}
