@@ -356,6 +356,8 @@ test('every view has no serious accessibility findings, in light, dark and at ph
       for (const view of views) {
         await page.goto(`${proxy.url}/${view}`);
         await page.locator('main h1').waitFor();
+        const title = await page.locator('main h1').first().textContent();
+        assert.doesNotMatch(title, /cannot be shown|no such page/, view);
         // Evaluated by the debugger, which the page's policy does not concern.
         await page.evaluate(axe);
         const { violations } = await page.evaluate(() =>
