@@ -91,6 +91,8 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         FactDetail::VmMoved { host } => (None, format!("to {host}")),
         FactDetail::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
         FactDetail::TokenRevoked { name } => (None, name.clone()),
+        FactDetail::SignedIn { method } => (None, format!("by {method}")),
+        FactDetail::SignInLinkCreated => (None, String::new()),
         FactDetail::RequestRefused { request, .. } => (None, request.clone()),
         FactDetail::FurtherRefusals { count } => (None, format!("{count} further refusals")),
         FactDetail::Unknown { detail, .. } => {

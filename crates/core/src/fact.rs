@@ -97,8 +97,23 @@ pub enum CancelReason {
 impl Fact {
     /// Facts about tokens are shown only to operators on `/`.
     pub fn is_about_tokens(&self) -> bool {
-        matches!(self, Self::TokenCreated { .. } | Self::TokenRevoked { .. })
+        matches!(
+            self,
+            Self::TokenCreated { .. }
+                | Self::TokenRevoked { .. }
+                | Self::SignedIn { .. }
+                | Self::SignInLinkCreated
+        )
     }
+}
+
+/// How a browser was signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SignInMethod {
+    /// By the token's secret.
+    Token,
+    /// By the code of a sign-in link.
+    Link,
 }
 
 /// A fact about the exec driver's command for an operation's host.
@@ -202,4 +217,10 @@ pub enum Fact {
     TokenRevoked {
         name: Name,
     },
+    /// A browser was signed in as the token that is the actor.
+    SignedIn {
+        method: SignInMethod,
+    },
+    /// A link was created that signs a browser in as the token that is the actor.
+    SignInLinkCreated,
 }

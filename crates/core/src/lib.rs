@@ -54,7 +54,7 @@ pub use cause::{Cause, EventType, Source};
 pub use clock_hold::ClockHold;
 pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run, StartReason};
 pub use exec::{CommandState, Ending, ExecRun, Ran};
-pub use fact::{EventFact, Fact, HostCommandFact, Recorded};
+pub use fact::{EventFact, Fact, HostCommandFact, Recorded, SignInMethod};
 pub use host_command::{HostCommand, HostCommandContext, HostRan};
 pub use ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 pub use joint_start::{Blocked, Blocker, HostPart, HostStartState, JointStart, StartOrder};

@@ -450,6 +450,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::VmDeallocated { .. }
             | Fact::VmStarted { .. }
             | Fact::ClockAccepted
+            | Fact::SignedIn { .. }
+            | Fact::SignInLinkCreated
             | Fact::TokenRevoked { .. } => 1,
             Fact::TokenCreated { grants, .. } => grants.len() * 4,
         };

@@ -89,6 +89,8 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         | FactDetail::VmStarted
         | FactDetail::TokenCreated { .. }
         | FactDetail::TokenRevoked { .. }
+        | FactDetail::SignedIn { .. }
+        | FactDetail::SignInLinkCreated
         | FactDetail::ClockAccepted
         | FactDetail::RequestRefused { .. }
         | FactDetail::FurtherRefusals { .. }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Actor, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
+use notbefore_core::{Actor, Fact, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
     AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
@@ -39,7 +39,7 @@ use crate::refusals::Refusals;
 use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
-use crate::sessions::{SessionKey, SessionKeyError, SignInLimit, create_link};
+use crate::sessions::{SessionKey, SessionKeyError, SignInLimit, create_link, record_fact};
 use crate::tokens::TokenError;
 use crate::view::{View, Views};
 use crate::vm_log::VmLog;
@@ -495,7 +495,9 @@ fn has_callers(view: &View, network: &str) -> bool {
 /// The code of a sign-in link of the first token; none if the token was revoked or the store cannot write.
 async fn first_sign_in_code(store: &dyn Store, views: &Views, now: Timestamp) -> Option<String> {
     let known = views.newest().tokens.named(&tokens::ROOT.parse().ok()?).cloned()?;
-    create_link(store, &known, None, now).await.ok().map(|(code, _)| code)
+    let (code, _) = create_link(store, &known, None, now).await.ok()?;
+    record_fact(store, Actor::Service, None, Fact::SignInLinkCreated, now).await;
+    Some(code)
 }
 
 fn first_run_name(views: &Views) -> Option<String> {

@@ -22,9 +22,9 @@ use std::time::Duration;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::Name;
+use notbefore_core::{Actor, Fact, Name, Recorded};
 use notbefore_engine::Failure;
-use notbefore_engine::records::{self, SESSION_KEY, SessionKeyRecord, SignInLink, prefix};
+use notbefore_engine::records::{self, FactBatch, SESSION_KEY, SessionKeyRecord, SignInLink, prefix};
 use notbefore_engine::request::{FailureCause, StoreError};
 use notbefore_store::{Expect, Outcome, ReadError, Store, Txn};
 use sha2::Sha256;
@@ -226,6 +226,26 @@ pub async fn use_link(
         }
         // The code may be used up. A new link is the cure.
         Outcome::Unknown(why) => Err(Failure::Unavailable(FailureCause::Store(StoreError(why))).into()),
+    }
+}
+
+/// Records a sign-in or a new link in the audit trail. It has happened already, so a failure is only logged.
+pub async fn record_fact(store: &dyn Store, by: Actor, from: Option<IpAddr>, fact: Fact, now: Timestamp) {
+    let log_failure = |why: String| {
+        tracing::error!(?fact, %why, "cannot store a fact of the console's sessions: it is in the log only");
+    };
+    let n = match random() {
+        Ok([a, b, c, d, ..]) => u32::from_be_bytes([a, b, c, d]),
+        Err(error) => return log_failure(error.to_string()),
+    };
+    let facts = vec![Recorded { at: now, by, fact: fact.clone() }];
+    let batch = FactBatch { scope: None, from, first: 0, facts };
+    let put = vec![(records::fact(now, "session", n.into()), records::encode(&batch))];
+    match store.commit(Txn { put, ..Txn::default() }).await {
+        Outcome::Committed(_) => {}
+        failed @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+            log_failure(format!("{failed:?}"));
+        }
     }
 }
 

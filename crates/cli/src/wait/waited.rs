@@ -199,6 +199,8 @@ impl Part {
             | FactDetail::VmStarted
             | FactDetail::TokenCreated { .. }
             | FactDetail::TokenRevoked { .. }
+            | FactDetail::SignedIn { .. }
+            | FactDetail::SignInLinkCreated
             | FactDetail::ClockAccepted
             | FactDetail::RequestRefused { .. }
             | FactDetail::FurtherRefusals { .. }

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use notbefore_core::fact::CancelReason;
 use notbefore_core::{
-    Actor, Cause, Event, EventFact, EventId, Fact, HostCommandFact, Name, Recorded, ScopeId,
+    Actor, Cause, Event, EventFact, EventId, Fact, HostCommandFact, Name, Recorded, ScopeId, SignInMethod,
 };
 use notbefore_engine::records::{self, FactBatch, NewRead, Seen, SeenRead, prefix};
 use notbefore_store::{Batch, Change, ReadError, Revision, Snapshot};
@@ -86,8 +86,12 @@ pub fn present(
         | Fact::VmMoved { name, .. }
         | Fact::VmDeallocated { name, .. }
         | Fact::VmStarted { name, .. } => vms = vec![name.to_string()],
-        Fact::PolicyChanged | Fact::TokenCreated { .. } | Fact::TokenRevoked { .. } | Fact::ClockAccepted => {
-        }
+        Fact::PolicyChanged
+        | Fact::TokenCreated { .. }
+        | Fact::TokenRevoked { .. }
+        | Fact::SignedIn { .. }
+        | Fact::SignInLinkCreated
+        | Fact::ClockAccepted => {}
     }
     let what = match &recorded.fact {
         Fact::Event { cause, what, .. } => of_event(*cause, what, reasons),
@@ -112,6 +116,13 @@ pub fn present(
             grants: grants.iter().map(tokens::grant).collect(),
         },
         Fact::TokenRevoked { name } => FactDetail::TokenRevoked { name: name.to_string() },
+        Fact::SignedIn { method } => FactDetail::SignedIn {
+            method: match method {
+                SignInMethod::Token => wire::SignInMethod::Token,
+                SignInMethod::Link => wire::SignInMethod::Link,
+            },
+        },
+        Fact::SignInLinkCreated => FactDetail::SignInLinkCreated,
         Fact::ClockAccepted => FactDetail::ClockAccepted,
     };
     wire::Fact { id: Some(id), at: recorded.at, what, scope, operation, event, vms, by: actor(&recorded.by) }

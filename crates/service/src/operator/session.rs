@@ -20,6 +20,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use notbefore_core::{Actor, Fact, SignInMethod};
 use notbefore_wire::operator::session::{Session, SignIn, SignInLink};
 use tokio::time::timeout;
 
@@ -186,9 +187,9 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
             format!("the body took longer than {} s; repeat the request", SIGN_IN_BODY_TIMEOUT.as_secs());
         Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
     })??;
-    let (known, session_expires_at) = match reader::body(&body)? {
+    let (known, session_expires_at, method) = match reader::body(&body)? {
         SignIn { token: Some(secret), code: None } => {
-            (operator.views.newest().tokens.by_secret(secret.trim()).cloned(), None)
+            (operator.views.newest().tokens.by_secret(secret.trim()).cloned(), None, SignInMethod::Token)
         }
         SignIn { token: None, code: Some(code) } => {
             let link = sessions::use_link(&*operator.store, &code, now).await?;
@@ -199,13 +200,17 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
             })?;
             let view = operator.views.newest();
             let known = view.tokens.named(&link.token);
-            (known.filter(|known| known.revision == link.token_revision).cloned(), link.session_expires_at)
+            let known = known.filter(|known| known.revision == link.token_revision).cloned();
+            (known, link.session_expires_at, SignInMethod::Link)
         }
         SignIn { .. } => return Err(Problem::bad_request("bad_body", "give a token or a code, one of them")),
     };
     let known = known.filter(|known| !known.token.is_expired(now)).ok_or_else(access::token_refused)?;
     known.mark_used(now);
-    audit::log_change(known.token.name.as_str(), client, "POST /v1/sign-in");
+    let name = known.token.name.as_str();
+    audit::log_change(name, client, "POST /v1/sign-in");
+    let by = Actor::Token(name.to_owned());
+    sessions::record_fact(&*operator.store, by, client, Fact::SignedIn { method }, now).await;
     let sealed = SealedSession::new(&known, session_expires_at, now);
     let max_age_s = sealed.expires_at.as_second() - now.as_second();
     let cookies = sessions.set_cookies(from, &headers, &sessions.key.seal(&sealed), max_age_s);

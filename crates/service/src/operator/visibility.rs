@@ -41,7 +41,7 @@ use super::session::Sessions;
 use super::status::ListeningCache;
 use super::{Operator, facts, operations, plan, present, seen, vm_log};
 use crate::names::{self, NameError};
-use crate::sessions::create_link;
+use crate::sessions::{create_link, record_fact};
 use crate::view::{Counts, EventTime, OperationTime, ScopeView, View};
 
 /// Fewest digits of an abbreviated id.
@@ -232,8 +232,12 @@ impl Caller {
     /// Creates a sign-in link of the caller's token. It counts as a change.
     pub async fn create_sign_in_link(&self) -> Result<(String, Timestamp), Problem> {
         self.principal.count_change(&self.operator)?;
-        let Principal { known, session_expires_at, .. } = &self.principal;
-        Ok(create_link(&*self.operator.store, known, *session_expires_at, self.now()).await?)
+        let Principal { known, session_expires_at, from } = &self.principal;
+        let (store, now) = (&*self.operator.store, self.now());
+        let created = create_link(store, known, *session_expires_at, now).await?;
+        let by = Actor::Token(self.principal.name().to_owned());
+        record_fact(store, by, *from, Fact::SignInLinkCreated, now).await;
+        Ok(created)
     }
 
     pub fn reasons(&self) -> CommandReasons {

@@ -22,7 +22,7 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use super::tokens::Grant;
-use super::{ActorKind, Cause};
+use super::{ActorKind, Cause, SignInMethod};
 
 /// The position of a fact: the revision of its commit, and a number within the commit. Ids rise in stream order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -304,6 +304,13 @@ pub enum FactDetail {
         /// The token's name.
         name: String,
     },
+    /// A browser was signed in to the console, as the token that is the actor.
+    SignedIn {
+        /// By the token's secret, or by a sign-in link.
+        method: SignInMethod,
+    },
+    /// A link was created that signs a browser in once, as the token that is the actor.
+    SignInLinkCreated,
     /// An operator accepted the clock after it had jumped.
     ClockAccepted,
     /// A request was refused. Only in the audit trail.

@@ -271,6 +271,13 @@ words! {
         /// Read only.
         Viewer = "viewer",
     }
+    /// How a browser was signed in to the console.
+    SignInMethod {
+        /// By a token's secret.
+        Token = "token",
+        /// By the code of a sign-in link.
+        Link = "link",
+    }
     /// The outcome of a request in the audit trail.
     AuditOutcome {
         /// It changed something.

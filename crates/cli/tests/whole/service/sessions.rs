@@ -172,3 +172,42 @@ fn links_count_as_changes() {
         assert_eq!(link.status, 201, "a token cannot keep another one from creating links: {link:?}");
     }
 }
+
+#[test]
+fn sign_ins_and_links_are_in_the_audit_trail() {
+    let service = Service::start(&[]);
+    let viewer = service.cli_json(&["token", "create", "viewer", "--grant", "viewer:/"]);
+    let mut stream = EventStream::open(&service, viewer["secret"].as_str().unwrap(), "");
+    let token = std::fs::read_to_string(service.data().join("operator.token")).unwrap();
+    let sign_in = |body: Value| {
+        let body = body.to_string();
+        let answer = sign_in_with(&service, body.len(), &body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    sign_in(json!({"token": token}));
+    let code = service.operator_request("POST", "/v1/session/link", "", "").json()["code"].clone();
+    sign_in(json!({"code": code}));
+
+    let audit = service.cli_json(&["audit", "--changed"]);
+    let sessions = audit.as_array().unwrap().iter().filter(|entry| {
+        assert!(!entry.to_string().contains(code.as_str().unwrap()), "{entry}");
+        ["SignedIn", "SignInLinkCreated"].contains(&entry["type"].as_str().unwrap())
+    });
+    let shown =
+        |entry: &Value| json!([entry["type"], entry["detail"]["method"], entry["by"]["name"], entry["from"]]);
+    let expected = json!([
+        ["SignedIn", "token", "root", "127.0.0.1"],
+        ["SignInLinkCreated", null, "root", "127.0.0.1"],
+        ["SignedIn", "link", "root", "127.0.0.1"],
+    ]);
+    assert_eq!(sessions.map(shown).collect::<Value>(), expected);
+
+    service.cli(&["vm", "add", "new"]);
+    loop {
+        let line = stream.line();
+        assert!(!line.contains("Sign"), "only operators on / see it: {line}");
+        if line.contains("VmAdded") {
+            break;
+        }
+    }
+}
