@@ -4,18 +4,20 @@
 //! there are more, the summary says so, and from when on it counts.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use axum::Json;
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{EventFact, EventType, Outcome, Past};
+use notbefore_core::{EventFact, EventType, Outcome, Past, Recorded};
 use notbefore_engine::records::{self, prefix};
+use notbefore_store::Snapshot;
 use notbefore_wire::operator::history::{ApprovalTimes, DayCount, HistorySummary};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::history::{EventFilter, VmFilter, parse_outcome};
+use super::history::{EventFilter, ScopeFilter, VmFilter, parse_outcome};
 use super::pages::{self, Params};
-use super::problem::ApiResult;
+use super::problem::{ApiResult, Problem};
 use super::visibility::CallerView;
 use super::wire_names::WireName;
 
@@ -25,7 +27,8 @@ const COUNTED_MAX: usize = 10_000;
 const CHUNK: usize = 256;
 /// Default time span.
 const DEFAULT_SPAN: SignedDuration = SignedDuration::from_hours(7 * 24);
-const DAY_S: i64 = 86_400;
+const HOUR_S: i64 = 3_600;
+const DAY_S: i64 = 24 * HOUR_S;
 
 /// Query of the summary.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -61,32 +64,87 @@ pub async fn show(caller_view: CallerView, Params(query): Params<SummaryQuery>) 
         outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
     };
     let snapshot = caller_view.snapshot().await?;
-    let mut tally = Tally::default();
-    let mut counted_from = since;
-    let mut at = Some(records::ended_from(until));
-    let mut scanned = 0;
-    'scan: loop {
-        let chunk = pages::scan_by_time(&*snapshot, true, prefix::ENDED, at.as_deref(), CHUNK).await?;
-        for (key, _) in &chunk.records {
-            if *key < records::ended_from(since) {
-                break 'scan;
+    let visible =
+        VisibleEvents { filter, sees: &|scope| caller_view.can_see(scope), sees_all: caller_view.sees_all() };
+    Ok(Json(visible.summary(&*snapshot, since..until, COUNTED_MAX).await?))
+}
+
+/// The events that are counted.
+struct VisibleEvents<'a> {
+    filter: EventFilter,
+    sees: ScopeFilter<'a>,
+    /// Nothing is hidden from the caller.
+    sees_all: bool,
+}
+
+impl VisibleEvents<'_> {
+    /// Counts events from the newest on, reading at most `most` index entries.
+    async fn summary(
+        &self,
+        snapshot: &dyn Snapshot,
+        Range { start: since, end: until }: Range<Timestamp>,
+        most: usize,
+    ) -> Result<HistorySummary, Problem> {
+        let mut found_events = Vec::new();
+        let mut counted_from = since;
+        let mut at = Some(records::ended_from(until));
+        let mut scanned = 0;
+        'scan: loop {
+            let chunk = pages::scan_by_time(snapshot, true, prefix::ENDED, at.as_deref(), CHUNK).await?;
+            for (key, _) in &chunk.records {
+                if *key < records::ended_from(since) {
+                    break 'scan;
+                }
+                if scanned == most {
+                    let reached = records::time_in_key(key).unwrap_or(since);
+                    counted_from = if self.sees_all { reached } else { next_hour(reached).min(until) };
+                    break 'scan;
+                }
+                scanned += 1;
+                at = Some(key.clone());
+                let found = self.filter.load_if_matching(snapshot, key, self.sees).await?;
+                found_events.extend(found.map(|(past, _)| Counted::of(&past)));
             }
-            if scanned == COUNTED_MAX {
-                counted_from = records::time_in_key(key).unwrap_or(since);
-                break 'scan;
-            }
-            scanned += 1;
-            at = Some(key.clone());
-            let found = filter.load_if_matching(&*snapshot, key, &|scope| caller_view.can_see(scope)).await?;
-            if let Some((past, _)) = found {
-                tally.add(&past);
+            if !chunk.more {
+                break;
             }
         }
-        if !chunk.more {
-            break;
+        let mut tally = Tally::default();
+        found_events.iter().filter(|one| one.ended_at >= counted_from).for_each(|one| tally.add(one));
+        Ok(tally.summary(counted_from, until, counted_from > since))
+    }
+}
+
+/// The next full hour. The event at which a scan ends may be one that the caller does not see; its time is rounded, so
+/// that it is not revealed.
+fn next_hour(at: Timestamp) -> Timestamp {
+    let hour = at.as_second().div_euclid(HOUR_S) + 1;
+    Timestamp::from_second(hour * HOUR_S).unwrap_or(Timestamp::MAX)
+}
+
+/// What is counted of an event.
+struct Counted {
+    ended_at: Timestamp,
+    event_type: EventType,
+    outcome: Outcome,
+    /// Seconds from announcement to approval, if it was approved.
+    approved_after_s: Option<u64>,
+}
+
+impl Counted {
+    fn of(past: &Past) -> Self {
+        let trail = &past.event.trail;
+        let approved = trail.iter().find(|fact| matches!(fact.fact, EventFact::EventApproved));
+        let seconds = |(first, approved): (&Recorded<EventFact>, &Recorded<EventFact>)| {
+            u64::try_from(approved.at.duration_since(first.at).as_secs()).unwrap_or(0)
+        };
+        Self {
+            ended_at: past.ended_at,
+            event_type: past.event.cause.event_type(),
+            outcome: past.outcome,
+            approved_after_s: trail.first().zip(approved).map(seconds),
         }
     }
-    Ok(Json(tally.summary(counted_from, until, counted_from > since)))
 }
 
 /// Counts of events.
@@ -99,15 +157,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, past: &Past) {
-        let day = past.ended_at.as_second().div_euclid(DAY_S) * DAY_S;
-        *self.days.entry((day, past.event.cause.event_type(), past.outcome)).or_default() += 1;
-        let trail = &past.event.trail;
-        let approved = trail.iter().find(|fact| matches!(fact.fact, EventFact::EventApproved));
-        if let (Some(first), Some(approved)) = (trail.first(), approved) {
-            let seconds = approved.at.duration_since(first.at).as_secs();
-            self.approvals.push(u64::try_from(seconds).unwrap_or(0));
-        }
+    fn add(&mut self, event: &Counted) {
+        let day = event.ended_at.as_second().div_euclid(DAY_S) * DAY_S;
+        *self.days.entry((day, event.event_type, event.outcome)).or_default() += 1;
+        self.approvals.extend(event.approved_after_s);
     }
 
     fn summary(mut self, since: Timestamp, until: Timestamp, partial: bool) -> HistorySummary {
@@ -137,7 +190,9 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_core::{Actor, Cause, Recorded, samples};
+    use notbefore_core::{Actor, Cause, samples};
+    use notbefore_store::memory::MemoryStore;
+    use notbefore_store::{Store, Txn};
 
     use super::*;
 
@@ -155,14 +210,44 @@ mod tests {
         Past { scope: samples::scope_id("web"), outcome, ended_at: at(ended_s), event }
     }
 
+    #[tokio::test]
+    async fn cut_summary_does_not_tell_when_a_hidden_event_ended() {
+        let store = MemoryStore::new();
+        let hidden = samples::scope_id("hidden");
+        for (n, minute) in [10, 59, 70, 80].into_iter().enumerate() {
+            let mut past = past(Cause::HostReboot, Outcome::Completed, DAY_S + 60 * minute, None);
+            past.event.id = notbefore_core::EventId(uuid::Uuid::from_u128(n as u128));
+            if minute == 10 {
+                past.scope = hidden.clone();
+            }
+            let index = (records::ended(past.ended_at, past.event.id), bytes::Bytes::new());
+            let put = vec![index, (records::past(past.event.id), records::encode(&past))];
+            store.commit(Txn { put, ..Txn::default() }).await;
+        }
+        let snapshot = store.snapshot().await.unwrap();
+        let all = at(DAY_S)..at(2 * DAY_S);
+        for (sees_all, most, since_s, events) in [
+            (true, 3, DAY_S + 600, 3),
+            // The event of minute 59 is left out: the counts are of the time that the summary names.
+            (false, 3, DAY_S + HOUR_S, 2),
+            (false, 4, DAY_S, 3),
+        ] {
+            let filter = EventFilter::default();
+            let visible = VisibleEvents { filter, sees: &|scope| *scope != hidden, sees_all };
+            let summary = visible.summary(&*snapshot, all.clone(), most).await.unwrap();
+            let found = (summary.since, summary.events, summary.partial);
+            assert_eq!(found, (at(since_s), events, since_s > DAY_S), "{sees_all} {most}");
+        }
+    }
+
     #[test]
     fn events_are_counted_by_day_type_and_outcome() {
         let mut tally = Tally::default();
         for (n, after) in [None, Some(10), Some(20), Some(300)].into_iter().enumerate() {
-            tally.add(&past(Cause::HostReboot, Outcome::Completed, DAY_S + n as i64, after));
+            tally.add(&Counted::of(&past(Cause::HostReboot, Outcome::Completed, DAY_S + n as i64, after)));
         }
-        tally.add(&past(Cause::Eviction, Outcome::Cancelled, 2 * DAY_S - 1, None));
-        tally.add(&past(Cause::HostReboot, Outcome::Completed, 2 * DAY_S, None));
+        tally.add(&Counted::of(&past(Cause::Eviction, Outcome::Cancelled, 2 * DAY_S - 1, None)));
+        tally.add(&Counted::of(&past(Cause::HostReboot, Outcome::Completed, 2 * DAY_S, None)));
         let summary = tally.summary(at(0), at(3 * DAY_S), false);
         let days: Vec<_> = summary
             .days

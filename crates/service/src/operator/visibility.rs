@@ -313,6 +313,11 @@ impl VisibleView {
         &self.roots
     }
 
+    /// Whether nothing is hidden from the caller.
+    pub fn sees_all(&self) -> bool {
+        can_see_all(&self.roots)
+    }
+
     /// When the service started.
     pub fn since(&self) -> Option<Timestamp> {
         self.view.since
