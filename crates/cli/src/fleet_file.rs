@@ -255,8 +255,9 @@ fn check(file: &File, mistakes: &mut Mistakes) {
             for (what, place) in [("host", &vm.host), ("zone", &vm.zone)] {
                 if let Some(place) = place.as_ref().filter(|place| !is_location(place)) {
                     let place = shorten(place, SHOWN_CHARACTERS_MAX / 10);
-                    let limit =
-                        format!("1 to {LOCATION_CHARS_MAX} characters, none of them a control character");
+                    let limit = format!(
+                        "1 to {LOCATION_CHARS_MAX} characters, none of them a control character, and is not '.' or '..'"
+                    );
                     mistakes.add(line, format!("{what} {place:?} of VM {name}: a {what} has {limit}"));
                 }
             }

@@ -28,7 +28,7 @@ use crate::actor::Actor;
 use crate::apply::{ApplyContext, Change};
 use crate::event::{DriverKind, Event, Phase, Resource, Run};
 use crate::fact::EventFact;
-use crate::ids::{EventId, Name, OperationId, VmId};
+use crate::ids::{EventId, Name, OperationId, VmId, is_dots};
 use crate::refusal::Refusal;
 use crate::settings::ExecSettings;
 use crate::time::{after, round_up};
@@ -113,7 +113,8 @@ impl Ending {
     /// Makes an ending fit for the record. An invalid host becomes a failure; reasons are cut to size, without
     /// characters that JSON would escape.
     pub(crate) fn checked(self, reason_bytes_max: usize) -> Self {
-        let fits = |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host);
+        let fits =
+            |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host) && !is_dots(host);
         match self {
             Self::Succeeded { host: Some(host) } if !fits(&host) => Self::Failed {
                 why: format!(

@@ -69,9 +69,21 @@ pub enum NameError {
     /// `found` is the first character that is not allowed.
     #[error("name {name:?} contains {found:?}; letters, digits, '-', '_' and '.' are allowed")]
     Character { name: String, found: char },
+    #[error("name {0:?} has only dots, which clients remove from URLs; choose another")]
+    Dots(String),
+}
+
+/// Whether a text is `.` or `..`. Clients remove such a part from URLs, so a thing of this name cannot be reached.
+pub fn is_dots(text: &str) -> bool {
+    matches!(text, "." | "..")
 }
 
 impl Name {
+    /// Parses the name of a new VM or token. Old records may have the names `.` and `..`; new ones may not.
+    pub fn parse_new(text: &str) -> Result<Self, NameError> {
+        if is_dots(text) { Err(NameError::Dots(text.to_owned())) } else { text.parse() }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -446,7 +446,7 @@ async fn prepare_fleet(
         let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
         let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
         let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
-        let name = name.parse::<Name>().map_err(|error| wrong(error.to_string()))?;
+        let name = Name::parse_new(name).map_err(|error| wrong(error.to_string()))?;
         let view = views.newest();
         // A VM that an earlier start created under this name takes precedence over other matches.
         let whole = format!("{path}/{name}");

@@ -219,7 +219,9 @@ fn policy(policy: &wire::Policy) -> Policy {
 /// Checks the name of a host or zone.
 pub fn checked_location(text: &str) -> Result<String, Problem> {
     is_location(text).then(|| text.to_owned()).ok_or_else(|| {
-        let limit = format!("1 to {LOCATION_CHARS_MAX} characters, none of them a control character");
+        let limit = format!(
+            "1 to {LOCATION_CHARS_MAX} characters, none of them a control character, and is not '.' or '..'"
+        );
         Problem::bad_request("bad_place", format!("a host or zone has {limit}"))
     })
 }
@@ -230,7 +232,7 @@ pub fn vm_spec(spec: &wire::VmSpec) -> Result<VmSpec, Problem> {
     let instance = instance.map_err(|error| Problem::bad_request("bad_instance", error.to_string()))?;
     Ok(VmSpec {
         vm: VmId(Uuid::new_v4()),
-        name: spec.name.parse().map_err(notbefore_core::Refusal::Name)?,
+        name: Name::parse_new(&spec.name).map_err(notbefore_core::Refusal::Name)?,
         update_domain: spec.update_domain,
         fault_domain: spec.fault_domain,
         zone: spec.zone.as_deref().map(checked_location).transpose()?,

@@ -61,7 +61,7 @@ pub fn grant(Grant { role, path }: &Grant) -> api::Grant {
 pub async fn create(State(operator): State<Operator>, change: Change) -> Result<Response, Problem> {
     let api::CreateToken { name, grants, expires_at } = change.body()?;
     let now = operator.clock.now();
-    let name = name.parse::<Name>().map_err(Refusal::Name)?;
+    let name = Name::parse_new(&name).map_err(Refusal::Name)?;
     if expires_at.is_some_and(|at| at <= now) {
         let detail = format!("expires_at lies in the past; it is {now:.0} now");
         return Err(Problem::bad_request("bad_expiry", detail));

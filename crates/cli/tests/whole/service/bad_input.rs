@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::support;
 use crate::support::{Service, binary};
 
@@ -130,6 +132,24 @@ fn events_for_more_than_a_thousand_vms_are_refused() {
         said.contains("vms names 1001 VMs, the limit is 1000; schedule their events in several"),
         "{said}"
     );
+}
+
+#[test]
+fn names_of_dots_are_refused_and_a_host_may_be_named_plan() {
+    let service = Service::start(&[]);
+    for dots in [".", ".."] {
+        for (path, body, code) in [
+            ("/v1/vms", json!({"vm": {"name": dots}}), "bad_name"),
+            ("/v1/vms", json!({"vm": {"name": "x", "host": dots}}), "bad_place"),
+            ("/v1/tokens", json!({"name": dots, "grants": [{"role": "viewer", "path": "/"}]}), "bad_name"),
+        ] {
+            let refused = service.operator_request("POST", path, "", &body.to_string());
+            assert_eq!((refused.status, refused.code().as_str()), (400, code), "{body}: {refused:?}");
+        }
+    }
+    service.cli(&["vm", "add", "dotted.vm", "--host", "plan"]);
+    let host = service.operator_request("GET", "/v1/hosts/plan", "", "");
+    assert_eq!((host.status, &host.json()["host"]), (200, &json!("plan")), "{host:?}");
 }
 
 #[test]
