@@ -157,14 +157,15 @@ pub async fn require_host(
 pub async fn require_token(State(operator): State<Operator>, mut request: Request, next: Next) -> Response {
     let from = source(&request);
     let asked = (request.method().clone(), super::uri(&request).clone());
-    let (principal, response) = match authenticate(&operator, &request) {
+    let (known, response) = match authenticate(&operator, &request) {
         Ok(principal) => {
-            request.extensions_mut().insert(principal.clone());
-            (Some(principal), next.run(request).await)
+            let known = Arc::clone(&principal.known);
+            request.extensions_mut().insert(principal);
+            (Some(known), next.run(request).await)
         }
-        Err((principal, problem)) => (principal, problem.into_response()),
+        Err((known, problem)) => (known, problem.into_response()),
     };
-    record_if_refused(&operator, from, principal, &asked, &response);
+    record_if_refused(&operator, from, known, &asked, &response);
     response
 }
 
@@ -180,20 +181,23 @@ pub async fn record_refusals(State(operator): State<Operator>, request: Request,
 fn record_if_refused(
     operator: &Operator,
     from: Option<IpAddr>,
-    principal: Option<Principal>,
+    known: Option<Arc<KnownToken>>,
     (method, uri): &(Method, Uri),
     response: &Response,
 ) {
     if let Some(Refused { code }) = response.extensions().get::<Refused>() {
-        let token = principal.map(|principal| principal.name().to_owned());
+        let token = known.map(|known| known.token.name.to_string());
         let request = format!("{method} {}", uri.path());
         let at = operator.clock.now();
         operator.refusals.record(RefusedRequest { at, from, token, code: code.clone(), request });
     }
 }
 
-/// The principal of a request; or why the token is refused, and the principal if the token is known.
-fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Option<Principal>, Problem)> {
+/// The principal of a request; or why the token is refused, and the token if it is known.
+fn authenticate(
+    operator: &Operator,
+    request: &Request,
+) -> Result<Principal, (Option<Arc<KnownToken>>, Problem)> {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = given.and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
@@ -216,12 +220,12 @@ fn authenticate(operator: &Operator, request: &Request) -> Result<Principal, (Op
     let (known, session_expires_at) = found.map_err(|problem| (None, problem))?;
     let principal = Principal { known, from: source(request), session_expires_at };
     if principal.token().is_expired(now) {
-        return Err((Some(principal), token_refused()));
+        return Err((Some(principal.known), token_refused()));
     }
     if let Some(connection_info) = request.extensions().get::<ConnectionInfo>()
         && let Err(exceeded) = connection_info.slot.authenticate(principal.quota_key())
     {
-        return Err((Some(principal), too_many("connections", exceeded)));
+        return Err((Some(principal.known), too_many("connections", exceeded)));
     }
     principal.known.mark_used(now);
     Ok(principal)

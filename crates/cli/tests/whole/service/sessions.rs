@@ -10,7 +10,7 @@ use notbefore_store::Store;
 use notbefore_store::redb::RedbStore;
 use serde_json::{Value, json};
 
-use crate::support::http::EventStream;
+use crate::support::http::{EventStream, get};
 use crate::support::{Answer, Service, exchange};
 
 /// A sign-in as a browser sends it, with a body that may be shorter than its length.
@@ -56,6 +56,11 @@ impl Sealer {
         format!("notbefore-{}={sealed}", self.service.operator.port())
     }
 
+    /// A time by the service's clock, in whole seconds.
+    fn in_seconds(&self, seconds: i64) -> Timestamp {
+        get(self.service.operator, "/healthz").date() + SignedDuration::from_secs(seconds)
+    }
+
     fn request(&self, method: &str, target: &str, cookies: &[&str]) -> Answer {
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nConnection: close\r\nCookie: {}\r\nContent-Length: 0\r\n\r\n",
@@ -78,15 +83,10 @@ async fn read_store(service: &Service) -> (SessionKey, Vec<(Name, u64)>) {
     (SessionKey::load_or_create(&store).await.unwrap(), revisions)
 }
 
-fn in_seconds(seconds: i64) -> Timestamp {
-    let at = Timestamp::now() + SignedDuration::from_secs(seconds);
-    Timestamp::from_second(at.as_second()).unwrap()
-}
-
 #[test]
 fn stream_ends_with_its_session() {
     let sealer = Sealer::new();
-    let cookie = sealer.cookie("root", in_seconds(3));
+    let cookie = sealer.cookie("root", sealer.in_seconds(3));
     EventStream::open_with(&sealer.service, &format!("Cookie: {cookie}\r\n")).read_to_end();
 }
 
@@ -99,7 +99,7 @@ fn session_of_a_link_ends_with_the_session_that_created_the_link() {
         let body = json!({"code": link.json()["code"]}).to_string();
         sign_in_with(service, body.len(), &body)
     };
-    let expires_at = in_seconds(3_600);
+    let expires_at = sealer.in_seconds(3_600);
     let cookie = sealer.cookie("root", expires_at);
     let shown = sealer.request("GET", "/v1/session", &[&cookie]).json();
     assert_eq!(shown["session_expires_at"], json!(expires_at));
@@ -113,7 +113,7 @@ fn session_of_a_link_ends_with_the_session_that_created_the_link() {
     let bearer = service.operator_request("GET", "/v1/session", "", "").json();
     assert_eq!(bearer["session_expires_at"], Value::Null);
 
-    let soon = in_seconds(60);
+    let soon = sealer.in_seconds(60);
     let link = sealer.request("POST", "/v1/session/link", &[&sealer.cookie("root", soon)]);
     assert_eq!(link.json()["expires_at"], json!(soon), "a link does not outlive the session");
 }
@@ -121,8 +121,8 @@ fn session_of_a_link_ends_with_the_session_that_created_the_link() {
 #[test]
 fn sessions_of_two_tokens_at_once_are_refused() {
     let sealer = Sealer::new();
-    let later = in_seconds(3_600);
-    let [root, again, other] = [("root", later), ("root", in_seconds(60)), ("other", later)]
+    let later = sealer.in_seconds(3_600);
+    let [root, again, other] = [("root", later), ("root", sealer.in_seconds(60)), ("other", later)]
         .map(|(token, expires_at)| sealer.cookie(token, expires_at));
     let name = root.split('=').next().unwrap();
     let [wrong, empty] = [format!("{name}=1.2.root.x"), format!("{name}=")];
