@@ -75,7 +75,7 @@ fn read(
             );
             return Err(wrong(why).into());
         }
-        // The new store would accept the sessions and links of whoever wrote the line.
+        // The new store would accept sessions and links of the author of the line.
         if record.key.starts_with(prefix::SECRET) {
             let why = format!(
                 "{} is a secret, which an export never contains; use an unchanged export",
