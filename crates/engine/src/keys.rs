@@ -11,6 +11,7 @@ use notbefore_core::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 use notbefore_store::Key;
 use uuid::Uuid;
 
+use crate::cluster::{CLUSTER, LEADER, NODE};
 use crate::records::{ALIVE, SWEPT, prefix};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,10 @@ pub enum RecordKey<'a> {
     Token(Name),
     /// A secret of the service itself, which is never exported.
     Secret(&'a str),
+    /// The leader of the cluster.
+    Leader,
+    /// The heartbeat of a node of the cluster, by its name.
+    ClusterNode(&'a str),
 }
 
 /// A batch that one process wrote, with the time in milliseconds.
@@ -106,6 +111,8 @@ impl<'a> RecordKey<'a> {
             prefix::HEARD => scope(rest).map(Self::Heard),
             prefix::TOKEN => rest.parse().ok().map(Self::Token),
             prefix::SECRET => Some(rest).filter(|name| !name.is_empty()).map(Self::Secret),
+            CLUSTER if key == LEADER => Some(Self::Leader),
+            CLUSTER => key.strip_prefix(NODE).filter(|name| !name.is_empty()).map(Self::ClusterNode),
             _ => return Err(KeyError::UnknownKind),
         };
         read.ok_or(KeyError::Malformed)
@@ -155,6 +162,8 @@ impl fmt::Display for RecordKey<'_> {
             Self::Swept => f.write_str(SWEPT),
             Self::Token(name) => write!(f, "{}{}", prefix::TOKEN, name.folded()),
             Self::Secret(name) => write!(f, "{}{name}", prefix::SECRET),
+            Self::Leader => f.write_str(LEADER),
+            Self::ClusterNode(name) => write!(f, "{NODE}{name}"),
         }
     }
 }
@@ -192,6 +201,8 @@ mod tests {
             RecordKey::Swept,
             RecordKey::Token(text.parse().unwrap()),
             RecordKey::Secret(text),
+            RecordKey::Leader,
+            RecordKey::ClusterNode(text),
         ];
         all.into_iter().nth(kind)
     }
@@ -211,11 +222,11 @@ mod tests {
                 prop_assert_eq!(RecordKey::parse(&written), Ok(key));
                 kinds += 1;
             }
-            prop_assert_eq!(kinds, 15);
+            prop_assert_eq!(kinds, 17);
         }
 
         #[test]
-        fn parse_accepts_any_text_without_panic(kind in 0usize..15, rest in ".{0,60}") {
+        fn parse_accepts_any_text_without_panic(kind in 0usize..17, rest in ".{0,60}") {
             let known = keys(1, 2, 3, "x", IpAddr::from([10, 0, 0, 1]), kind).unwrap().to_string();
             let kind = known.split_inclusive('/').next().unwrap_or_default();
             let _ = RecordKey::parse(&format!("{kind}{rest}"));
@@ -238,6 +249,8 @@ mod tests {
             (RecordKey::Seen { event: event_id(7), node: "ab12" }, &format!("seen/{id}/ab12")),
             (RecordKey::Token("Root".parse().unwrap()), "token/root"),
             (RecordKey::Secret("link/ab"), "secret/link/ab"),
+            (RecordKey::Leader, "cluster/leader"),
+            (RecordKey::ClusterNode("a"), "cluster/node/a"),
         ] {
             assert_eq!(key.to_string(), text);
         }
@@ -252,6 +265,8 @@ mod tests {
             ("ended/x/y", KeyError::Malformed),
             ("token/a b", KeyError::Malformed),
             ("secret/", KeyError::Malformed),
+            ("cluster/node/", KeyError::Malformed),
+            ("cluster/x", KeyError::Malformed),
         ] {
             assert_eq!(RecordKey::parse(text), Err(error), "{text}");
         }

@@ -26,6 +26,7 @@
 //! |---|---|
 //! | [`engine`] | the loop: inputs, jobs, locks, deadlines |
 //! | [`clock_watch`] | detection of clock jumps |
+//! | [`cluster`] | leader election, and following the watch of a shared store |
 //! | [`plan`] | from a command to a transaction |
 //! | `schedule` | plans for operations |
 //! | [`fleet`] | plans that change the inventory |
@@ -39,6 +40,7 @@
 //! | [`request`] | commands, answers, failures |
 
 pub mod clock_watch;
+pub mod cluster;
 pub mod draft;
 pub mod engine;
 pub mod fleet;
@@ -54,6 +56,7 @@ pub mod state;
 pub mod tokens;
 
 pub use clock_watch::{ClockNews, ClockReading, ClockWatch};
+pub use cluster::Role;
 pub use engine::{
     CommandId, CommandTarget, DriverReport, DriverRun, Effect, Engine, EngineSettings, Input, JobId, Node,
     RequestId, RunTarget,

@@ -18,6 +18,8 @@
 //! | `token/{name}` | a token of the operator API |
 //! | `secret/session-key` | the key that seals sessions of the console; never exported |
 //! | `secret/link/{hash}` | a one-time sign-in link of the console; never exported |
+//! | `cluster/leader` | the leader of the cluster; its revision is the leader's fence |
+//! | `cluster/node/{name}` | the heartbeat of a node of the cluster |
 //!
 //! A value is a format level in digits, a space, and JSON: `2 {"path":…}`. A release reads its own level and the
 //! previous one; it refuses any other and changes nothing. A record keeps its level until it is written again, so a

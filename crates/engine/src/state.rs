@@ -76,7 +76,7 @@ pub enum PublishedChange {
 }
 
 impl PublishedChange {
-    fn is_removal(&self) -> bool {
+    pub(crate) fn is_removal(&self) -> bool {
         match self {
             Self::Scope(_, _, held) => held.is_none(),
             Self::Vm(_, revision) => revision.is_none(),
@@ -350,6 +350,20 @@ impl State {
         self.tombstones.retain(|_, gone| *gone > revision);
     }
 
+    /// The keys of all held records except closed operations, unordered.
+    pub fn held_keys(&self) -> Vec<Key> {
+        let scopes = self.scopes().map(|(id, _)| records::scope(id));
+        let operations = self.operations.keys().map(|id| records::operation(*id));
+        let tokens = self.tokens.values().map(|held| records::token(&held.value.name));
+        let polls = self.last_polls.keys().map(records::heard);
+        scopes.chain(operations).chain(tokens).chain(polls).chain(self.inventory.keys()).collect()
+    }
+
+    /// Closed user operations whose records are stored.
+    pub fn closed_operations(&self) -> impl Iterator<Item = OperationId> {
+        self.user_operations.ids().filter(|id| !self.operations.contains_key(id))
+    }
+
     /// The held revision of a record.
     pub fn revision_of(&self, key: &str) -> Option<Revision> {
         match RecordKey::parse(key).ok()? {
@@ -367,7 +381,9 @@ impl State {
             | RecordKey::Heard(_)
             | RecordKey::Alive
             | RecordKey::Swept
-            | RecordKey::Secret(_) => None,
+            | RecordKey::Secret(_)
+            | RecordKey::Leader
+            | RecordKey::ClusterNode(_) => None,
         }
     }
 
@@ -423,7 +439,9 @@ impl State {
             | RecordKey::Ended { .. }
             | RecordKey::Seen { .. }
             | RecordKey::Swept
-            | RecordKey::Secret(_) => None,
+            | RecordKey::Secret(_)
+            | RecordKey::Leader
+            | RecordKey::ClusterNode(_) => None,
         })
     }
 

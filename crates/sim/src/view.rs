@@ -148,7 +148,9 @@ impl Record {
             | RecordKey::Alive
             | RecordKey::Swept
             | RecordKey::Token(_)
-            | RecordKey::Secret(_) => Self::Other,
+            | RecordKey::Secret(_)
+            | RecordKey::Leader
+            | RecordKey::ClusterNode(_) => Self::Other,
         })
     }
 }

@@ -15,10 +15,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use notbefore_core::{Name, ScopeId, VmId};
-use notbefore_store::Revision;
+use notbefore_store::{Key, Revision};
 
 use super::table::{Row, Table};
-use crate::records::{Address, Vm};
+use crate::records::{self, Address, Vm};
 
 /// A scope's index, valid while the scope or a VM of it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,6 +122,10 @@ fn halves(ip: Ipv6Addr) -> IpV6 {
     ((number >> 64) as u64, number as u64)
 }
 
+fn joined((high, low): IpV6) -> Ipv6Addr {
+    Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))
+}
+
 impl Row for VmRow {
     /// The id as a number, which compares faster than its bytes.
     type Key = u128;
@@ -212,6 +216,18 @@ impl Inventory {
     /// Like [`Self::caller`], with the VM's probable position.
     pub fn caller_with_slot(&self, network: &str, ip: IpAddr) -> Option<(VmId, MemberSlot)> {
         self.claimed(network, ip).map(|(vm, member_slot, _)| (vm, member_slot))
+    }
+
+    /// The keys of all VMs and claims, unordered.
+    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+        let claim = |network: NetworkSlot, ip: IpAddr| {
+            let network = self.networks.name(network)?;
+            Some(records::claim(&Address { network: network.clone(), ip }))
+        };
+        let vms = self.vms.iter().map(|row| records::vm(row.id));
+        let v4 = self.v4.iter().filter_map(move |row| claim(row.network, Ipv4Addr::from_bits(row.ip).into()));
+        let v6 = self.v6.iter().filter_map(move |row| claim(row.network, joined(row.ip).into()));
+        vms.chain(v4).chain(v6)
     }
 
     /// Whether a row is equal to this record.

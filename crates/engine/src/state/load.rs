@@ -50,7 +50,9 @@ pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
         | RecordKey::Alive
         | RecordKey::Swept
         | RecordKey::Token(_)
-        | RecordKey::Secret(_) => Content::Other(Key::clone(&key), value),
+        | RecordKey::Secret(_)
+        | RecordKey::Leader
+        | RecordKey::ClusterNode(_) => Content::Other(Key::clone(&key), value),
     };
     Ok(Prepared { revision, content })
 }

@@ -16,6 +16,10 @@ impl UserOperations {
         self.by_scope.get(scope).copied().unwrap_or_default()
     }
 
+    pub fn ids(&self) -> impl Iterator<Item = OperationId> {
+        self.scopes_of.keys().copied()
+    }
+
     /// An operation's record was written or removed.
     pub fn follow(&mut self, id: OperationId, operation: Option<&Operation>) {
         match operation {

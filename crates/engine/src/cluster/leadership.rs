@@ -1,0 +1,473 @@
+//! Leader election by compare-and-swap of one record and local monotonic clocks, as in Kubernetes' client-go.
+//!
+//! Each node writes a heartbeat once a second. A node claims the lead if `cluster/leader` is empty, or if the leader's
+//! heartbeat has not changed for [`ELECT_AFTER`] by this node's monotonic clock. It leads when its own watch shows the
+//! claim: then its state has every commit of the leaders before it. The claim's revision is its fence.
+//!
+//! **Able to lead** is a node whose heartbeats are acknowledged and return through its own watch, and whose wall clock
+//! is near the median of all nodes. A leader that is not able any more steps down before it does anything else; a
+//! process that was stopped finds out when it goes on. If the record still names the node, it hands the lead over, or
+//! claims it again once it is able. It never continues with an old fence: transactions of before may be on their way.
+//!
+//! **Unknown outcomes.** A transaction without an answer may land later. The leader then rewrites its record
+//! ([`Role::Confirm`]). When the watch shows the new revision, older transactions have landed before it or never will.
+//!
+//! **No leases.** etcd revokes leases in bulk after its own leader stood still, and shows expiry as deletions, which
+//! some releases lose. The machine trusts only records that it sees in the watch; outcomes of its own writes merely
+//! say when to try again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
+
+use super::{LEADER, Leader, LeaderRecord, NODE, NodeRecord, Role};
+use crate::clock_watch::ClockReading;
+use crate::keys::RecordKey;
+use crate::records;
+
+/// Interval of heartbeats.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// A leader without an acknowledged heartbeat for this long steps down. Less than [`ELECT_AFTER`], so that there is
+/// usually no second leader before the first one has noticed.
+pub const STEP_DOWN_AFTER: Duration = Duration::from_millis(2_500);
+/// Silence of the leader after which another node claims the lead.
+pub const ELECT_AFTER: Duration = Duration::from_secs(4);
+/// A node whose own heartbeat did not return through its watch for this long cannot lead.
+const WATCH_STALLED_AFTER: Duration = Duration::from_secs(3);
+/// Interval of attempts to write the leader's record.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// How far a leader's clock may be from the median. The bound that the cluster promises is 2 s; the rest is for
+/// heartbeats that travel at different speeds, and for a clock that drifts until the next one.
+const CLOCK_KEEP_MAX: SignedDuration = SignedDuration::from_millis(1_500);
+/// How far the clock of a node that claims the lead may be. Less, so that the lead does not go back and forth.
+const CLOCK_TAKE_MAX: SignedDuration = SignedDuration::from_millis(1_000);
+/// Readings of a node's clock that are compared; the one that travelled fastest counts.
+const READINGS: usize = 3;
+/// Heartbeats in flight that are remembered; more are lost.
+const BEATS_IN_FLIGHT_MAX: usize = 8;
+
+/// The names under which a node writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// From the configuration; no two running nodes have the same.
+    pub name: String,
+    /// The process, new at every start.
+    pub epoch: String,
+    /// Where the node takes forwarded changes when it leads.
+    pub url: String,
+}
+
+/// A write of the machine, to match its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClusterWrite {
+    Beat(u64),
+    Leader(u64),
+}
+
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A batch of the node's own watch. The engine has it before this machine.
+    Watched(Batch),
+    /// A snapshot replaced the watch: the records under `cluster/` at this revision.
+    Synced(Revision, Vec<(Key, Versioned)>),
+    /// The outcome of a write that this machine asked for.
+    Wrote(ClusterWrite, Outcome),
+    /// The outcome of a transaction with this fence is unknown.
+    Unknown(Revision),
+    /// A transaction with this fence found another leader's record.
+    Fenced(Revision),
+    /// Time passed.
+    Tick,
+    /// The node stops: it hands the lead over and claims it no more.
+    Close,
+}
+
+/// What the runtime carries out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    Write(ClusterWrite, Txn),
+    /// The node's role, for the engine and all writers. `Alone` never occurs.
+    Become(Role),
+    /// Why the node stopped leading, for the log; `Become(Follow)` follows.
+    SteppedDown(StepDown),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepDown {
+    /// No heartbeat was acknowledged in time.
+    NotAcknowledged,
+    /// The watch shows nothing: neither what other nodes did nor their clocks are known.
+    WatchStalled,
+    /// The clock is this far from the median.
+    Clock(SignedDuration),
+    /// The record names another node, or none.
+    Superseded,
+    /// The record could not be rewritten in time.
+    NotConfirmed,
+    Closing,
+}
+
+/// A node as its heartbeats show it.
+#[derive(Clone, Debug)]
+struct Peer {
+    epoch: String,
+    beat: u64,
+    seen_at: Duration,
+    /// The peer's wall clock minus this node's monotonic clock when the heartbeat arrived.
+    readings: VecDeque<SignedDuration>,
+}
+
+/// The machine; see the module docs. Times are the monotonic clock, which counts while the machine is suspended.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    me: NodeIdentity,
+    role: Role,
+    watched: Revision,
+    /// The leader's record as watched, and its revision; none if it was never written.
+    leader: Option<(LeaderRecord, Revision)>,
+    /// When the leader's record or its heartbeat last changed.
+    leader_heard_at: Duration,
+    peers: BTreeMap<String, Peer>,
+    beats: u64,
+    beat_due: Duration,
+    /// Heartbeats without an answer, and when they were sent.
+    beats_in_flight: BTreeMap<u64, Duration>,
+    /// When the newest acknowledged heartbeat was sent.
+    acknowledged: Option<Duration>,
+    /// When own heartbeats were sent that the watch has not shown.
+    unseen: BTreeMap<u64, Duration>,
+    /// When the watch last showed an own heartbeat.
+    returned_at: Option<Duration>,
+    /// Travel times of own heartbeats: sent, stored, shown by the watch.
+    lags: VecDeque<Duration>,
+    /// The node does not lead with this fence or an older one.
+    given_up: Revision,
+    confirming_since: Duration,
+    leader_writes: u64,
+    leader_write_due: Duration,
+    closing: bool,
+}
+
+impl Leadership {
+    /// A node that has loaded the store at `revision`, with the records under `cluster/`.
+    pub fn new(
+        me: NodeIdentity,
+        revision: Revision,
+        cluster: Vec<(Key, Versioned)>,
+        now: ClockReading,
+    ) -> Self {
+        let mono = now.since_boot;
+        let mut machine = Self {
+            me,
+            role: Role::Follow,
+            watched: Revision(0),
+            leader: None,
+            leader_heard_at: mono,
+            peers: BTreeMap::new(),
+            beats: 0,
+            beat_due: mono,
+            beats_in_flight: BTreeMap::new(),
+            acknowledged: None,
+            unseen: BTreeMap::new(),
+            returned_at: None,
+            lags: VecDeque::new(),
+            given_up: Revision(0),
+            confirming_since: mono,
+            leader_writes: 0,
+            leader_write_due: mono,
+            closing: false,
+        };
+        machine.synced(revision, cluster, mono);
+        machine
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The leader by the record that the watch has shown; it may be another process of this node's name.
+    pub fn leader(&self) -> Option<&Leader> {
+        self.leader.as_ref().and_then(|(record, _)| record.leader.as_ref())
+    }
+
+    /// Whether the watch works: the node's own heartbeat returns through it.
+    pub fn is_ready(&self, now: ClockReading) -> bool {
+        is_fresh(self.returned_at, now.since_boot, WATCH_STALLED_AFTER)
+    }
+
+    /// When the next [`Input::Tick`] is due, by the monotonic clock.
+    pub fn next_due(&self) -> Duration {
+        let step_down = self.acknowledged.map(|at| at + STEP_DOWN_AFTER).filter(|_| self.role.leads());
+        let election = self.leader_heard_at + ELECT_AFTER;
+        let wants_record = !self.role.leads() || self.role == Role::Confirm;
+        let record = wants_record.then(|| self.leader_write_due.max(election.min(self.beat_due)));
+        [Some(self.beat_due), step_down, record].into_iter().flatten().min().unwrap_or(self.beat_due)
+    }
+
+    /// Handles one input. Call it with a tick before each pass of the engine: a node that may not lead any more must
+    /// find out first.
+    pub fn handle(&mut self, input: Input, now: ClockReading) -> Vec<Action> {
+        let mono = now.since_boot;
+        let mut actions = Vec::new();
+        // First of all: a process that was stopped for a while may have lost the lead.
+        self.check_able(now, &mut actions);
+        match input {
+            Input::Watched(batch) => {
+                if batch.revision > self.watched {
+                    self.watched = batch.revision;
+                    for change in batch.changes.iter() {
+                        self.changed(&change.key, batch.revision, change.value.as_deref(), mono);
+                    }
+                }
+            }
+            Input::Synced(revision, cluster) => self.synced(revision, cluster, mono),
+            Input::Wrote(ClusterWrite::Beat(beat), outcome) => {
+                let sent = self.beats_in_flight.remove(&beat);
+                if let (Outcome::Committed(_), Some(sent)) = (outcome, sent) {
+                    self.acknowledged = self.acknowledged.max(Some(sent));
+                }
+            }
+            // The watch shows whether it landed.
+            Input::Wrote(ClusterWrite::Leader(_), _) => {}
+            Input::Unknown(fence) => {
+                if self.role == Role::Lead(fence) {
+                    self.role = Role::Confirm;
+                    self.given_up = self.given_up.max(fence);
+                    self.confirming_since = mono;
+                    self.leader_write_due = mono;
+                    actions.push(Action::Become(Role::Confirm));
+                }
+            }
+            Input::Fenced(fence) => {
+                if self.role == Role::Lead(fence) {
+                    self.step_down(StepDown::Superseded, &mut actions);
+                }
+            }
+            Input::Tick => {}
+            Input::Close => {
+                self.closing = true;
+                self.leader_write_due = mono;
+            }
+        }
+        self.follow_record(now, &mut actions);
+        self.check_able(now, &mut actions);
+        self.beat(now, &mut actions);
+        self.write_record(now, &mut actions);
+        actions
+    }
+
+    /// How far this node's clock is from the median of all nodes that were heard lately.
+    pub fn clock_offset(&self, now: ClockReading) -> SignedDuration {
+        let mono = now.since_boot;
+        let own = reading(now.wall, mono);
+        // A heartbeat travels about as long as an own one.
+        let lag = self.lags.iter().min().copied().unwrap_or_default();
+        let lag = SignedDuration::try_from(lag).unwrap_or_default();
+        let others = self
+            .peers
+            .iter()
+            .filter(|(name, peer)| **name != self.me.name && mono.saturating_sub(peer.seen_at) < ELECT_AFTER);
+        let others = others.filter_map(|(_, peer)| peer.readings.iter().max());
+        let mut all: Vec<SignedDuration> = others.map(|one| one.saturating_add(lag)).collect();
+        all.push(own);
+        all.sort();
+        let (low, high) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
+        let median = low.saturating_add((high - low) / 2);
+        own.saturating_sub(median)
+    }
+
+    fn names_me(&self) -> bool {
+        self.leader().is_some_and(|leader| leader.node == self.me.name && leader.epoch == self.me.epoch)
+    }
+
+    fn is_able(&self, now: ClockReading, offset_max: SignedDuration) -> bool {
+        !self.closing
+            && is_fresh(self.acknowledged, now.since_boot, STEP_DOWN_AFTER)
+            && self.is_ready(now)
+            && self.clock_offset(now).abs() <= offset_max
+    }
+
+    fn synced(&mut self, revision: Revision, cluster: Vec<(Key, Versioned)>, now: Duration) {
+        if revision < self.watched {
+            return;
+        }
+        self.watched = revision;
+        for (key, record) in cluster {
+            self.changed(&key, record.revision, Some(&record.value), now);
+        }
+    }
+
+    /// A record of the cluster was written. None of them is ever deleted, so a deletion is ignored, as is a record that
+    /// cannot be decoded: its node then counts as silent.
+    fn changed(&mut self, key: &str, revision: Revision, value: Option<&[u8]>, now: Duration) {
+        let Some(value) = value else { return };
+        if key == LEADER {
+            if let Ok(record) = records::decode::<LeaderRecord>(key, value)
+                && self.leader.as_ref().is_none_or(|(_, known)| *known < revision)
+            {
+                self.leader = Some((record, revision));
+                self.leader_heard_at = now;
+                self.leader_write_due = now;
+            }
+        } else if let Some(name) = key.strip_prefix(NODE)
+            && let Ok(record) = records::decode::<NodeRecord>(key, value)
+        {
+            self.heard(name, record, now);
+        }
+    }
+
+    fn heard(&mut self, name: &str, record: NodeRecord, now: Duration) {
+        let known = self.peers.get(name).filter(|peer| peer.epoch == record.epoch);
+        if known.is_some_and(|peer| peer.beat >= record.beat) {
+            return;
+        }
+        let mut readings = known.map(|peer| peer.readings.clone()).unwrap_or_default();
+        readings.push_back(reading(record.clock, now));
+        if readings.len() > READINGS {
+            readings.pop_front();
+        }
+        let is_leader = |leader: &Leader| leader.node == name && leader.epoch == record.epoch;
+        if record.is_watching && self.leader().is_some_and(is_leader) {
+            self.leader_heard_at = now;
+        }
+        if name == self.me.name
+            && record.epoch == self.me.epoch
+            && let Some(sent) = self.unseen.remove(&record.beat)
+        {
+            self.returned_at = Some(now);
+            self.lags.push_back(now.saturating_sub(sent));
+            if self.lags.len() > READINGS {
+                self.lags.pop_front();
+            }
+            self.unseen.retain(|beat, _| *beat > record.beat);
+        }
+        let peer = Peer { epoch: record.epoch, beat: record.beat, seen_at: now, readings };
+        self.peers.insert(name.to_owned(), peer);
+    }
+
+    /// Takes or gives up the lead as the leader's record says.
+    fn follow_record(&mut self, now: ClockReading, actions: &mut Vec<Action>) {
+        let Some(revision) = self.leader.as_ref().map(|(_, revision)| *revision) else { return };
+        if !self.names_me() {
+            if self.role.leads() {
+                self.step_down(StepDown::Superseded, actions);
+            }
+        } else if revision > self.given_up && self.role != Role::Lead(revision) {
+            // Also a claim that landed late: if it is in force and the node is able, it may lead.
+            if self.is_able(now, CLOCK_KEEP_MAX) {
+                self.role = Role::Lead(revision);
+                actions.push(Action::Become(self.role));
+            } else {
+                self.given_up = revision;
+            }
+        }
+    }
+
+    /// Steps down if the node may not lead any more.
+    fn check_able(&mut self, now: ClockReading, actions: &mut Vec<Action>) {
+        if !self.role.leads() {
+            return;
+        }
+        let offset = self.clock_offset(now);
+        let confirming = now.since_boot.saturating_sub(self.confirming_since);
+        let reason = if self.closing {
+            StepDown::Closing
+        } else if !is_fresh(self.acknowledged, now.since_boot, STEP_DOWN_AFTER) {
+            StepDown::NotAcknowledged
+        } else if !is_fresh(self.returned_at, now.since_boot, ELECT_AFTER) {
+            StepDown::WatchStalled
+        } else if offset.abs() > CLOCK_KEEP_MAX {
+            StepDown::Clock(offset)
+        } else if self.role == Role::Confirm && confirming >= STEP_DOWN_AFTER {
+            StepDown::NotConfirmed
+        } else {
+            return;
+        };
+        self.step_down(reason, actions);
+    }
+
+    fn step_down(&mut self, reason: StepDown, actions: &mut Vec<Action>) {
+        if let Role::Lead(fence) = self.role {
+            self.given_up = self.given_up.max(fence);
+        }
+        self.role = Role::Follow;
+        actions.push(Action::SteppedDown(reason));
+        actions.push(Action::Become(Role::Follow));
+    }
+
+    fn beat(&mut self, now: ClockReading, actions: &mut Vec<Action>) {
+        let mono = now.since_boot;
+        if mono < self.beat_due {
+            return;
+        }
+        self.beat_due = mono + BEAT_EVERY;
+        self.beats += 1;
+        for sent in [&mut self.beats_in_flight, &mut self.unseen] {
+            sent.insert(self.beats, mono);
+            if sent.len() > BEATS_IN_FLIGHT_MAX {
+                sent.pop_first();
+            }
+        }
+        let record = NodeRecord {
+            epoch: self.me.epoch.clone(),
+            beat: self.beats,
+            clock: now.wall,
+            url: self.me.url.clone(),
+            level: records::FORMAT_LEVEL,
+            is_watching: self.is_ready(now),
+            watched_revision: self.watched,
+        };
+        let key = RecordKey::ClusterNode(&self.me.name).encode();
+        let txn = Txn { put: vec![(key, records::encode(&record))], ..Txn::default() };
+        actions.push(Action::Write(ClusterWrite::Beat(self.beats), txn));
+    }
+
+    /// Claims the lead, rewrites the claim, or hands the lead over.
+    fn write_record(&mut self, now: ClockReading, actions: &mut Vec<Action>) {
+        let mono = now.since_boot;
+        if mono < self.leader_write_due || self.role.fence().is_some() {
+            return;
+        }
+        let (names_me, is_able) = (self.names_me(), self.is_able(now, CLOCK_TAKE_MAX));
+        let is_silent = mono.saturating_sub(self.leader_heard_at) >= ELECT_AFTER;
+        let is_vacant = self.leader().is_none();
+        let leader = if self.role == Role::Confirm || ((names_me || is_vacant || is_silent) && is_able) {
+            Some(self.claim())
+        } else if names_me {
+            // The record must not name a node that cannot lead: the others hear its heartbeats and would wait.
+            None
+        } else {
+            return;
+        };
+        self.leader_writes += 1;
+        self.leader_write_due = mono + RETRY_AFTER;
+        let key: Key = RecordKey::Leader.encode();
+        let revision = self.leader.as_ref().map(|(_, revision)| *revision);
+        let txn = Txn {
+            expect: vec![Expect { key: key.clone(), revision }],
+            put: vec![(key, records::encode(&LeaderRecord { leader }))],
+            ..Txn::default()
+        };
+        actions.push(Action::Write(ClusterWrite::Leader(self.leader_writes), txn));
+    }
+
+    fn claim(&self) -> Leader {
+        let NodeIdentity { name, epoch, url } = self.me.clone();
+        Leader { node: name, epoch, url }
+    }
+}
+
+fn is_fresh(at: Option<Duration>, now: Duration, within: Duration) -> bool {
+    at.is_some_and(|at| now.saturating_sub(at) < within)
+}
+
+/// A wall clock relative to a monotonic one.
+fn reading(wall: Timestamp, mono: Duration) -> SignedDuration {
+    let mono = SignedDuration::try_from(mono).unwrap_or(SignedDuration::MAX);
+    wall.duration_since(Timestamp::UNIX_EPOCH).saturating_sub(mono)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,417 @@
+//! Tables for one machine, and a property test of several over a small store.
+
+use bytes::Bytes;
+use notbefore_store::Change;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One compared map with its log, enough for the records of the cluster.
+#[derive(Default)]
+struct TinyStore {
+    records: BTreeMap<Key, (Revision, Bytes)>,
+    log: Vec<Batch>,
+}
+
+impl TinyStore {
+    fn commit(&mut self, txn: &Txn) -> Outcome {
+        let revision_of = |key: &Key| self.records.get(key).map(|(revision, _)| *revision);
+        if txn.expect.iter().any(|one| revision_of(&one.key) != one.revision) {
+            return Outcome::Conflict(Vec::new());
+        }
+        // Every second revision belongs to somebody else.
+        let revision = Revision(2 * (self.log.len() as u64 + 1));
+        for (key, value) in &txn.put {
+            self.records.insert(key.clone(), (revision, value.clone()));
+        }
+        let changes =
+            txn.put.iter().map(|(key, value)| Change { key: key.clone(), value: Some(value.clone()) });
+        self.log.push(Batch { revision, changes: changes.collect() });
+        Outcome::Committed(revision)
+    }
+
+    fn leader(&self) -> Option<(Option<String>, Revision)> {
+        let (revision, value) = self.records.get(LEADER)?;
+        let record: LeaderRecord = records::decode(LEADER, value).unwrap();
+        Some((record.leader.map(|leader| leader.node), *revision))
+    }
+}
+
+struct TestNode {
+    machine: Leadership,
+    /// Difference of its wall clock from the true time.
+    offset: SignedDuration,
+    /// Position in the store's log.
+    watched: usize,
+    writes: Vec<(ClusterWrite, Txn)>,
+    /// Whether it reaches the store.
+    is_cut: bool,
+    /// Whether its watch yields nothing.
+    is_stalled: bool,
+    /// Whether the process stands still.
+    is_stopped: bool,
+    stepped_down: Vec<StepDown>,
+    fences: Vec<Revision>,
+}
+
+struct TestCluster {
+    store: TinyStore,
+    nodes: Vec<TestNode>,
+    now: Duration,
+}
+
+fn wall(now: Duration, offset: SignedDuration) -> ClockReading {
+    let begin: Timestamp = "2026-11-17T12:00:00Z".parse().unwrap();
+    ClockReading { wall: begin + SignedDuration::try_from(now).unwrap() + offset, since_boot: now }
+}
+
+fn identity(name: &str) -> NodeIdentity {
+    NodeIdentity { name: name.into(), epoch: format!("{name}-1"), url: format!("https://{name}") }
+}
+
+impl TestCluster {
+    fn new(count: usize) -> Self {
+        let now = 100 * SECOND;
+        let node = |name: &&str| TestNode {
+            machine: Leadership::new(
+                identity(name),
+                Revision(0),
+                Vec::new(),
+                wall(now, SignedDuration::ZERO),
+            ),
+            offset: SignedDuration::ZERO,
+            watched: 0,
+            writes: Vec::new(),
+            is_cut: false,
+            is_stalled: false,
+            is_stopped: false,
+            stepped_down: Vec::new(),
+            fences: Vec::new(),
+        };
+        Self { store: TinyStore::default(), nodes: ["a", "b", "c"][..count].iter().map(node).collect(), now }
+    }
+
+    fn feed(&mut self, node: usize, input: Input) {
+        let one = &mut self.nodes[node];
+        let actions = one.machine.handle(input, wall(self.now, one.offset));
+        for action in actions {
+            match action {
+                Action::Write(id, txn) => one.writes.push((id, txn)),
+                Action::Become(Role::Lead(fence)) => one.fences.push(fence),
+                Action::Become(_) => {}
+                Action::SteppedDown(reason) => one.stepped_down.push(reason),
+            }
+        }
+    }
+
+    /// Writes and watches until nothing is left.
+    fn settle(&mut self) {
+        loop {
+            let mut idle = true;
+            for node in 0..self.nodes.len() {
+                if self.nodes[node].is_stopped {
+                    continue;
+                }
+                for (id, txn) in std::mem::take(&mut self.nodes[node].writes) {
+                    idle = false;
+                    let outcome = match self.nodes[node].is_cut {
+                        true => Outcome::Unknown("cut".into()),
+                        false => self.store.commit(&txn),
+                    };
+                    self.feed(node, Input::Wrote(id, outcome));
+                }
+                let can_watch = !self.nodes[node].is_cut && !self.nodes[node].is_stalled;
+                while can_watch && let Some(batch) = self.store.log.get(self.nodes[node].watched).cloned() {
+                    idle = false;
+                    self.nodes[node].watched += 1;
+                    self.feed(node, Input::Watched(batch));
+                }
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += Duration::from_millis(100).min(end - self.now);
+            for node in 0..self.nodes.len() {
+                if !self.nodes[node].is_stopped {
+                    self.feed(node, Input::Tick);
+                }
+            }
+            self.settle();
+        }
+    }
+
+    fn role(&self, node: usize) -> Role {
+        self.nodes[node].machine.role()
+    }
+
+    fn leads(&self, node: usize) -> bool {
+        self.role(node).leads()
+    }
+
+    /// The node that leads, by all machines and the record.
+    fn only_leader(&self) -> usize {
+        let leading: Vec<usize> = (0..self.nodes.len()).filter(|node| self.leads(*node)).collect();
+        let [leader] = leading[..] else { panic!("{leading:?} lead; record {:?}", self.store.leader()) };
+        let fence = self.role(leader).fence();
+        assert_eq!(
+            self.store.leader().map(|(_, revision)| revision),
+            fence,
+            "its fence is its record's revision"
+        );
+        leader
+    }
+}
+
+/// Three nodes, of which `a` leads.
+fn three() -> TestCluster {
+    let mut cluster = TestCluster::new(3);
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.only_leader(), 0);
+    cluster
+}
+
+#[test]
+fn first_node_leads_once_its_heartbeat_has_returned() {
+    let mut cluster = TestCluster::new(1);
+    cluster.nodes[0].is_stalled = true;
+    cluster.pass(10 * SECOND);
+    assert!(!cluster.leads(0), "its own watch has shown nothing");
+    cluster.nodes[0].is_stalled = false;
+    cluster.pass(SECOND);
+    assert_eq!(cluster.only_leader(), 0);
+}
+
+#[test]
+fn silent_leader_is_replaced_after_four_seconds() {
+    let mut cluster = three();
+    cluster.nodes[0].is_stopped = true;
+    // Its last heartbeat was up to a second ago.
+    cluster.pass(3 * SECOND);
+    assert!(!cluster.leads(1) && !cluster.leads(2));
+    cluster.pass(Duration::from_millis(1_100));
+    assert!(cluster.leads(1) != cluster.leads(2), "exactly one of the others leads");
+    assert!(cluster.leads(0), "the stopped process does not know yet");
+    cluster.nodes[0].is_stopped = false;
+    cluster.feed(0, Input::Tick);
+    assert!(!cluster.leads(0), "it finds out before it does anything");
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::NotAcknowledged]);
+    cluster.pass(5 * SECOND);
+    assert!([1, 2].contains(&cluster.only_leader()), "the lead does not return");
+}
+
+#[test]
+fn leader_that_is_cut_off_steps_down_before_another_leads() {
+    let mut cluster = three();
+    cluster.nodes[0].is_cut = true;
+    cluster.pass(Duration::from_millis(2_600));
+    assert!(!cluster.leads(0));
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::NotAcknowledged]);
+    assert!(!cluster.leads(1) && !cluster.leads(2));
+    cluster.pass(2 * SECOND);
+    assert!(cluster.leads(1) || cluster.leads(2));
+}
+
+#[test]
+fn leader_whose_heartbeats_go_on_claims_the_lead_again_with_a_new_fence() {
+    let mut cluster = three();
+    let before = cluster.role(0);
+    cluster.nodes[0].is_cut = true;
+    cluster.pass(Duration::from_millis(2_600));
+    cluster.nodes[0].is_cut = false;
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.only_leader(), 0, "nobody else saw it silent for long enough");
+    assert_ne!(cluster.role(0), before, "transactions with the old fence may still be on their way");
+}
+
+#[test]
+fn hand_over_takes_no_time() {
+    let mut cluster = three();
+    cluster.feed(0, Input::Close);
+    assert!(!cluster.leads(0));
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::Closing]);
+    cluster.settle();
+    assert!(cluster.leads(1) || cluster.leads(2), "the next node leads without waiting for any time to pass");
+    cluster.pass(10 * SECOND);
+    assert!(!cluster.leads(0), "a node that stops does not claim the lead");
+}
+
+#[test]
+fn unknown_outcome_rewrites_the_record_before_anything_else() {
+    let mut cluster = three();
+    let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
+    cluster.feed(0, Input::Unknown(Revision(fence.0 - 1)));
+    assert_eq!(cluster.role(0), Role::Lead(fence), "a transaction with an older fence is decided already");
+    cluster.feed(0, Input::Unknown(fence));
+    assert_eq!(cluster.role(0), Role::Confirm);
+    assert_eq!(cluster.nodes[0].writes.len(), 1, "the rewrite is sent at once");
+    cluster.settle();
+    let Role::Lead(next) = cluster.role(0) else { panic!("a does not lead again") };
+    assert!(next > fence);
+    cluster.feed(0, Input::Fenced(fence));
+    assert_eq!(cluster.role(0), Role::Lead(next), "its own rewrite fenced the older transaction");
+    assert_eq!(cluster.nodes[0].stepped_down, []);
+}
+
+#[test]
+fn rewrite_that_is_never_seen_ends_the_lead() {
+    let mut cluster = three();
+    let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
+    cluster.nodes[0].is_stalled = true;
+    cluster.feed(0, Input::Unknown(fence));
+    cluster.pass(3 * SECOND);
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::NotConfirmed]);
+    cluster.pass(6 * SECOND);
+    let leader = cluster.store.leader().unwrap().0;
+    assert!(leader != Some("a".into()), "the heartbeats of a node without a watch do not count: {leader:?}");
+}
+
+#[test]
+fn transaction_that_finds_another_leader_ends_the_lead() {
+    let mut cluster = three();
+    let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
+    cluster.feed(0, Input::Fenced(fence));
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::Superseded]);
+}
+
+#[test]
+fn clock_far_from_the_median_gives_up_the_lead_and_does_not_take_it() {
+    let mut cluster = three();
+    cluster.nodes[0].offset = SignedDuration::from_secs(5);
+    cluster.feed(0, Input::Tick);
+    let [StepDown::Clock(offset)] = cluster.nodes[0].stepped_down[..] else { panic!("it still leads") };
+    assert!(offset > SignedDuration::from_secs(4), "{offset}");
+    cluster.pass(SECOND);
+    assert!([1, 2].contains(&cluster.only_leader()), "it hands the lead over");
+    let next = cluster.only_leader();
+    cluster.nodes[3 - next].is_stopped = true;
+    cluster.nodes[next].is_stopped = true;
+    cluster.pass(3 * SECOND);
+    assert!(!cluster.leads(0), "the heartbeats of the others are recent enough to compare with");
+}
+
+#[test]
+fn drifting_clock_gives_up_the_lead_before_it_is_two_seconds_off() {
+    let mut cluster = three();
+    let mut drifted = SignedDuration::ZERO;
+    while cluster.leads(0) {
+        drifted += SignedDuration::from_millis(20);
+        assert!(drifted < SignedDuration::from_secs(2), "it leads with a clock {drifted} off");
+        cluster.nodes[0].offset = drifted;
+        cluster.pass(Duration::from_millis(100));
+    }
+    assert!(drifted > SignedDuration::from_secs(1), "small differences are normal: {drifted}");
+}
+
+#[test]
+fn heartbeat_that_arrives_late_does_not_count() {
+    let mut cluster = three();
+    cluster.nodes[0].is_stopped = true;
+    cluster.pass(3 * SECOND);
+    let late =
+        cluster.store.log.iter().find(|batch| &*batch.changes[0].key == "cluster/node/a").cloned().unwrap();
+    let (key, value) = (late.changes[0].key.clone(), late.changes[0].value.clone().unwrap());
+    cluster.store.commit(&Txn { put: vec![(key, value)], ..Txn::default() });
+    cluster.pass(Duration::from_millis(1_500));
+    assert!(cluster.leads(1) || cluster.leads(2), "an old heartbeat does not keep a silent leader");
+}
+
+#[test]
+fn restarted_leader_waits_like_the_others() {
+    let mut cluster = three();
+    let identity = NodeIdentity { epoch: "a-2".into(), ..identity("a") };
+    let cluster_records = cluster.store.records.iter().map(|(key, (revision, value))| {
+        (key.clone(), Versioned { revision: *revision, value: value.clone() })
+    });
+    let newest = cluster.store.log.last().unwrap().revision;
+    let now = wall(cluster.now, SignedDuration::ZERO);
+    cluster.nodes[0].machine = Leadership::new(identity, newest, cluster_records.collect(), now);
+    cluster.nodes[0].watched = cluster.store.log.len();
+    cluster.pass(2 * SECOND);
+    assert!(!cluster.leads(0), "the record names the process before it");
+    cluster.pass(3 * SECOND);
+    cluster.only_leader();
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Pass(u64),
+    Cut(usize),
+    Stall(usize),
+    Stop(usize),
+    SetClock(usize, i64),
+    Unknown(usize),
+    Close(usize),
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let node = || 0usize..3;
+    prop_oneof![
+        6 => (1u64..6_000).prop_map(Fault::Pass),
+        2 => node().prop_map(Fault::Cut),
+        2 => node().prop_map(Fault::Stall),
+        2 => node().prop_map(Fault::Stop),
+        1 => (node(), -4_000i64..4_000).prop_map(|(node, ms)| Fault::SetClock(node, ms)),
+        3 => node().prop_map(Fault::Unknown),
+        1 => node().prop_map(Fault::Close),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fences_rise_and_one_node_leads_once_faults_stop(faults in vec(fault(), 0..40)) {
+        let mut cluster = TestCluster::new(3);
+        let mut closed = [false; 3];
+        for fault in faults {
+            match fault {
+                Fault::Pass(ms) => cluster.pass(Duration::from_millis(ms)),
+                Fault::Cut(node) => cluster.nodes[node].is_cut ^= true,
+                Fault::Stall(node) => cluster.nodes[node].is_stalled ^= true,
+                Fault::Stop(node) => cluster.nodes[node].is_stopped ^= true,
+                Fault::SetClock(node, ms) => cluster.nodes[node].offset = SignedDuration::from_millis(ms),
+                Fault::Unknown(node) => {
+                    if let Some(fence) = cluster.role(node).fence() {
+                        cluster.feed(node, Input::Unknown(fence));
+                    }
+                }
+                // One node stays, so that somebody can lead.
+                Fault::Close(node) if node > 0 && !cluster.nodes[node].is_stopped => {
+                    closed[node] = true;
+                    cluster.feed(node, Input::Close);
+                }
+                Fault::Close(_) => {}
+            }
+            let current = cluster.store.leader().map(|(_, revision)| revision);
+            let in_force = cluster.nodes.iter().filter(|node| {
+                !node.is_stopped && node.machine.role().fence().is_some_and(|fence| Some(fence) == current)
+            });
+            prop_assert!(in_force.count() <= 1);
+        }
+        for node in &mut cluster.nodes {
+            (node.is_cut, node.is_stalled, node.is_stopped) = (false, false, false);
+            node.offset = SignedDuration::ZERO;
+        }
+        // Silence is noticed, readings of wrong clocks are forgotten, then there is an election.
+        cluster.pass(15 * SECOND);
+        let leader = cluster.only_leader();
+        prop_assert!(!closed[leader]);
+        let fences: Vec<_> = cluster.nodes.iter().map(|node| node.fences.clone()).collect();
+        for fences in &fences {
+            prop_assert!(fences.is_sorted_by(|one, two| one < two), "{fences:?}");
+        }
+        cluster.pass(10 * SECOND);
+        prop_assert_eq!(cluster.only_leader(), leader, "the lead stays");
+        let after: Vec<_> = cluster.nodes.iter().map(|node| node.fences.clone()).collect();
+        prop_assert_eq!(after, fences);
+    }
+}
