@@ -42,8 +42,10 @@ const TARGET_GROWS_BY: usize = 48;
 /// Bytes that the whole operation may still add: who cancelled, completed and started it, and its host's command.
 const OPERATION_GROWS_BY: usize = 1536;
 
-/// Operations reserved in a transaction for the idempotency record.
-const RESERVED: usize = 2;
+/// Operations reserved in a transaction: two for the idempotency record, one for the leader's fence.
+const RESERVED: usize = 3;
+/// Bytes for the same: a command's record with its answer, and keys.
+const RESERVED_BYTES: usize = 4 * 1024;
 
 /// A transaction under construction, based on the current state.
 pub struct Draft<'a> {
@@ -312,10 +314,10 @@ impl<'a> Draft<'a> {
         let (puts, deletes): (Vec<_>, Vec<_>) =
             self.accompanying.into_iter().partition(|(_, value)| value.is_some());
         for (key, value) in deletes.into_iter().chain(puts) {
+            let bytes = key.len() + value.as_ref().map_or(0, Bytes::len) + RESERVED_BYTES;
             let room = |txn: &Txn| {
-                let bytes: usize = txn.put.iter().map(|(_, value)| value.len()).sum();
                 txn.expect.len() + txn.put.len() + txn.delete.len() + RESERVED < TXN_OPERATIONS_MAX
-                    && bytes + value.as_ref().map_or(0, Bytes::len) <= TXN_BYTES_MAX
+                    && txn.bytes() + bytes <= TXN_BYTES_MAX
             };
             let one = [(key, value.clone())];
             if room(&last) {

@@ -12,7 +12,9 @@
 //! - `poll_times`: last polls and the heartbeat;
 //! - `clock`: the clock hold;
 //! - `deadlines`: one deadline for each scope or operation;
-//! - `queries`: dry runs.
+//! - `queries`: dry runs;
+//! - `roles`: what starts and ends with the lead in a cluster;
+//! - `resync`: replaces the state by a snapshot.
 
 mod apply_commits;
 mod clock;
@@ -24,6 +26,8 @@ mod hosts;
 mod jobs;
 mod poll_times;
 mod queries;
+mod resync;
+mod roles;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -31,22 +35,22 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::time::after;
-use notbefore_core::{
-    Actor, Command as ScopeCommand, EventId, OperationId, Scope, ScopeId, Settings, Target, VmId,
-};
+use notbefore_core::{Actor, Command as ScopeCommand, EventId, OperationId, ScopeId, Settings, Target, VmId};
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use crate::clock_watch::ClockNews;
+use crate::cluster::Role;
 use crate::operations::OpenAttempts;
 use crate::records::DecodeError;
-use crate::request::{Answer, Command, Failure, Idempotency, Progress, Request};
+use crate::request::{Answer, Command, Failure, FailureCause, Idempotency, Progress, Request};
 use crate::state::load::{Loader, prepare};
-use crate::state::{OwnRecord, Publication, Revisioned, State};
+use crate::state::{OwnRecord, Publication, State};
 use commands::RunningCommand;
 use deadlines::Deadlines;
 use host_commands::HostCommands;
 use hosts::HostStarts;
 use poll_times::LastPoll;
+use roles::InFlight;
 
 pub use commands::{CommandId, CommandTarget, DriverReport, DriverRun, RunTarget};
 pub use poll_times::ENABLED_FOR;
@@ -110,6 +114,10 @@ pub enum Input {
     Tick,
     /// The clock jumped, or can be trusted again. It comes before other inputs at the new time.
     Clock(ClockNews),
+    /// The node of a cluster has another role. It leads only after the watch has shown the leader's record.
+    Role(Role),
+    /// A snapshot of all records that the engine holds. It replaces what the watch did not show.
+    Resync(Revision, Vec<(Key, Versioned)>),
     /// The service is about to stop: no more polls.
     Closing,
 }
@@ -126,6 +134,8 @@ pub enum Effect {
     /// Stop a command that is no longer wanted. Its report is ignored.
     Stop(CommandId),
     Answer(RequestId, Result<Answer, Failure>),
+    /// Load a snapshot and return it: the state is wrong, since a record that only the leader writes has changed.
+    Resync,
 }
 
 /// What a job does.
@@ -188,8 +198,11 @@ struct Job {
     by: Actor,
     from: Option<IpAddr>,
     conflicts: u32,
-    /// Planned and not yet durable; the front is in flight.
+    /// Planned and not yet durable; the front is in flight, or about to be.
     txns: VecDeque<Txn>,
+    in_flight: Option<InFlight>,
+    /// Whether an earlier transaction of it is durable.
+    has_written: bool,
     /// Records of the last transaction, as values.
     own_records: Vec<(Key, OwnRecord)>,
     locks: Vec<Key>,
@@ -245,6 +258,17 @@ pub struct Engine {
     /// Own commits that are already installed, until the watch has shown or skipped them.
     own_revisions: BTreeSet<Revision>,
     watched: Revision,
+    role: Role,
+    /// The owner of commands that this process starts.
+    runner: Node,
+    /// Jobs that wait until the role allows writes.
+    held: VecDeque<JobId>,
+    /// When jobs that wait for the watch fail.
+    waits: BTreeSet<(Timestamp, JobId)>,
+    /// A snapshot was requested and has not arrived.
+    resync_requested: bool,
+    unexplained_conflicts: u64,
+    repaired_records: u64,
 }
 
 impl Engine {
@@ -270,30 +294,21 @@ impl Engine {
         revision: Revision,
         now: Timestamp,
     ) -> (Self, Vec<Effect>) {
-        let mut engine = Self { settings, state, store_alive_at: now, watched: revision, ..Self::default() };
-        let down = engine.state.alive().map(|alive| now.duration_since(alive).max(SignedDuration::ZERO));
-        for (scope, at) in engine.state.all_last_polled() {
-            let at = at.checked_add(down.unwrap_or_default()).unwrap_or(at);
-            engine.last_polls.insert(scope.clone(), LastPoll { at, was_stored: true });
-        }
+        let (mut engine, mut effects) = Self::follower(settings, state, revision);
+        engine.role = Role::Alone;
+        engine.store_alive_at = now;
+        engine.load_last_polls(now);
         engine.check_clock_at_start(now);
-        let due = |(id, held): (&ScopeId, &Revisioned<Scope>)| {
-            Some((id.clone(), engine.state.due_in(id, held, now)?))
-        };
-        let dues: Vec<_> = engine.state.scopes().filter_map(due).collect();
-        for (scope, due) in dues {
-            engine.deadlines.set(&scope, Some(due));
-        }
-        let mut effects = vec![Effect::Publish(engine.state.full_publication())];
-        let mut unfinished: Vec<_> = engine.state.operations().map(|(id, _)| *id).collect();
-        // A stable order, so that a history can be replayed.
-        unfinished.sort();
-        for operation in unfinished {
-            engine.reconcile(operation, now, &mut effects);
-        }
-        engine.adopt_commands(now, &mut effects);
-        engine.recheck_all_hosts();
-        engine.decide_hosts(now, &mut effects);
+        engine.begin_work(now, &mut effects);
+        (engine, effects)
+    }
+
+    /// A node of a cluster, over the records at `revision`. It follows until [`Input::Role`] makes it the leader.
+    pub fn follower(settings: EngineSettings, state: State, revision: Revision) -> (Self, Vec<Effect>) {
+        let runner = settings.node.clone();
+        let role = Role::Follow;
+        let engine = Self { settings, state, watched: revision, role, runner, ..Self::default() };
+        let effects = vec![Effect::Publish(engine.state.full_publication())];
         (engine, effects)
     }
 
@@ -303,12 +318,16 @@ impl Engine {
 
     /// When the next [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Timestamp> {
+        if !self.role.leads() {
+            return None;
+        }
         let deadline = self.deadlines.next();
         let retry = self.retries.first().map(|(at, _)| *at);
         let stalled = self.stalled.first().map(|(at, _)| *at);
         let (host, host_command) = (self.hosts.next_due(), self.host_commands.next_due());
         let heard = self.store_polls_at;
-        let all = [deadline, retry, stalled, host, host_command, heard, Some(self.store_alive_at)];
+        let wait = self.waits.first().map(|(at, _)| *at);
+        let all = [deadline, retry, stalled, host, host_command, heard, wait, Some(self.store_alive_at)];
         all.into_iter().flatten().min()
     }
 
@@ -329,15 +348,21 @@ impl Engine {
         for input in inputs {
             self.handle_one(input, now, &mut effects);
         }
-        self.decide_hosts(now, &mut effects);
-        self.run_due(now, &mut effects);
-        // Due work may have shown that a host operation need not be decided.
-        self.decide_hosts(now, &mut effects);
+        if self.role.leads() {
+            self.decide_hosts(now, &mut effects);
+            self.run_due(now, &mut effects);
+            // Due work may have shown that a host operation need not be decided.
+            self.decide_hosts(now, &mut effects);
+        }
         effects
     }
 
     fn handle_one(&mut self, input: Input, now: Timestamp, effects: &mut Vec<Effect>) {
         match input {
+            Input::Request(request, _) if !self.role.leads() => {
+                let failure = Failure::Unavailable(FailureCause::NotLeader);
+                effects.push(Effect::Answer(request, Err(failure)));
+            }
             Input::Request(request, asked) => {
                 let Request { by, from, idempotency, if_revision, command } = *asked;
                 let progress = Progress::default();
@@ -354,11 +379,14 @@ impl Engine {
                 self.renew_all_deadlines(now);
             }
             Input::Clock(ClockNews::Settled) => self.trust_clock(now),
+            Input::Role(role) => self.set_role(role, now, effects),
+            Input::Resync(revision, records) => self.apply_snapshot(revision, records, now, effects),
             Input::Closing => self.store_polls(now, effects),
         }
     }
 
     fn run_due(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.end_waits(now, effects);
         while let Some((at, id)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, id));
             self.run(id, now, effects);

@@ -33,6 +33,8 @@ pub struct Planner<'a> {
     pub by: &'a Actor,
     /// With `count`, makes the keys of facts unique.
     pub node: &'a str,
+    /// The owner of commands of the exec driver that start now.
+    pub runner: &'a str,
     pub count: u64,
     /// The caller's address.
     pub from: Option<IpAddr>,
@@ -49,9 +51,8 @@ impl<'a> Planner<'a> {
             by,
             enabled: (self.enabled)(scope),
             settings: self.settings,
-            // With an embedded store there is one process, so a previous runner is dead. Where several share a
-            // store, this is the holder of the scope's lease, which may be another node.
-            runner: self.node,
+            // A previous runner is dead or has lost the lead, so its commands are taken over.
+            runner: self.runner,
             host_parts: self.state.host_operations().parts_in(scope),
             clock_hold: self.state.clock_hold(),
         }
@@ -219,6 +220,7 @@ mod tests {
                 now: now(),
                 by: self.by.as_ref().unwrap_or(&root),
                 node: "n1",
+                runner: "n1",
                 count: 0,
                 from: None,
             };

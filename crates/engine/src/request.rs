@@ -415,6 +415,9 @@ pub enum FailureCause {
     Busy,
     #[error("the service is shutting down")]
     Closing,
+    /// This node of a cluster does not lead, or has just lost the lead.
+    #[error("this node does not lead the cluster")]
+    NotLeader,
     /// The request timed out.
     #[error("the request took longer than {0} s")]
     Late(u64),

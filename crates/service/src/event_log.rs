@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::names::first_of;
 use crate::operator::access::CommandReasons;
 use crate::operator::facts;
-use crate::runtime::for_each_commit;
+use crate::runtime::{Followed, follow_commits};
 use crate::vm_log::VmLog;
 
 /// Log target.
@@ -26,10 +26,7 @@ pub async fn write(store: Arc<dyn Store>, after: Revision, vm_log: Arc<VmLog>, c
     if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
         return;
     }
-    let missed = |_, _| {
-        tracing::warn!(target: TARGET, "changes of events came too fast for the log: some are missing in it");
-    };
-    let log = |batch| {
+    let mut log = |batch| {
         for (_, fact) in facts::of_batch(&batch, CommandReasons::SHOWN, |_, _| true) {
             let Some((verb, detail)) = described(&fact.what) else { continue };
             if vm_log.admit_event_line(clock.now()) {
@@ -38,7 +35,11 @@ pub async fn write(store: Arc<dyn Store>, after: Revision, vm_log: Arc<VmLog>, c
         }
         ControlFlow::Continue(())
     };
-    for_each_commit(&*store, after, missed, log).await;
+    let mut after = after;
+    while let Followed::Compacted { oldest, .. } = follow_commits(&*store, after, &mut log).await {
+        tracing::warn!(target: TARGET, "changes of events came too fast for the log: some are missing in it");
+        after = oldest;
+    }
 }
 
 fn write_line(fact: &Fact, verb: &str, detail: &str) {

@@ -220,7 +220,8 @@ async fn is_known(snapshot: &dyn Snapshot, key: &str, scope: &ScopeId) -> Result
 /// Removes records that have not changed; returns how many.
 async fn remove(store: &dyn Store, records: Vec<(Key, Versioned)>) -> usize {
     let mut removed = 0;
-    for some in records.chunks(TXN_OPERATIONS_MAX / 2) {
+    // Each is compared and removed; one operation is for the leader's fence.
+    for some in records.chunks((TXN_OPERATIONS_MAX - 1) / 2) {
         let unchanged =
             |(key, record): &(Key, Versioned)| Expect { key: key.clone(), revision: Some(record.revision) };
         let txn = Txn {

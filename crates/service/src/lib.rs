@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod driver;
 pub mod event_log;
 pub mod exec;
+pub mod fenced_store;
 pub mod fleet;
 pub mod guest;
 pub mod hosts;

@@ -15,26 +15,30 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
+use notbefore_engine::records::{ALIVE, LOADED};
 use notbefore_engine::{
     Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
     Input, JobId, Publication, Request, RequestId, TypedCommand,
 };
-use notbefore_store::{Batch, Outcome, Refusal, Revision, Store, Txn, WatchError};
+use notbefore_store::{Batch, Key, Outcome, ReadError, Refusal, Revision, Store, Txn, Versioned, WatchError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::driver::{Driver, Report};
 use crate::metrics::Tally;
+use crate::scan::Scan;
 use crate::view::Views;
 
 /// Maximum inputs of one pass; it bounds how long the first input waits for the last.
 const PASS_INPUTS_MAX: usize = 512;
-/// Maximum transactions in one call to the store. They are answered together, so the first wait for the last.
-const COMMIT_BATCH_MAX: usize = 256;
 /// Capacity of the request queue; beyond it, callers wait.
 const REQUESTS_MAX: usize = 4_096;
 /// Longest sleep: the delay before a clock that was set forward is noticed.
 const TICK_MAX: Duration = Duration::from_millis(500);
+/// Interval of attempts to read the whole store after the watch fell behind.
+const SNAPSHOT_RETRY: Duration = Duration::from_secs(1);
+/// Records in a page of such a read.
+const SNAPSHOT_PAGE: usize = 1_000;
 /// Time to finish started work at shutdown.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
@@ -52,6 +56,8 @@ enum EngineRequest {
 enum Signal {
     Committed(Vec<(JobId, Outcome)>),
     Watched(Batch),
+    /// A snapshot of all records that the engine holds, instead of commits that the watch no longer has.
+    Snapshot(Revision, Vec<(Key, Versioned)>),
     Input(Input),
     Ping(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
@@ -147,7 +153,8 @@ impl EngineStats {
             Outcome::Refused(
                 refusal @ (Refusal::TooManyOperations { .. }
                 | Refusal::ValueTooLarge { .. }
-                | Refusal::TxnTooLarge { .. }),
+                | Refusal::TxnTooLarge { .. }
+                | Refusal::DuplicateKey { .. }),
             ) => {
                 self.failures.add();
                 tracing::error!(%refusal, "store refused a transaction: nothing was written");
@@ -287,6 +294,8 @@ struct Pass {
     calls: usize,
     /// Batches from the store's watch.
     watched: Vec<Batch>,
+    /// A snapshot that replaces older batches.
+    snapshot: Option<(Revision, Vec<(Key, Versioned)>)>,
     /// All other inputs, in order.
     others: Vec<Input>,
     /// Queries; they run after all inputs of the pass.
@@ -315,6 +324,8 @@ impl EffectBatch {
             Effect::Run(run) => self.driver_commands.push(DriverCommand::Run(run)),
             Effect::Stop(command) => self.driver_commands.push(DriverCommand::Stop(command)),
             Effect::Answer(id, answer) => self.answers.push((id, answer)),
+            // The only node of a store has no conflicts that it cannot explain.
+            Effect::Resync => {}
         }
     }
 }
@@ -333,6 +344,7 @@ impl Pass {
                 self.committed.extend(outcomes);
             }
             Signal::Watched(batch) => self.watched.push(batch),
+            Signal::Snapshot(revision, records) => self.snapshot = Some((revision, records)),
             Signal::Input(input) => self.others.push(input),
             Signal::Ping(pong) => {
                 // Fails if the caller is gone.
@@ -478,7 +490,7 @@ impl Runtime {
     /// The inputs of a pass in the engine's order. Watched batches follow the outcomes of commits: the store shows a
     /// commit before it answers it, and the engine must know its own commits first.
     fn inputs(&mut self, pass: Pass) -> impl Iterator<Item = Input> + use<> {
-        let Pass { committed, calls, watched, others, queries: _, close: _ } = pass;
+        let Pass { committed, calls, watched, snapshot, others, queries: _, close: _ } = pass;
         self.calls = self.calls.saturating_sub(calls);
         for (_, outcome) in &committed {
             if let Outcome::Committed(revision) = outcome {
@@ -491,9 +503,13 @@ impl Runtime {
             _ => self.watched.partition_point(|batch| batch.revision <= self.committed_to),
         };
         let known: Vec<Batch> = self.watched.drain(..known).collect();
-        self.complete_to = known.last().map_or(self.complete_to, |batch| batch.revision);
+        // The engine skips the batches that the snapshot has.
+        let complete =
+            known.last().map(|batch| batch.revision).max(snapshot.as_ref().map(|(revision, _)| *revision));
+        self.complete_to = complete.unwrap_or_default().max(self.complete_to);
         let committed = committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
-        committed.chain(known.into_iter().map(Input::Watched)).chain(others)
+        let snapshot = snapshot.map(|(revision, records)| Input::Resync(revision, records));
+        committed.chain(snapshot).chain(known.into_iter().map(Input::Watched)).chain(others)
     }
 
     /// Carries out the effects of one pass. Commits start first; then durable changes are published; commands and
@@ -522,7 +538,7 @@ impl Runtime {
     fn commit(&mut self, commits: Vec<(JobId, Txn)>) {
         let mut commits = commits.into_iter().peekable();
         while commits.peek().is_some() {
-            let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(COMMIT_BATCH_MAX).unzip();
+            let (ids, txns): (Vec<_>, Vec<_>) = commits.by_ref().take(self.store.commit_batch_max()).unzip();
             let (store, signals) = (Arc::clone(&self.store), self.signals.clone());
             let stats = Arc::clone(&self.stats);
             self.calls += 1;
@@ -567,47 +583,85 @@ async fn sleep(wait: Duration) {
     }
 }
 
-/// Passes every commit to the engine. On one node these are its own, except those whose outcome was unknown.
-async fn watch_store(store: Arc<dyn Store>, after: Revision, signals: mpsc::UnboundedSender<Signal>) {
-    let missed = |after, oldest| {
-        tracing::error!(%after, %oldest, "fell behind the store: commits in between were missed");
-    };
-    let pass = |batch| match signals.send(Signal::Watched(batch)) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    };
-    for_each_commit(&*store, after, missed, pass).await;
+/// Passes every commit to the engine. On one node these are its own, except those whose outcome was unknown. If the
+/// watch has fallen behind the store's log, a snapshot replaces the commits that are missing.
+async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::UnboundedSender<Signal>) {
+    loop {
+        let pass = |batch| match signals.send(Signal::Watched(batch)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        let Followed::Compacted { seen, oldest } = follow_commits(&*store, after, pass).await else { return };
+        tracing::warn!(after = %seen, %oldest, "fell behind the store: reading all records again");
+        match snapshot_for_engine(&*store).await {
+            Ok((revision, records)) => {
+                after = revision;
+                if signals.send(Signal::Snapshot(revision, records)).is_err() {
+                    return;
+                }
+            }
+            // A record that is missing because of damage must not count as removed.
+            Err(error @ ReadError::Damaged { .. }) => {
+                tracing::error!(%error, "fell behind the store: commits in between were missed");
+                after = oldest;
+            }
+            Err(error @ (ReadError::Unavailable(_) | ReadError::Compacted)) => {
+                tracing::warn!(%error, "cannot read the store: retrying");
+                after = seen;
+                sleep(SNAPSHOT_RETRY).await;
+            }
+        }
+    }
 }
 
-/// Calls `handle` with every commit after a revision, until it breaks or the store closes. Calls `missed` with the last
-/// revision seen and the next one that is left, if commits in between were compacted.
-pub async fn for_each_commit(
+/// All records that the engine holds, at one revision.
+async fn snapshot_for_engine(store: &dyn Store) -> Result<(Revision, Vec<(Key, Versioned)>), ReadError> {
+    let snapshot = store.snapshot().await?;
+    let mut records = Vec::new();
+    for prefix in LOADED {
+        let mut scan = Scan::new(&*snapshot, prefix, SNAPSHOT_PAGE);
+        while let Some(page) = scan.next().await? {
+            if let Some(key) = page.damaged.first() {
+                return Err(ReadError::Damaged { key: key.to_string() });
+            }
+            records.extend(page.records);
+        }
+    }
+    let alive = snapshot.get(ALIVE).await?;
+    records.extend(alive.map(|record| (Key::from(ALIVE), record)));
+    Ok((snapshot.revision(), records))
+}
+
+/// Why [`follow_commits`] returned.
+pub enum Followed {
+    /// The store has closed, or the handler broke.
+    Ended,
+    /// Commits after `seen` are no longer in the log, whose oldest commit is `oldest`.
+    Compacted { seen: Revision, oldest: Revision },
+}
+
+/// Calls `handle` with every commit after a revision, until it breaks, the store closes or commits are missing.
+pub async fn follow_commits(
     store: &dyn Store,
-    mut after: Revision,
-    missed: impl Fn(Revision, Revision),
+    after: Revision,
     mut handle: impl FnMut(Batch) -> ControlFlow<()>,
-) {
+) -> Followed {
+    let mut seen = after;
+    let mut watch = match store.watch(after).await {
+        Ok(watch) => watch,
+        Err(WatchError::Compacted { oldest }) => return Followed::Compacted { seen, oldest },
+        Err(WatchError::Closed) => return Followed::Ended,
+    };
     loop {
-        let mut watch = match store.watch(after).await {
-            Ok(watch) => watch,
-            Err(WatchError::Compacted { oldest }) => {
-                missed(after, oldest);
-                after = oldest;
-                continue;
-            }
-            Err(WatchError::Closed) => return,
-        };
-        loop {
-            match watch.next().await {
-                Ok(batch) => {
-                    after = batch.revision;
-                    if handle(batch).is_break() {
-                        return;
-                    }
+        match watch.next().await {
+            Ok(batch) => {
+                seen = batch.revision;
+                if handle(batch).is_break() {
+                    return Followed::Ended;
                 }
-                Err(WatchError::Compacted { .. }) => break,
-                Err(WatchError::Closed) => return,
             }
+            Err(WatchError::Compacted { oldest }) => return Followed::Compacted { seen, oldest },
+            Err(WatchError::Closed) => return Followed::Ended,
         }
     }
 }
@@ -621,7 +675,7 @@ mod tests {
     use notbefore_core::{Actor, Settings, samples};
     use notbefore_engine::{AddVm, EngineSettings, VmSpec};
     use notbefore_store::memory::MemoryStore;
-    use notbefore_store::{ReadError, Snapshot, Watch};
+    use notbefore_store::{Snapshot, Watch};
 
     use super::*;
     use crate::clock::SystemClock;
@@ -646,6 +700,10 @@ mod tests {
         async fn commit_all(&self, txns: Vec<Txn>) -> Vec<Outcome> {
             self.calls.fetch_add(1, Relaxed);
             self.store.commit_all(txns).await
+        }
+
+        fn commit_batch_max(&self) -> usize {
+            self.store.commit_batch_max()
         }
 
         async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
@@ -688,6 +746,8 @@ mod tests {
                 | Input::Ran(_)
                 | Input::Tick
                 | Input::Clock(_)
+                | Input::Role(_)
+                | Input::Resync(..)
                 | Input::Closing => "other".to_owned(),
             };
             inputs.into_iter().map(kind).collect()

@@ -26,6 +26,7 @@ use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
 use crate::delivery::recorder;
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
+use crate::fenced_store::FencedStore;
 use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
 use crate::integrity::IntegrityError;
@@ -165,10 +166,11 @@ pub async fn serve(
     let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
 
     let dir = DataDir::prepare(&config.data)?;
-    let store: Arc<dyn Store> = match config.in_memory {
+    let raw_store: Arc<dyn Store> = match config.in_memory {
         true => Arc::new(MemoryStore::new()),
         false => Arc::new(dir.open_store()?),
     };
+    let store: Arc<dyn Store> = Arc::new(FencedStore::alone(Arc::clone(&raw_store)));
     // A service that was killed has left its ready file. The lock is held, so it is not that of another one.
     if let Some(file) = &config.ready_file {
         remove_ready_file(file)?;
@@ -183,7 +185,7 @@ pub async fn serve(
     };
     let node = Node::from(&Uuid::new_v4().simple().to_string()[..8]);
     let revision = store.snapshot().await?.revision();
-    let engine = start_engine(&config, node.clone(), &store, &views, &clock, driver).await?;
+    let engine = start_engine(&config, node.clone(), &raw_store, &views, &clock, driver).await?;
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
     }
@@ -400,7 +402,7 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
         for key in records::TIMES {
             let record = snapshot.get(key).await.map_err(|error| match error {
                 ReadError::Damaged { key } => ServeError::from(IntegrityError::Damaged { key }),
-                error @ ReadError::Unavailable(_) => error.into(),
+                error @ (ReadError::Unavailable(_) | ReadError::Compacted) => error.into(),
             })?;
             times.extend(record.map(|record| (Key::from(key), record)));
         }

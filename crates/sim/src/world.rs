@@ -480,6 +480,8 @@ impl World {
                     }
                 }
                 Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
+                // The only node of a store has no conflicts that it cannot explain.
+                Effect::Resync => {}
             }
         }
         // Before a request with a key is refused, or answered without a change, the store confirms it. So the

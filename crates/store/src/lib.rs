@@ -1,13 +1,14 @@
 //! A revisioned key-value store with optimistic concurrency (compare-and-swap by revision) and watches, like etcd.
 //!
-//! A [`Store`] holds records under string keys such as `scope/default/default/web`. Every commit gets a
-//! [`Revision`], one higher than the last; a record has the revision that wrote it. The interface is three calls, so
+//! A [`Store`] holds records under string keys such as `scope/default/default/web`. Every commit gets a higher
+//! [`Revision`] than the last; a record has the revision that wrote it. Other users of a shared store take revisions,
+//! too, so they have gaps. The interface is three calls, so
 //! that an embedded file and an etcd cluster can give the same guarantees:
 //!
 //! - [`Store::snapshot`] reads at one revision, page by page, while commits continue;
 //! - [`Store::commit`] writes a [`Txn`] if every [`Expect`] of it holds, and returns exactly what is known of the
 //!   result: [`Outcome`];
-//! - [`Store::watch`] yields every commit after a revision, in order, without gaps. If the revision is too old
+//! - [`Store::watch`] yields every commit after a revision, in order, and leaves none out. If the revision is too old
 //!   ([`WatchError::Compacted`]), the reader starts over from a snapshot.
 //!
 //! [`memory`] is a map in memory, for tests and rehearsals; [`redb`] is the embedded default.
@@ -35,13 +36,15 @@ pub const TXN_OPERATIONS_MAX: usize = 100;
 /// limit of 1.5 MiB per request.
 pub const VALUE_BYTES_MAX: usize = 512 * 1024;
 
-/// Limit on the sum of all values in one transaction, below etcd's limit of 1.5 MiB per request.
+/// Limit on the sum of all keys and values in one transaction, below etcd's limit of 1.5 MiB per request. The rest is
+/// for the framing of 100 operations. Less would not hold the largest transaction that cannot be split: a scope and
+/// an operation of 512 KiB each, and the first facts.
 pub const TXN_BYTES_MAX: usize = 1400 * 1024;
 
 /// Keys are ordered as bytes; `/` separates their parts.
 pub type Key = Arc<str>;
 
-/// The number of a commit. Revision 0 is the empty store; each commit that writes adds one.
+/// The number of a commit, higher than those of all commits before it. Revision 0 is a new store.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -108,6 +111,8 @@ pub enum Refusal {
     ValueTooLarge { key: Key, bytes: usize },
     #[error("transaction has {bytes} bytes, the limit is {TXN_BYTES_MAX}; split it")]
     TxnTooLarge { bytes: usize },
+    #[error("transaction writes {key} twice; write it once")]
+    DuplicateKey { key: Key },
     /// The store cannot write at present (a full disk, a file that does not open); it keeps trying.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
@@ -125,17 +130,30 @@ impl Txn {
         if operations > TXN_OPERATIONS_MAX {
             return Err(Refusal::TooManyOperations { operations });
         }
-        let mut bytes = 0;
         for (key, value) in &self.put {
             if value.len() > VALUE_BYTES_MAX {
                 return Err(Refusal::ValueTooLarge { key: key.clone(), bytes: value.len() });
             }
-            bytes += value.len();
         }
+        let bytes = self.bytes();
         if bytes > TXN_BYTES_MAX {
             return Err(Refusal::TxnTooLarge { bytes });
         }
-        Ok(())
+        // etcd refuses these.
+        let mut written: Vec<&Key> = self.put.iter().map(|(key, _)| key).chain(&self.delete).collect();
+        written.sort_unstable();
+        match written.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Refusal::DuplicateKey { key: pair[0].clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The sum of all keys and values.
+    pub fn bytes(&self) -> usize {
+        let put: usize = self.put.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let expect: usize = self.expect.iter().map(|expect| expect.key.len()).sum();
+        let delete: usize = self.delete.iter().map(|key| key.len()).sum();
+        put + expect + delete
     }
 }
 
@@ -188,6 +206,9 @@ fn scan_end(prefix: &str, before: Option<&str>) -> Bound<String> {
 pub enum ReadError {
     #[error("the store cannot be read: {0}")]
     Unavailable(String),
+    /// The snapshot's revision is no longer in the store; take another one.
+    #[error("the snapshot is older than the store keeps; repeat the read")]
+    Compacted,
     /// The checksum does not match. The key may itself be damaged.
     #[error(
         "record {key} is damaged: its checksum does not match; 'notbefore check --data DIR' lists all damage"
@@ -245,6 +266,10 @@ pub trait Store: Send + Sync + 'static {
             outcomes.push(self.commit(txn).await);
         }
         outcomes
+    }
+    /// How many transactions of one [`Self::commit_all`] share the work of a commit.
+    fn commit_batch_max(&self) -> usize {
+        1
     }
     /// All commits after `after`, in order.
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError>;

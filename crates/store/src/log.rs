@@ -38,9 +38,11 @@ pub(crate) struct Log {
 }
 
 struct Ring {
-    /// Consecutive revisions up to `newest`.
+    /// Rising revisions after `oldest`, up to `newest`.
     batches: VecDeque<Batch>,
     bytes: usize,
+    /// The oldest revision from which a watch can start.
+    oldest: Revision,
     newest: Revision,
     limits: Limits,
 }
@@ -52,9 +54,9 @@ struct Tip {
 }
 
 impl Log {
-    /// An empty ring that expects the batch after `newest`.
+    /// An empty ring that expects batches after `newest`.
     pub fn new(newest: Revision, limits: Limits) -> Arc<Self> {
-        let ring = Ring { batches: VecDeque::new(), bytes: 0, newest, limits };
+        let ring = Ring { batches: VecDeque::new(), bytes: 0, oldest: newest, newest, limits };
         Arc::new(Self { ring: Mutex::new(ring), tip: watch::Sender::new(Tip { newest, closed: false }) })
     }
 
@@ -78,7 +80,7 @@ impl Log {
         if self.tip.borrow().closed {
             return Err(WatchError::Closed);
         }
-        let oldest = self.ring().oldest();
+        let oldest = self.ring().oldest;
         if after < oldest {
             return Err(WatchError::Compacted { oldest });
         }
@@ -93,7 +95,7 @@ impl Log {
 
 impl Ring {
     fn push(&mut self, batch: Batch) {
-        debug_assert_eq!(batch.revision.0, self.newest.0 + 1, "batch missing or repeated");
+        debug_assert!(batch.revision > self.newest, "batch repeated");
         self.newest = batch.revision;
         self.bytes += bytes(&batch);
         self.batches.push_back(batch);
@@ -103,22 +105,15 @@ impl Ring {
         {
             if let Some(dropped) = self.batches.pop_front() {
                 self.bytes -= bytes(&dropped);
+                self.oldest = dropped.revision;
             }
         }
     }
 
-    /// The oldest revision from which a watch can start.
-    fn oldest(&self) -> Revision {
-        Revision(self.newest.0 - self.batches.len() as u64)
-    }
-
     fn after(&self, seen: Revision) -> Result<Batch, WatchError> {
-        let oldest = self.oldest();
-        seen.0
-            .checked_sub(oldest.0)
-            .and_then(|index| self.batches.get(usize::try_from(index).ok()?))
-            .cloned()
-            .ok_or(WatchError::Compacted { oldest })
+        let next = self.batches.partition_point(|batch| batch.revision <= seen);
+        let next = self.batches.get(next).filter(|_| seen >= self.oldest);
+        next.cloned().ok_or(WatchError::Compacted { oldest: self.oldest })
     }
 }
 
@@ -174,6 +169,18 @@ mod tests {
         assert_eq!(slow.next().await, Err(compacted.clone()));
         assert_eq!(log.watch(Revision(0)).err(), Some(compacted));
         assert_eq!(log.watch(Revision(1)).unwrap().next().await, Ok(batch(2, "v")));
+    }
+
+    #[tokio::test]
+    async fn revisions_may_have_gaps() {
+        let log = Log::new(Revision(3), Limits { batches: 2, bytes: 1000 });
+        for revision in [5, 9, 10] {
+            log.append([batch(revision, "v")]);
+        }
+        assert_eq!(log.watch(Revision(4)).err(), Some(WatchError::Compacted { oldest: Revision(5) }));
+        for (after, next) in [(5, 9), (7, 9), (9, 10)] {
+            assert_eq!(log.watch(Revision(after)).unwrap().next().await, Ok(batch(next, "v")), "{after}");
+        }
     }
 
     #[tokio::test]

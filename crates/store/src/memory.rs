@@ -87,6 +87,10 @@ impl Store for MemoryStore {
         }
     }
 
+    fn commit_batch_max(&self) -> usize {
+        256
+    }
+
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
         Ok(Box::new(self.inner.log.watch(after)?))
     }

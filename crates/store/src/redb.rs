@@ -67,6 +67,9 @@ use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, 
 /// room. 64 MiB is far more than a disk writes before a caller times out.
 const QUEUE_KIB_MAX: u32 = 64 * 1024;
 
+/// Transactions in one call. They are answered together, so the first wait for the last.
+const GROUP_MAX: usize = 256;
+
 const CLOSED: &str = "the store has closed";
 
 /// Limit on the set of damaged records; beyond it they are neither counted nor logged.
@@ -256,6 +259,10 @@ impl Store for RedbStore {
         refusals.into_iter().map(outcome).collect()
     }
 
+    fn commit_batch_max(&self) -> usize {
+        GROUP_MAX
+    }
+
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
         Ok(Box::new(self.inner.shared.log.watch(after)?))
     }
@@ -298,13 +305,6 @@ fn unknown_outcome() -> Outcome {
 
 /// The share of [`QUEUE_KIB_MAX`]; at most all of it, since more would wait forever.
 fn weight_kib(txns: &[Txn]) -> u32 {
-    let kib: usize = txns.iter().map(|txn| 1 + bytes(txn) / 1024).sum();
+    let kib: usize = txns.iter().map(|txn| 1 + txn.bytes() / 1024).sum();
     u32::try_from(kib).map_or(QUEUE_KIB_MAX, |kib| kib.min(QUEUE_KIB_MAX))
-}
-
-fn bytes(txn: &Txn) -> usize {
-    let put: usize = txn.put.iter().map(|(key, value)| key.len() + value.len()).sum();
-    let expect: usize = txn.expect.iter().map(|expect| expect.key.len()).sum();
-    let delete: usize = txn.delete.iter().map(|key| key.len()).sum();
-    put + expect + delete
 }

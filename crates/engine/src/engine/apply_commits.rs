@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use notbefore_core::{OperationId, Scope};
-use notbefore_store::{Batch, Key, Revision, Txn};
+use notbefore_store::{Batch, Key, Outcome, Revision, Txn};
 
 use super::{Effect, Engine};
 use crate::records::DecodeError;
@@ -23,8 +23,17 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
-        if revision <= self.watched || !txn.writes() {
+        if !txn.writes() {
             return;
+        }
+        if revision <= self.watched {
+            // The watch has shown it, but watches may lose deletions.
+            let held = txn.delete.iter().filter(|key| self.state.revision_of(key).is_some());
+            let missed: Vec<Key> = held.cloned().collect();
+            let removed =
+                missed.iter().filter_map(|key| self.state.install(key, revision, None).ok().flatten());
+            let removed = removed.collect();
+            return self.publish(removed, now, effects);
         }
         self.own_revisions.insert(revision);
         let mut changes = Vec::with_capacity(txn.put.len() + txn.delete.len());
@@ -54,13 +63,18 @@ impl Engine {
     }
 
     pub(super) fn apply_watched(&mut self, batch: Batch, now: Timestamp, effects: &mut Vec<Effect>) {
-        self.watched = self.watched.max(batch.revision);
+        // A watch that went back shows what is known.
+        if batch.revision <= self.watched {
+            return;
+        }
+        self.watched = batch.revision;
         let mut to_reconcile = BTreeSet::new();
         let is_own = self.own_revisions.contains(&batch.revision);
         // A watch that fell behind skips revisions and does not return to them.
         while self.own_revisions.first().is_some_and(|own| *own <= self.watched) {
             self.own_revisions.pop_first();
         }
+        let landed = if is_own { None } else { self.find_landed(&batch) };
         if !is_own {
             let mut published = Vec::new();
             for one in batch.changes.iter() {
@@ -72,10 +86,30 @@ impl Engine {
             self.publish(published, now, effects);
         }
         self.state.prune_tombstones(self.watched);
-        for operation in to_reconcile {
-            self.reconcile(operation, now, effects);
+        if let Some(id) = landed {
+            self.on_committed(id, Outcome::Committed(batch.revision), now, effects);
         }
+        self.reconcile_all(to_reconcile, now, effects);
         self.retry_conflicted(now, effects);
+        self.finish_replays(now, effects);
+    }
+
+    /// Continues operations that another node or an unknown commit has changed, if this node leads.
+    pub(super) fn reconcile_all(
+        &mut self,
+        operations: BTreeSet<OperationId>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.role.leads() {
+            for operation in operations {
+                self.reconcile(operation, now, effects);
+            }
+        }
+    }
+
+    /// Answers repeated requests whose effect is published by now.
+    pub(super) fn finish_replays(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         while let Some(entry) = self.replays.first_entry().filter(|one| one.key().0 <= self.watched) {
             let ((_, id), outcome) = entry.remove_entry();
             self.finish_or_join(id, outcome, now, effects);
@@ -92,7 +126,8 @@ impl Engine {
             return;
         }
         let mut drives = Vec::new();
-        for change in &published {
+        let leads = self.role.leads();
+        for change in published.iter().filter(|_| leads) {
             match change {
                 PublishedChange::Scope(scope, _, held) => {
                     drives.extend(self.sync_commands(scope, held.as_ref().map(|held| &*held.value)));
@@ -119,7 +154,7 @@ impl Engine {
 
 /// Processes a record that no job of this process is known to have written: another node's, or one whose commit
 /// had an unknown outcome. Collects the operations to reconcile because of it.
-fn record_foreign_change(
+pub(super) fn record_foreign_change(
     change: Result<Option<PublishedChange>, DecodeError>,
     before: Option<Revisioned<Scope>>,
     published: &mut Vec<PublishedChange>,
@@ -149,7 +184,6 @@ fn record_foreign_change(
 #[cfg(test)]
 mod tests {
     use notbefore_core::Settings;
-    use notbefore_store::Outcome;
 
     use super::super::{ALIVE_STORED_EVERY, EngineSettings, Input};
     use super::*;

@@ -101,6 +101,9 @@ impl Engine {
 
     /// Recomputes all deadlines, after a hold has started or ended.
     pub(super) fn renew_all_deadlines(&mut self, now: Timestamp) {
+        if !self.role.leads() {
+            return;
+        }
         let with_events = self.state.scopes().filter(|(_, held)| !held.value.events.is_empty());
         let scopes: Vec<ScopeId> = with_events.map(|(id, _)| id.clone()).collect();
         for scope in scopes {

@@ -87,7 +87,7 @@ pub(super) struct RunningCommand {
 impl Engine {
     /// Starts and stops commands so that they match a scope's record.
     pub(super) fn sync_commands(&mut self, id: &ScopeId, scope: Option<&Scope>) -> Vec<Effect> {
-        let wanted = scope.map(|scope| commands_to_run(scope, &self.settings.node)).unwrap_or_default();
+        let wanted = scope.map(|scope| commands_to_run(scope, &self.runner)).unwrap_or_default();
         if wanted.is_empty() && !self.commands.contains_key(id) {
             return Vec::new();
         }
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     fn has_foreign_runs(&self, scope: &ScopeId) -> bool {
-        let foreign = |event: &Event| event.exec_run().is_some_and(|run| run.owner != *self.settings.node);
+        let foreign = |event: &Event| event.exec_run().is_some_and(|run| run.owner != *self.runner);
         self.state.scope(scope).is_some_and(|held| held.value.events.iter().any(foreign))
     }
 }

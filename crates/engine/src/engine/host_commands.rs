@@ -29,6 +29,19 @@ impl HostCommands {
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.deadlines.next()
     }
+
+    /// Forgets all commands; returns those that run.
+    pub(super) fn drain(&mut self) -> Vec<CommandId> {
+        self.deadlines = Deadlines::default();
+        let running = self.running.drain().filter(|(_, one)| one.ending.is_none());
+        running
+            .map(|(operation, one)| CommandId {
+                target: CommandTarget::Host(operation),
+                fence: one.fence,
+                attempt: one.attempt,
+            })
+            .collect()
+    }
 }
 
 impl Engine {
@@ -40,7 +53,7 @@ impl Engine {
     ) -> Vec<Effect> {
         let run = operation.and_then(Operation::host_run);
         self.host_commands.deadlines.set(&id, run.and_then(|run| run.next_due()));
-        let ours = run.filter(|run| run.owner == *self.settings.node);
+        let ours = run.filter(|run| run.owner == *self.runner);
         let wanted = ours.and_then(|run| match run.commands.first() {
             Some(CommandState::Running { attempt, .. }) => Some((run.fence, *attempt)),
             Some(CommandState::Waiting { .. } | CommandState::Done { .. } | CommandState::Failed { .. })
@@ -87,7 +100,7 @@ impl Engine {
         are_parts_ready: bool,
         now: Timestamp,
     ) -> bool {
-        operation.is_host_command_due(are_parts_ready, &self.settings.node, now)
+        operation.is_host_command_due(are_parts_ready, &self.runner, now)
             || self.host_report(operation.id).is_some()
     }
 
@@ -125,7 +138,7 @@ impl Engine {
             event_type: operation.cause.event_type(),
             cause: operation.cause,
             duration_s: operation.duration_s,
-            owner: self.settings.node.to_string(),
+            owner: self.runner.to_string(),
             target: RunTarget::Host { host: operation.host.clone()?, vms: vms.collect() },
         })
     }
@@ -133,7 +146,7 @@ impl Engine {
 
 impl Planner<'_> {
     fn host_command_context(&self) -> HostCommandContext<'_> {
-        HostCommandContext { now: self.now, settings: &self.settings.exec, runner: self.node }
+        HostCommandContext { now: self.now, settings: &self.settings.exec, runner: self.runner }
     }
 
     /// Plans the next state of the command of an operation's host.

@@ -13,6 +13,7 @@ use notbefore_core::{Actor, Command as ScopeCommand, ScopeId};
 use notbefore_store::{Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use super::{Effect, Engine, Job, JobId, RETRY_AFTER, Work};
+use crate::cluster::is_leader_key;
 use crate::draft::DraftedTxns;
 use crate::fleet::check_revision;
 use crate::keys::RecordKey;
@@ -48,6 +49,8 @@ impl Engine {
             from,
             conflicts: 0,
             txns: VecDeque::new(),
+            in_flight: None,
+            has_written: false,
             own_records: Vec::new(),
             locks: Vec::new(),
             answer: None,
@@ -61,6 +64,10 @@ impl Engine {
     /// Plans a job and sends its first transaction. If a record that it compares is locked, the job waits for that
     /// record and is planned again.
     pub(super) fn run(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
+        if !self.role.may_write() {
+            self.held.push_back(id);
+            return;
+        }
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
         let (drafted, answer, rest) = match plan {
@@ -86,9 +93,7 @@ impl Engine {
         job.answer = Some(answer);
         job.to_reconcile = to_reconcile;
         job.rest = rest;
-        if let Some(txn) = job.txns.front() {
-            effects.push(Effect::Commit(id, txn.clone()));
-        }
+        self.send(id, effects);
     }
 
     pub(super) fn plan(&self, job: &Job, now: Timestamp) -> Result<Plan, Failure> {
@@ -206,17 +211,24 @@ impl Engine {
         effects: &mut Vec<Effect>,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        let in_flight = job.in_flight.take();
+        if let (Outcome::Unknown(_), Some(sent)) = (&outcome, in_flight.filter(|sent| sent.fence.is_some())) {
+            return self.on_unknown(id, sent, now, effects);
+        }
         match outcome {
             Outcome::Committed(revision) => {
                 let Some(txn) = job.txns.pop_front() else { return };
-                let next = job.txns.front().cloned();
-                let own_records =
-                    if next.is_none() { std::mem::take(&mut job.own_records) } else { Vec::new() };
+                job.has_written |= txn.writes();
+                let is_last = job.txns.is_empty();
+                let own_records = if is_last { std::mem::take(&mut job.own_records) } else { Vec::new() };
                 self.apply_own_commit(&txn, &own_records, revision, now, effects);
-                match next {
-                    Some(next) => effects.push(Effect::Commit(id, next)),
-                    None => self.on_durable(id, now, effects),
+                match is_last {
+                    false => self.send(id, effects),
+                    true => self.on_durable(id, now, effects),
                 }
+            }
+            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
+                self.on_fenced(id, in_flight, now, effects);
             }
             Outcome::Conflict(found) => {
                 job.conflicts += 1;
@@ -240,6 +252,7 @@ impl Engine {
                         // Its effect is durable and not yet published here; the watch is about to show it.
                         self.unlock(id, now, effects);
                         self.replays.insert((record.revision, id), outcome);
+                        self.wait_for_watch(id, now);
                     }
                 } else if ended {
                     self.finish(id, Ok(Answer::Done), now, effects);
@@ -251,6 +264,8 @@ impl Engine {
                         self.unlock(id, now, effects);
                     }
                     self.conflicted.push((id, expected));
+                    self.wait_for_watch(id, now);
+                    self.request_snapshot(effects);
                     self.retry_conflicted(now, effects);
                 }
             }

@@ -58,7 +58,7 @@ impl Engine {
         let newest = LastPoll { at, was_stored: false };
         let newest = self.last_polls.get(&scope).filter(|known| known.at > at).copied().unwrap_or(newest);
         self.last_polls.insert(scope.clone(), newest);
-        if self.is_poll_unstored(&scope) {
+        if self.role.leads() && self.is_poll_unstored(&scope) {
             if self.state.last_polled(&scope).is_none() {
                 self.store_polls_at.get_or_insert(after(now, FIRST_POLL_STORED_AFTER));
             }
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Whether the stored poll time is missing or too old.
-    fn is_poll_unstored(&self, scope: &ScopeId) -> bool {
+    pub(super) fn is_poll_unstored(&self, scope: &ScopeId) -> bool {
         match (self.last_polls.get(scope), self.state.last_polled(scope)) {
             (Some(poll), Some(stored)) => poll.at.duration_since(stored) >= POLLS_STORED_EVERY,
             (Some(_), None) => self.state.scope(scope).is_some(),
@@ -78,8 +78,8 @@ impl Engine {
     /// Stores missing and old poll times, up to the limit in flight.
     pub(super) fn store_polls(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         self.store_polls_at = None;
-        // Times from an untrusted clock are not stored.
-        if self.is_clock_held() {
+        // Times from an untrusted clock are not stored, and a follower stores nothing.
+        if self.is_clock_held() || !self.role.leads() {
             return;
         }
         while self.poll_writes_in_flight < POLL_WRITES_IN_FLIGHT_MAX {

@@ -47,6 +47,7 @@ impl Engine {
             now,
             by,
             node: &self.settings.node,
+            runner: &self.runner,
             count: self.facts_written,
             from,
         }

@@ -63,7 +63,11 @@ impl Bench {
             match effect {
                 Effect::Commit(id, txn) => self.commits.push((id, txn)),
                 Effect::Answer(GUEST, answer) => self.answers.push(answer),
-                Effect::Answer(..) | Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) => {}
+                Effect::Answer(..)
+                | Effect::Publish(_)
+                | Effect::Run(_)
+                | Effect::Stop(_)
+                | Effect::Resync => {}
             }
         }
     }

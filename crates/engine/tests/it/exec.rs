@@ -108,7 +108,7 @@ impl Bench {
                 Effect::Run(run) => self.runs.push(*run),
                 Effect::Stop(id) => self.stops.push(id),
                 Effect::Answer(_, answer) => self.answers.push(answer),
-                Effect::Publish(_) => {}
+                Effect::Publish(_) | Effect::Resync => {}
             }
         }
     }

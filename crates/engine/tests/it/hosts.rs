@@ -45,7 +45,7 @@ impl Bench {
         for effect in self.engine.handle(input, now()) {
             match effect {
                 Effect::Commit(id, txn) => self.pending.push_back((id, txn)),
-                Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) => {}
+                Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Resync => {}
                 Effect::Answer(_, answer) => self.answers.push(answer),
             }
         }

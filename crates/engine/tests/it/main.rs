@@ -7,5 +7,6 @@ mod deadlines;
 mod enablement;
 mod exec;
 mod hosts;
+mod roles;
 mod support;
 mod tokens;

@@ -35,7 +35,7 @@ pub fn request(command: impl Into<Command>) -> Input {
 pub fn commits(effects: Vec<Effect>) -> Vec<(JobId, Txn)> {
     let commit = |effect| match effect {
         Effect::Commit(id, txn) => Some((id, txn)),
-        Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) => None,
+        Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Answer(..) | Effect::Resync => None,
     };
     effects.into_iter().filter_map(commit).collect()
 }

@@ -27,7 +27,7 @@ impl Bench {
             match effect {
                 Effect::Commit(id, txn) => self.commits.push((id, txn)),
                 Effect::Answer(_, answer) => self.answers.push(answer),
-                Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) => {}
+                Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Resync => {}
             }
         }
     }

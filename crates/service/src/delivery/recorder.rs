@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use notbefore_core::EventId;
 use notbefore_engine::Node;
+use notbefore_engine::cluster::LEADER;
 use notbefore_engine::records::{self, Seen};
 use notbefore_store::{Outcome, ReadError, Refusal, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn};
 use tokio::sync::{mpsc, oneshot};
@@ -35,6 +36,8 @@ const SCOPES_REVIEWED_PER_SECOND: usize = 20_000;
 const SENT_DOCUMENTS_PER_TURN: usize = 4_096;
 /// Maximum records written at a time, in transactions that the store may group into one commit.
 const RECORDS_PER_TURN: usize = 1_600;
+/// Records in a transaction; one operation is for the leader's fence.
+const PUTS_PER_TXN: usize = TXN_OPERATIONS_MAX - 1;
 /// Maximum warnings logged at a time; the rest are counted.
 const WARNINGS_SHOWN_MAX: usize = 50;
 /// How long a closing recorder tries to write the rest.
@@ -275,7 +278,8 @@ impl Recorder {
                 | Outcome::Refused(
                     Refusal::TooManyOperations { .. }
                     | Refusal::ValueTooLarge { .. }
-                    | Refusal::TxnTooLarge { .. },
+                    | Refusal::TxnTooLarge { .. }
+                    | Refusal::DuplicateKey { .. },
                 ) => {
                     tracing::error!(target: TARGET, "store refused a record of reads: it is dropped")
                 }
@@ -312,17 +316,19 @@ fn transactions(drafts: Vec<UnwrittenRecord>, node: &str) -> Vec<(Vec<(EventId, 
     let mut bytes = 0;
     for UnwrittenRecord { event, changes, record } in drafts {
         let value = records::encode(&record);
+        let key = records::seen(event, node);
+        let size = key.len() + value.len();
         let is_full = txns.last().is_none_or(|(_, txn)| {
-            txn.put.len() == TXN_OPERATIONS_MAX || bytes + value.len() > TXN_BYTES_MAX
+            txn.put.len() == PUTS_PER_TXN || bytes + size + LEADER.len() > TXN_BYTES_MAX
         });
         if is_full {
             txns.push(Default::default());
             bytes = 0;
         }
-        bytes += value.len();
+        bytes += size;
         if let Some((written, txn)) = txns.last_mut() {
             written.push((event, changes));
-            txn.put.push((records::seen(event, node), value));
+            txn.put.push((key, value));
         }
     }
     txns

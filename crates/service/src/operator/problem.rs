@@ -236,7 +236,7 @@ impl From<NameError> for Problem {
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         let (status, code, detail) = match &error {
-            ReadError::Unavailable(_) => {
+            ReadError::Unavailable(_) | ReadError::Compacted => {
                 let detail = "the service cannot read its store now, /readyz says why; repeat the request";
                 (StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
             }

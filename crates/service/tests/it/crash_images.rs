@@ -109,7 +109,7 @@ impl Service {
                         waiting.extend(self.engine.handle(Input::Watched(batch), self.now));
                     }
                 }
-                Effect::Publish(_) => {}
+                Effect::Publish(_) | Effect::Resync => {}
                 Effect::Answer(id, answer) => drop(self.answers.insert(id, answer)),
                 Effect::Run(_) | Effect::Stop(_) => panic!("the script has no exec commands"),
             }

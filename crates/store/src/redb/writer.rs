@@ -39,7 +39,7 @@ struct Size {
 
 impl Size {
     fn of(txns: &[Txn]) -> Self {
-        Self { txns: txns.len(), bytes: txns.iter().map(super::bytes).sum() }
+        Self { txns: txns.len(), bytes: txns.iter().map(Txn::bytes).sum() }
     }
 
     /// The sum, or none if it exceeds one commit. A single transaction that exceeds it gets its own commit.

@@ -111,10 +111,6 @@ fn versioned(revision: Revision, value: &str) -> Versioned {
     Versioned { revision, value: Bytes::copy_from_slice(value.as_bytes()) }
 }
 
-fn next_after(revision: Revision) -> Revision {
-    Revision(revision.0 + 1)
-}
-
 /// Expects a commit to succeed and returns its revision.
 async fn committed(store: &impl Store, txn: Txn) -> Revision {
     match store.commit(txn).await {

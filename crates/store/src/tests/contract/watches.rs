@@ -1,8 +1,8 @@
 //! Guarantees of watches.
 
 use super::{
-    StoreFactory, changed, committed, concurrently, conflicting, delete, expecting, next, next_after, put,
-    read, revision, watch,
+    StoreFactory, changed, committed, concurrently, conflicting, delete, expecting, next, put, read,
+    revision, watch,
 };
 use crate::{Batch, Revision, Store, Txn, WatchError};
 
@@ -121,8 +121,7 @@ pub(super) async fn watchers_see_one_sequence<S: Store + Clone>(store: S) {
         }
     }
     let revisions: Vec<Revision> = made.iter().map(|batch| batch.revision).collect();
-    let expected: Vec<Revision> = (base.0 + 1..).take(WRITERS * EACH).map(Revision).collect();
-    assert_eq!(revisions, expected, "the revisions of a watch have a gap");
+    assert!(revisions.is_sorted_by(|one, two| one < two), "the revisions of a watch do not rise");
 }
 
 pub(super) async fn expired_watch_is_an_error<T: StoreFactory>(factory: &T, store: T::Store) {
@@ -146,8 +145,9 @@ pub(super) async fn expired_watch_is_an_error<T: StoreFactory>(factory: &T, stor
         Err(error @ WatchError::Closed) => panic!("a slow watch ended for another reason: {error}"),
     }
 
+    let before = revision(&store).await;
     let last = committed(&store, put("a", "3")).await;
-    let newest = next(&mut *watch(&store, Revision(last.0 - 1)).await).await;
+    let newest = next(&mut *watch(&store, before).await).await;
     assert_eq!(newest.revision, last, "a watch of new commits still works");
     let begin = match store.watch(oldest).await {
         Ok(_) => oldest,
@@ -156,5 +156,5 @@ pub(super) async fn expired_watch_is_an_error<T: StoreFactory>(factory: &T, stor
         Err(error @ WatchError::Closed) => panic!("a watch from the offered revision failed: {error}"),
     };
     let batch = next(&mut *watch(&store, begin).await).await;
-    assert_eq!(batch.revision, next_after(begin), "a watch can start at the oldest offered revision");
+    assert!(batch.revision > begin, "a watch can start at the oldest offered revision");
 }

@@ -1,0 +1,165 @@
+//! Roles of a node in a cluster: what it sends, and when.
+
+use jiff::Timestamp;
+use notbefore_core::samples::{at, event, now, scope, started as started_event, vm};
+use notbefore_core::{Cause, Scope, Settings};
+use notbefore_engine::cluster::{LEADER, Role, fence_of};
+use notbefore_engine::{
+    Answer, Effect, Engine, EngineSettings, Failure, FailureCause, Input, JobId, Loader, RequestId,
+    TokenCommand, prepare,
+};
+use notbefore_store::{Batch, Change, Found, Key, Outcome, Revision, Txn, Versioned};
+
+use crate::support::{commits, request, stored};
+
+const LEADS: Role = Role::Lead(Revision(10));
+
+fn follower(records: Vec<(Key, Versioned)>) -> Engine {
+    let settings = EngineSettings { domain: Settings::default(), node: "n1".into() };
+    let mut loader = Loader::default();
+    for (key, record) in records {
+        loader.take(prepare(key, record).unwrap()).unwrap();
+    }
+    Engine::follower(settings, loader.finish(), Revision(1)).0
+}
+
+/// A scope with many events that are over: their history does not fit into one transaction.
+fn many_events_over() -> Scope {
+    let events = (0..80).map(|n| started_event(event(n, Cause::LiveMigration, &[vm(1)]))).collect();
+    Scope { events, ..scope("web", &[vm(1)]) }
+}
+
+fn later() -> Timestamp {
+    at(86_000)
+}
+
+fn answers(effects: &[Effect]) -> Vec<&Result<Answer, Failure>> {
+    let answer = |effect| match effect {
+        &Effect::Answer(RequestId(_), ref answer) => Some(answer),
+        Effect::Commit(..) | Effect::Publish(_) | Effect::Run(_) | Effect::Stop(_) | Effect::Resync => None,
+    };
+    effects.iter().filter_map(answer).collect()
+}
+
+/// The batch by which the watch shows a transaction.
+fn shown(txn: &Txn, revision: u64) -> Input {
+    let put = txn.put.iter().map(|(key, value)| Change { key: key.clone(), value: Some(value.clone()) });
+    Input::Watched(Batch { revision: Revision(revision), changes: put.collect() })
+}
+
+fn rewritten(revision: u64) -> Input {
+    let change = Change { key: LEADER.into(), value: Some("2 {}".into()) };
+    Input::Watched(Batch { revision: Revision(revision), changes: [change].into() })
+}
+
+/// The leader of a new store that has just written its heartbeat.
+fn leader() -> Engine {
+    let mut engine = follower(Vec::new());
+    for (id, _) in commits(engine.handle(Input::Role(LEADS), now())) {
+        engine.handle(Input::Committed(id, Outcome::Committed(Revision(11))), now());
+    }
+    assert!(engine.is_idle());
+    engine
+}
+
+fn created(engine: &mut Engine) -> (JobId, Txn) {
+    let create = TokenCommand::Create(notbefore_core::samples::token("ops"));
+    commits(engine.handle(request(create), now())).remove(0)
+}
+
+#[test]
+fn follower_does_nothing_by_itself_and_refuses_commands() {
+    let mut engine = follower(stored([many_events_over()]));
+    assert_eq!(engine.next_due(), None);
+    assert!(commits(engine.handle(Input::Tick, later())).is_empty());
+    let create = TokenCommand::Create(notbefore_core::samples::token("ops"));
+    let effects = engine.handle(request(create), later());
+    assert!(matches!(answers(&effects)[..], [Err(Failure::Unavailable(FailureCause::NotLeader))]));
+}
+
+#[test]
+fn every_transaction_carries_the_fence_also_those_sent_ahead() {
+    let mut engine = follower(stored([many_events_over()]));
+    let mut sent = commits(engine.handle(Input::Role(LEADS), later()));
+    let mut revision = 11;
+    let mut of_scope = 0;
+    while let Some((id, txn)) = sent.pop() {
+        assert_eq!(fence_of(&txn), Some(Revision(10)), "{txn:?}");
+        txn.check().unwrap();
+        of_scope +=
+            usize::from(txn.put.iter().any(|(key, _)| key.starts_with("past/") || key.starts_with("scope/")));
+        sent.extend(commits(
+            engine.handle(Input::Committed(id, Outcome::Committed(Revision(revision))), later()),
+        ));
+        revision += 1;
+    }
+    assert!(of_scope > 1, "the history fits into one transaction, so the test shows nothing");
+}
+
+#[test]
+fn unknown_commit_that_landed_gets_its_real_answer() {
+    let mut engine = leader();
+    let (id, txn) = created(&mut engine);
+    assert!(engine.handle(Input::Committed(id, Outcome::Unknown("lost".into())), now()).is_empty());
+    assert_eq!(engine.role(), Role::Confirm, "nothing else is sent");
+    let effects = engine.handle(shown(&txn, 12), now());
+    assert!(matches!(answers(&effects)[..], [Ok(Answer::Done)]));
+}
+
+#[test]
+fn unknown_commit_that_did_not_land_is_sent_again_with_the_new_fence() {
+    let mut engine = leader();
+    let (id, _) = created(&mut engine);
+    engine.handle(Input::Committed(id, Outcome::Unknown("lost".into())), now());
+    assert!(commits(engine.handle(rewritten(20), now())).is_empty());
+    let sent = commits(engine.handle(Input::Role(Role::Lead(Revision(20))), now()));
+    let [(id, txn)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(fence_of(txn), Some(Revision(20)));
+    let effects = engine.handle(Input::Committed(*id, Outcome::Committed(Revision(21))), now());
+    assert!(matches!(answers(&effects)[..], [Ok(Answer::Done)]));
+}
+
+#[test]
+fn lost_lead_answers_unknown_for_what_was_sent() {
+    let mut engine = leader();
+    let (id, txn) = created(&mut engine);
+    let effects = engine.handle(Input::Role(Role::Follow), now());
+    assert!(matches!(answers(&effects)[..], [Err(Failure::OutcomeUnknown(FailureCause::NotLeader))]));
+    assert!(engine.is_idle());
+    assert!(engine.handle(Input::Committed(id, Outcome::Committed(Revision(12))), now()).is_empty());
+    engine.handle(shown(&txn, 12), now());
+    assert_eq!(engine.state().tokens().count(), 1, "the watch shows that it has landed");
+}
+
+#[test]
+fn conflict_on_a_record_that_only_the_leader_writes_asks_for_a_snapshot() {
+    let mut engine = leader();
+    let (id, txn) = created(&mut engine);
+    let found = Found { key: txn.expect[0].key.clone(), current: None };
+    let effects = engine.handle(Input::Committed(id, Outcome::Conflict(vec![found.clone()])), now());
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Resync)), "{effects:?}");
+    assert_eq!(engine.unexplained_conflicts(), 1);
+    let sent = commits(engine.handle(Input::Resync(Revision(12), Vec::new()), now()));
+    assert_eq!(sent.len(), 1, "it is planned again from the snapshot");
+    // Without a snapshot the caller is answered in the end.
+    engine.handle(Input::Committed(sent[0].0, Outcome::Conflict(vec![found])), now());
+    let effects = engine.handle(Input::Tick, at(6));
+    assert!(matches!(answers(&effects)[..], [Err(Failure::Unavailable(FailureCause::Busy))]));
+}
+
+#[test]
+fn snapshot_replaces_what_the_watch_did_not_show() {
+    let mut engine = follower(stored([scope("web", &[vm(1)]), scope("db", &[vm(2)])]));
+    let records = stored([Scope { incarnation: 7, ..scope("web", &[vm(1)]) }, scope("new", &[vm(3)])]);
+    let newer = |(key, record): (Key, Versioned)| (key, Versioned { revision: Revision(5), ..record });
+    engine.handle(Input::Resync(Revision(5), records.into_iter().map(newer).collect()), now());
+    let state = engine.state();
+    let mut paths: Vec<_> =
+        state.scopes().map(|(id, held)| (id.to_string(), held.value.incarnation)).collect();
+    paths.sort();
+    assert_eq!(paths, [("default/default/new".to_owned(), 1), ("default/default/web".to_owned(), 7)]);
+    assert!(state.vm(vm(2)).is_none() && state.vm(vm(3)).is_some());
+    // Older: from a member of the store that lags.
+    engine.handle(Input::Resync(Revision(4), Vec::new()), now());
+    assert_eq!(engine.state().scopes().count(), 2);
+}

@@ -1,0 +1,171 @@
+//! The store for everything but the engine's runtime: adds the leader's fence to every transaction.
+//!
+//! The recorder, the refused requests, the janitor and the first token write beside the engine. In a cluster they may
+//! write only while their node leads, and a transaction that arrives late must not change what the next leader wrote.
+//! So nothing but the runtime holds the store itself. A service with an embedded store has one node: it leads from start
+//! to end, and its transactions compare nothing more.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use notbefore_engine::Role;
+use notbefore_engine::cluster::is_leader_key;
+use notbefore_store::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
+use tokio::sync::{mpsc, watch};
+
+/// What the outcome of a transaction says about the lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceNews {
+    /// The outcome is unknown: the leader's record must be rewritten before anything else is written.
+    Unknown(Revision),
+    /// Another node has taken the lead since.
+    Lost(Revision),
+}
+
+/// A store that adds the fence; see the module docs.
+pub struct FencedStore {
+    store: Arc<dyn Store>,
+    role: watch::Receiver<Role>,
+    news: mpsc::UnboundedSender<FenceNews>,
+}
+
+impl FencedStore {
+    /// `role` is the node's role; `news` tells the leadership machine.
+    pub fn new(
+        store: Arc<dyn Store>,
+        role: watch::Receiver<Role>,
+        news: mpsc::UnboundedSender<FenceNews>,
+    ) -> Self {
+        Self { store, role, news }
+    }
+
+    /// For the only node of a store.
+    pub fn alone(store: Arc<dyn Store>) -> Self {
+        // The senders are dropped: the role never changes, and without a fence there is no news.
+        Self::new(store, watch::channel(Role::Alone).1, mpsc::unbounded_channel().0)
+    }
+
+    fn report(&self, fence: Option<Revision>, outcome: &Outcome) {
+        let Some(fence) = fence else { return };
+        let news = match outcome {
+            Outcome::Unknown(_) => FenceNews::Unknown(fence),
+            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
+                FenceNews::Lost(fence)
+            }
+            Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) => return,
+        };
+        // Fails when the service has stopped.
+        let _ = self.news.send(news);
+    }
+}
+
+#[async_trait]
+impl Store for FencedStore {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+        self.store.snapshot().await
+    }
+
+    async fn commit(&self, txn: Txn) -> Outcome {
+        let role = *self.role.borrow();
+        if !role.may_write() {
+            return Outcome::Refused(Refusal::Unavailable("this node does not lead the cluster".to_owned()));
+        }
+        let outcome = self.store.commit(role.fenced(txn)).await;
+        self.report(role.fence(), &outcome);
+        outcome
+    }
+
+    async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+        self.store.watch(after).await
+    }
+
+    fn damaged(&self) -> u64 {
+        self.store.damaged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use bytes::Bytes;
+    use notbefore_engine::cluster::LEADER;
+    use notbefore_store::memory::MemoryStore;
+
+    use super::*;
+
+    fn put(key: &str) -> Txn {
+        Txn { put: vec![(key.into(), Bytes::from_static(b"1"))], ..Txn::default() }
+    }
+
+    async fn committed(store: &dyn Store, txn: Txn) -> Revision {
+        match store.commit(txn).await {
+            Outcome::Committed(revision) => revision,
+            other @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_leader_of_the_record_writes() {
+        let raw = Arc::new(MemoryStore::new());
+        let fence = committed(&*raw, put(LEADER)).await;
+        let (role, roles) = watch::channel(Role::Follow);
+        let (news, mut reported) = mpsc::unbounded_channel();
+        let store = FencedStore::new(raw.clone(), roles, news);
+        for role_without_writes in [Role::Follow, Role::Confirm] {
+            role.send_replace(role_without_writes);
+            assert!(matches!(store.commit(put("a")).await, Outcome::Refused(Refusal::Unavailable(_))));
+        }
+        role.send_replace(Role::Lead(fence));
+        committed(&store, put("a")).await;
+        committed(&*raw, put(LEADER)).await;
+        assert!(matches!(store.commit(put("a")).await, Outcome::Conflict(_)), "another node leads");
+        assert_eq!(reported.try_recv(), Ok(FenceNews::Lost(fence)));
+        assert!(reported.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn single_node_compares_nothing_and_writes_no_record_of_a_leader() {
+        let raw = Arc::new(MemoryStore::new());
+        let store = FencedStore::alone(raw.clone());
+        committed(&store, put("a")).await;
+        committed(&*raw, put(LEADER)).await;
+        committed(&store, put("a")).await;
+    }
+
+    /// Every file of the service that writes to a store. A new one must get the fenced store, or be the runtime.
+    #[test]
+    fn writers_are_known() {
+        const WRITERS: [&str; 6] = [
+            "delivery/recorder.rs",
+            "fenced_store.rs",
+            "janitor.rs",
+            "refusals.rs",
+            "runtime.rs",
+            "tokens.rs",
+        ];
+        let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut folders, mut writers) = (vec![src.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let code = text.split("#[cfg(test)]").next().unwrap();
+                    let name = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
+                    let writes = code.contains("store.commit(") || code.contains("store.commit_all(");
+                    writers.extend(Some(name.clone()).filter(|_| writes));
+                    if code.contains("raw_store") {
+                        assert_eq!(name, "serve.rs", "only the start of the service holds the store itself");
+                        let uses = code.matches("raw_store").count();
+                        assert_eq!(uses, 3, "it is opened, fenced, and given to the engine");
+                    }
+                }
+            }
+        }
+        writers.sort();
+        assert_eq!(writers, WRITERS);
+    }
+}
