@@ -14,7 +14,7 @@ use notbefore_core::{
 };
 use notbefore_engine::records::{self, CommandRecord, prefix};
 use notbefore_engine::{JobId, Request};
-use notbefore_store::{Outcome, Txn};
+use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::host_command;
 use crate::model::{At, Codes, ScopeRequest, bare};
@@ -47,6 +47,8 @@ pub struct SentRequest {
     pub request: Request,
     /// Number of faults before it.
     pub faults: u32,
+    /// Whether no commit was in flight when it was sent.
+    pub is_quiet: bool,
 }
 
 /// A commit in flight.
@@ -64,6 +66,10 @@ pub struct Flight {
     pub planned: BTreeMap<u64, Writes>,
     /// Set once the store has applied it.
     pub outcome: Option<Outcome>,
+    /// The index of the node that sent it.
+    pub by: usize,
+    /// The store's revision when it was sent.
+    pub sent_at: Revision,
 }
 
 impl Flight {

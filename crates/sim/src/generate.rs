@@ -28,15 +28,28 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Plays `cases` histories from `seed`; returns their total statistics, or the first failure.
+/// Plays `cases` histories of one node from `seed`; returns their total statistics, or the first failure.
 pub fn search(seed: u64, cases: u32) -> Result<Stats, Box<Failure>> {
+    search_among(&histories(), seed, cases)
+}
+
+/// Like [`search`], with histories of two or three nodes.
+pub fn search_clusters(seed: u64, cases: u32) -> Result<Stats, Box<Failure>> {
+    search_among(&cluster_histories(), seed, cases)
+}
+
+fn search_among(
+    histories: &impl Strategy<Value = History>,
+    seed: u64,
+    cases: u32,
+) -> Result<Stats, Box<Failure>> {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let sum = std::cell::Cell::new(Stats::default());
-    let outcome = runner.run(&histories(), |history| match play(&history) {
+    let outcome = runner.run(histories, |history| match play(&history) {
         Ok(stats) => {
             sum.set(sum.get() + stats);
             Ok(())
@@ -123,13 +136,75 @@ pub fn histories() -> impl Strategy<Value = History> {
     let of = |about| {
         let scopes = if about == About::Hosts { 3..6 } else { 0..6 };
         let steps = (vec(fleet(about), scopes), vec(step(about), 1..80)).prop_map(|(fleet, rest)| {
-            let put = |what| Step::Request { what, key: false, revision: None };
+            let put = |what| Step::Request { what, key: false, revision: None, at: None };
             let first = fleet.into_iter().map(put).chain([Step::Settle]);
             first.chain(rest).collect()
         });
         (setup(), steps).prop_map(|(setup, steps)| History { setup, steps })
     };
     prop_oneof![2 => of(About::All), 1 => of(About::Hosts)]
+}
+
+/// The strategy for histories of clusters. Notice is short, since every second of a cluster is simulated.
+pub fn cluster_histories() -> impl Strategy<Value = History> {
+    let of = |about| {
+        let scopes = if about == About::Hosts { 3..6 } else { 1..6 };
+        (vec(fleet(about), scopes), vec(cluster_step(about), 1..120)).prop_map(|(fleet, rest)| {
+            let put = |what| Step::Request { what, key: false, revision: None, at: None };
+            let first = fleet.into_iter().map(put).chain([Step::Settle]);
+            first.chain(rest).collect::<Vec<_>>()
+        })
+    };
+    let steps = prop_oneof![3 => of(About::All), 1 => of(About::Hosts)];
+    let scale = prop_oneof![3 => Just(1), 1 => Just(10)];
+    let nodes = prop_oneof![1 => Just(2), 3 => Just(3)];
+    (setup(), scale, nodes, steps).prop_map(|(setup, scale_permille, nodes, steps)| {
+        let setup = Setup { scale_permille, nodes, ..setup };
+        History { setup, steps }
+    })
+}
+
+fn cluster_step(about: About) -> impl Strategy<Value = Step> {
+    let how = prop_oneof![
+        8 => Just(ReportedOutcome::Actual),
+        2 => Just(ReportedOutcome::UnknownLanded),
+        2 => Just(ReportedOutcome::UnknownLost),
+    ];
+    let count = || 1u8..5;
+    let usual = prop_oneof![
+        16 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()), option::weighted(0.1, 0u8..3))
+            .prop_map(|(what, key, revision, at)| Step::Request { what, key, revision, at }),
+        2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
+        1 => (0u8..4).prop_map(|scope| Step::Polled { scope, at: None }),
+        6 => prop_oneof![3 => 0i64..1_500, 2 => 1_500i64..6_000, 1 => 6_000i64..10_000].prop_map(|ms| Step::Advance { ms }),
+        4 => prop_oneof![3 => Just(0i64), 1 => 1i64..3_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),
+        3 => any::<u8>().prop_map(|which| Step::Apply { which }),
+        10 => (any::<u8>(), how).prop_map(|(which, how)| Step::Deliver { which, how }),
+        4 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Ran { which, how }),
+        1 => (any::<u8>(), ends()).prop_map(|(which, how)| Step::Late { which, how }),
+        6 => Just(Step::Settle),
+        // Deletions, for watches that lose them.
+        3 => any::<u8>().prop_map(|vm| Step::Request { what: RequestKind::RemoveVm { vm }, key: false, revision: None, at: None }),
+    ];
+    let faults = prop_oneof![
+        8 => (0u8..3).prop_map(|which| Step::Node { which }),
+        2 => (any::<u16>(), 0i64..6_000).prop_map(|(lands, down_ms)| Step::Crash { lands, down_ms }),
+        3 => Just(Step::Pause),
+        3 => Just(Step::Cut),
+        2 => Just(Step::Stall),
+        2 => count().prop_map(|count| Step::WatchBack { count }),
+        8 => count().prop_map(|count| Step::DropDeletes { count }),
+        2 => Just(Step::Compact),
+        2 => count().prop_map(|count| Step::StaleReads { count }),
+        2 => count().prop_map(|count| Step::LoseAnswers { count }),
+        4 => any::<u8>().prop_map(|which| Step::LateLanding { which }),
+        2 => (0u16..2_000).prop_map(|ms| Step::Lag { ms }),
+        1 => (-5_000i16..5_000).prop_map(|ms| Step::Offset { ms }),
+        1 => (-100i8..100).prop_map(|permille| Step::Drift { permille }),
+        2 => Just(Step::HandOver),
+        3 => Just(Step::Heal),
+    ];
+    prop_oneof![5 => usual, 3 => faults]
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
@@ -151,6 +226,8 @@ fn setup() -> impl Strategy<Value = Setup> {
             attempts,
             user_operations_max,
             run_at_once,
+            nodes: 1,
+            leaderless: false,
         },
     )
 }
@@ -294,9 +371,9 @@ fn step(about: About) -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         14 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()))
-            .prop_map(|(what, key, revision)| Step::Request { what, key, revision }),
+            .prop_map(|(what, key, revision)| Step::Request { what, key, revision, at: None }),
         2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
-        1 => (0u8..4).prop_map(|scope| Step::Polled { scope }),
+        1 => (0u8..4).prop_map(|scope| Step::Polled { scope, at: None }),
         3 => time().prop_map(|ms| Step::Advance { ms }),
         1 => clock_set_by().prop_map(|ms| Step::SetClock { ms }),
         5 => prop_oneof![3 => Just(0i64), 1 => 1i64..70_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),

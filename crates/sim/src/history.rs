@@ -26,6 +26,21 @@ pub struct Setup {
     pub user_operations_max: usize,
     /// Whether user operations start at once in scopes that are not enabled.
     pub run_at_once: bool,
+    /// Nodes on the store.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub nodes: u8,
+    /// Whether every node acts as if it were alone, as before there were leaders. Recorded histories show what goes
+    /// wrong then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaderless: bool,
+}
+
+fn one() -> u8 {
+    1
+}
+
+fn is_one(nodes: &u8) -> bool {
+    *nodes == 1
 }
 
 fn usual_attempts() -> u32 {
@@ -46,6 +61,8 @@ impl Default for Setup {
             attempts: usual_attempts(),
             user_operations_max: 100,
             run_at_once: true,
+            nodes: 1,
+            leaderless: false,
         }
     }
 }
@@ -81,6 +98,9 @@ pub enum Step {
         /// Whether it has the scope's revision, and if so, whether the right one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<bool>,
+        /// The node that gets it; none for the leader.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u8>,
     },
     /// A client repeats a request with a key, with new ids.
     Retry {
@@ -90,7 +110,12 @@ pub enum Step {
         other: bool,
     },
     /// A guest of a scope polls.
-    Polled { scope: u8 },
+    Polled {
+        scope: u8,
+        /// The node that gets it; none for all: nodes pass polls on to the leader.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u8>,
+    },
     /// Time passes. A negative time sets the wall clock back, as in older histories.
     Advance { ms: i64 },
     /// The wall clock is set, forward or back.
@@ -139,6 +164,36 @@ pub enum Step {
     Settle,
     /// The faults stop for a while, and the liveness conditions are checked.
     Drain,
+    /// The steps that follow act on this node of a cluster.
+    Node { which: u8 },
+    /// The node is cut off from the store, or connected again.
+    Cut,
+    /// The process stands still, or goes on.
+    Pause,
+    /// The watch shows nothing more, until the node notices and opens another.
+    Stall,
+    /// The watch shows earlier commits again.
+    WatchBack { count: u8 },
+    /// The watch loses the deletions of the next commits.
+    DropDeletes { count: u8 },
+    /// The store forgets its log.
+    Compact,
+    /// The next snapshots come from a member of the store that lags.
+    StaleReads { count: u8 },
+    /// The answers to the next heartbeats and claims are lost.
+    LoseAnswers { count: u8 },
+    /// A transaction whose outcome was reported as unknown reaches the store.
+    LateLanding { which: u8 },
+    /// The node's watch is this late.
+    Lag { ms: u16 },
+    /// The node's wall clock is set to this offset from the true time.
+    Offset { ms: i16 },
+    /// The node's wall clock drifts, in thousandths.
+    Drift { permille: i8 },
+    /// The node stops in an orderly way and starts again.
+    HandOver,
+    /// All faults of nodes end.
+    Heal,
 }
 
 /// The reported outcome of a commit.

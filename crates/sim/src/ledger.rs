@@ -1,13 +1,10 @@
-//! The checker's memory of a history: every event and its phases, the effect of each idempotency key, and the
-//! published versions.
+//! The checker's memory of a history: every event and its phases, the effect of each idempotency key, and what ran.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use notbefore_core::{EventId, OperationId, Resource, ScopeId, VmId};
 use notbefore_engine::CommandId;
-use notbefore_store::{Key, Revision};
-
-use crate::store::SimStore;
+use notbefore_store::Revision;
 
 /// An event when it was first seen.
 #[derive(Clone, Debug)]
@@ -40,14 +37,8 @@ pub struct Ledger {
     pub attempts: BTreeSet<(String, CommandId)>,
     /// The spawned attempts.
     pub spawned: BTreeSet<CommandId>,
-    /// Published versions: the index of each record's version.
-    pub shown: HashMap<Key, usize>,
-}
-
-impl Ledger {
-    /// The published revision of a record.
-    pub fn shown_revision(&self, store: &SimStore, key: &str) -> Revision {
-        let index = self.shown.get(key).copied();
-        index.and_then(|index| store.versions(key).get(index)).map_or(Revision(0), |version| version.revision)
-    }
+    /// The newest refused request of each idempotency key, with the hash of the request.
+    pub refused: BTreeMap<(String, String), u64>,
+    /// The newest fence of a commit.
+    pub fence: Revision,
 }

@@ -12,6 +12,7 @@
 //! | [`generate`] | histories from a seed |
 //! | [`requests`] | from a step to a real request |
 //! | [`world`] | the engine, the store, time, and the faults between them |
+//! | [`cluster`] | several nodes on one store |
 //! | [`store`], [`view`] | committed records, as bytes and decoded |
 //! | [`rules`], [`model`], [`hosts`], [`host_command`], [`predict`] | the model: tables, one scope, hosts and their commands, requests |
 //! | [`conformance`] | which request, if any, a commit carries out |
@@ -21,6 +22,7 @@
 //!
 //! No shipped crate depends on this one.
 
+pub mod cluster;
 pub mod conformance;
 pub mod generate;
 pub mod history;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
     Actor, CommandState, DriverKind, Event, HostCommand, JointStart, Operation, OperationState, Phase,
     Release,
@@ -21,6 +21,7 @@ use crate::host_command;
 use crate::hosts;
 use crate::invariants::{Check, exec_run, running};
 use crate::model;
+use crate::rules;
 use crate::view::Reads;
 use crate::world::World;
 
@@ -28,6 +29,8 @@ use crate::world::World;
 const BOUND_S: u32 = 5;
 /// How long the clock is held after its last jump.
 const HOLD: SignedDuration = SignedDuration::from_mins(5);
+/// How long a cluster runs at the end of a history.
+const CLUSTER_RUNS_FOR: SignedDuration = SignedDuration::from_secs(20);
 /// Limit on successive due times at the end of a history.
 const DUES_MAX: usize = 2_000;
 
@@ -38,6 +41,11 @@ fn late(detail: String) -> Violation {
 impl World {
     /// Stops the faults, waits for the bound, and checks.
     pub fn drain(&mut self) -> Check {
+        if self.cluster.is_some() {
+            self.calm_cluster()?;
+            self.check_settled()?;
+            return self.check_followers();
+        }
         self.feed(Input::Tick)?;
         for _ in 0..BOUND_S {
             self.settle()?;
@@ -50,17 +58,24 @@ impl World {
     /// Advances time until nothing more is due. Commands now succeed; failed ones are retried.
     pub(crate) fn run_to_end(&mut self) -> Check {
         // The clock does not jump any more, so the hold ends.
-        if self.engine.is_clock_held() {
+        if self.node.engine.is_clock_held() {
             self.advance(HOLD)?;
             self.settle()?;
         }
-        if self.engine.is_clock_held() {
+        if self.node.engine.is_clock_held() {
             return Err(late("the clock does not jump any more, but is still held".to_owned()));
         }
+        // The time of a cluster passes in small steps, so the end of far events is left to single nodes.
+        let end = match self.cluster {
+            Some(_) => rules::plus(self.node.now, CLUSTER_RUNS_FOR),
+            None => Timestamp::MAX,
+        };
         for _ in 0..DUES_MAX {
             let due = self.next_due();
-            if let Some(command) = self.running.first().copied() {
+            if let Some(command) = self.node.running.first().copied() {
                 self.ran(Some(command), CommandEnd::Well)?;
+            } else if due.is_some_and(|due| due > end) {
+                return Ok(());
             } else if let Some(due) = due {
                 self.wait_until(due)?;
             } else if let Some(command) = self.retry_of_failed_command() {
@@ -93,7 +108,7 @@ impl World {
 
     /// Exactly the commands that the records show as running are running, with this process as owner.
     fn check_running_commands(&self) -> Check {
-        let node = self.node();
+        let node = self.runner();
         let events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
         let mut wanted = BTreeSet::new();
         for event in events {
@@ -108,32 +123,32 @@ impl World {
             }
             wanted.extend(host_command::running(operation).map(|(_, id)| id));
         }
-        match wanted == self.running {
+        match wanted == self.node.running {
             true => Ok(()),
-            false => Err(late(format!("{:?} run, not {wanted:?}", self.running))),
+            false => Err(late(format!("{:?} run, not {wanted:?}", self.node.running))),
         }
     }
 
     fn check_settled(&self) -> Check {
-        if !self.engine.is_idle() {
+        if !self.node.engine.is_idle() {
             return Err(late("a job is left".to_owned()));
         }
-        if let Some(sent) = self.open.values().next() {
+        if let Some(sent) = self.node.open.values().next() {
             return Err(late(format!("{:?} was never answered", sent.request)));
         }
-        let hold = self.engine.state().clock_hold();
+        let hold = self.node.engine.state().clock_hold();
         let gates = hosts::gates(&self.view, hold);
         for (id, (_, scope)) in &self.view.scopes {
             let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
-            let due = model::next_due(scope, here, hold, self.now);
-            if due.is_some_and(|due| due <= self.now) {
-                return Err(late(format!("{id} has something due at {due:?}, it is {}", self.now)));
+            let due = model::next_due(scope, here, hold, self.node.now);
+            if due.is_some_and(|due| due <= self.node.now) {
+                return Err(late(format!("{id} has something due at {due:?}, it is {}", self.node.now)));
             }
         }
         for operation in self.view.operations.values() {
             self.check_operation_record(operation)?;
         }
-        if let Some((operation, _)) = hosts::free(&self.view, hold, self.now).first() {
+        if let Some((operation, _)) = hosts::free(&self.view, hold, self.node.now).first() {
             return Err(late(format!(
                 "host operation {operation} is due and not blocked, but has not started"
             )));
@@ -182,9 +197,23 @@ impl World {
         Ok(())
     }
 
+    /// Every node that does not lead knows what is committed, and runs nothing.
+    fn check_followers(&mut self) -> Check {
+        let leader = self.index();
+        for index in (0..self.nodes()).filter(|index| *index != leader) {
+            self.select(index);
+            self.check_engine_state()?;
+            if !self.node.running.is_empty() || !self.node.engine.is_idle() || !self.node.open.is_empty() {
+                return Err(late(format!("node {index} has work and does not lead")));
+            }
+        }
+        self.select(leader);
+        Ok(())
+    }
+
     /// The engine's state is equal to the store's.
     fn check_engine_state(&self) -> Check {
-        let state = self.engine.state();
+        let state = self.node.engine.state();
         let mut same = state.scope_ids() == self.view.scope_ids();
         for id in self.view.scope_ids() {
             same &= Reads::scope(state, &id) == self.view.scope(&id);

@@ -23,6 +23,8 @@ pub struct SimStore {
     revision: Revision,
     log: Vec<Batch>,
     versions: HashMap<Key, Vec<Version>>,
+    has_gaps: bool,
+    compacted: Revision,
 }
 
 impl SimStore {
@@ -49,6 +51,44 @@ impl SimStore {
         self.versions.iter().map(|(key, versions)| (key.clone(), versions.len() - 1)).collect()
     }
 
+    /// The revision of a record that is shown to readers, by the index of its version.
+    pub fn revision_shown(&self, shown: &HashMap<Key, usize>, key: &str) -> Revision {
+        let index = shown.get(key).copied();
+        index.and_then(|index| self.versions(key).get(index)).map_or(Revision(0), |version| version.revision)
+    }
+
+    /// All records as of a revision.
+    pub fn records_at(&self, revision: Revision) -> BTreeMap<Key, Versioned> {
+        let mut records = BTreeMap::new();
+        for (key, versions) in &self.versions {
+            let version = versions.iter().rev().find(|version| version.revision <= revision);
+            if let Some(Version { revision, value: Some(value) }) = version {
+                records.insert(key.clone(), Versioned { revision: *revision, value: value.clone() });
+            }
+        }
+        records
+    }
+
+    /// Other writers of the store take some revisions from now on.
+    pub fn leave_gaps(&mut self) {
+        self.has_gaps = true;
+    }
+
+    /// Commits up to the newest are dropped from the log for new watches.
+    pub fn compact(&mut self) {
+        self.compacted = self.revision;
+    }
+
+    /// A watch cannot start before this revision.
+    pub fn compacted(&self) -> Revision {
+        self.compacted
+    }
+
+    fn next_revision(&self) -> Revision {
+        let gap = if self.has_gaps && self.revision.0.is_multiple_of(3) { 4 } else { 1 };
+        Revision(self.revision.0 + gap)
+    }
+
     /// The outcome of a commit, without applying it.
     pub fn compare(&self, txn: &Txn) -> Option<Outcome> {
         if let Err(refusal) = txn.check() {
@@ -68,7 +108,7 @@ impl SimStore {
         if let Some(no) = self.compare(txn) {
             return no;
         }
-        let revision = Revision(self.revision.0 + 1);
+        let revision = self.next_revision();
         let mut changes = Vec::new();
         for (key, value) in &txn.put {
             self.records.insert(key.clone(), Versioned { revision, value: value.clone() });

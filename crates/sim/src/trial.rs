@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use notbefore_core::{JointStart, Operation};
 use notbefore_engine::records::{self, prefix};
-use notbefore_engine::{Answer, Command, Failure, OperationCommand, TargetSelector};
+use notbefore_engine::{Answer, Command, Failure, FailureCause, OperationCommand, TargetSelector};
 use notbefore_store::{Outcome, Revision, Txn};
 
 use crate::conformance::{self, Flight, SentRequest, Violation};
@@ -25,6 +25,7 @@ impl World {
             }
             return Ok(no);
         }
+        self.check_fence(flight)?;
         let written = conformance::written(&flight.txn)?;
         for (id, after) in &written.scopes {
             let change = Transition {
@@ -35,6 +36,7 @@ impl World {
                 view: &self.view,
             };
             invariants::of_transition(&change, &self.ledger)?;
+            self.check_enabled(&change)?;
         }
         for record in &written.records {
             if let Record::Past(_, Some(past)) = record {
@@ -48,6 +50,7 @@ impl World {
             let was_released = self.view.operations.get(&after.id).is_some_and(|before| is_released(before));
             self.stats.host_starts += u64::from(is_released(after) && !was_released);
         }
+        self.check_not_refused(flight, &written)?;
         let carries = conformance::explain(&self.view, flight, &written)?;
         invariants::at_most_once(&carries.requests, &written, &mut self.ledger)?;
         let before = self.store.revision();
@@ -55,6 +58,7 @@ impl World {
         let revision = self.store.revision();
         if revision > before {
             self.stats.commits += 1;
+            self.committed_now();
             self.note(&written, revision, &carries)?;
             for record in written.records {
                 self.view.take(revision, record);
@@ -149,20 +153,20 @@ impl World {
             | Command::Clock(_) => false,
         };
         let predicted = open_requests.iter().filter(by_what_was_known).filter_map(|one| {
-            let writes = predict::request(self.engine.state(), &one.request, at).ok()?;
+            let writes = predict::request(self.node.engine.state(), &one.request, at).ok()?;
             Some((one.id, writes)).filter(|(_, writes)| writes.scopes.is_empty() != in_one_scope)
         });
         predicted.collect()
     }
 
     pub(crate) fn answered(&mut self, id: u64, result: &Result<Answer, Failure>, at: &At) -> Check {
-        let sent = self.open.remove(&id).ok_or_else(|| Violation {
+        let sent = self.node.open.remove(&id).ok_or_else(|| Violation {
             number: Some(12),
             words: "every request is answered exactly once",
             detail: format!("request {id} was answered once more, with {result:?}"),
         })?;
-        let predicted = predict::request(self.engine.state(), &sent.request, at);
-        let noted = self.predicted.remove(&id).unwrap_or_default();
+        let predicted = predict::request(self.node.engine.state(), &sent.request, at);
+        let noted = self.node.predicted.remove(&id).unwrap_or_default();
         let record = conformance::command_key(&sent.request).and_then(|key| self.command_record(&key));
         let hash = sent.request.idempotency.as_ref().map(|one| one.hash.clone());
         let wrong = |why: &'static str| {
@@ -211,6 +215,7 @@ impl World {
                         &self.view,
                         &self.store,
                         &self.ledger,
+                        &self.node.shown,
                     )?;
                 }
             }
@@ -223,12 +228,18 @@ impl World {
                 if self.ledger.carried_out.contains(&id) {
                     return wrong("a refused command changes nothing");
                 }
+                self.check_known(&sent, refusal)?;
+                if let (Some(key), Some(hash)) = (conformance::command_key(&sent.request), hash) {
+                    self.ledger.refused.insert((key, hash), id);
+                }
             }
             Err(Failure::KeyReused) => {
                 if record.is_none_or(|record| Some(&record.hash) == hash.as_ref()) {
                     return wrong("a key is reused only where another request has it");
                 }
             }
+            // Any node may be asked, and tells at once that it does not lead.
+            Err(Failure::Unavailable(FailureCause::NotLeader)) if !self.ledger.carried_out.contains(&id) => {}
             Err(Failure::Unavailable(_)) => {
                 if self.faults == sent.faults {
                     return wrong("nothing is unavailable without a fault");

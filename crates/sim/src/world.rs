@@ -1,10 +1,13 @@
 //! The simulated world: the production engine over a simulated store, with virtual time and fault injection.
 //!
+//! A world has one node, or several with a shared store; [`crate::cluster`] has what concerns several. The steps of a
+//! history act on the current node.
+//!
 //! The world replaces the runtime and the store. Commits stay in flight until the history decides their outcome.
 //! Outcomes come late, in any order, as conflicts, refusals or unknown. The watch lags. The process crashes with
 //! commits in flight and restarts from the store. Every commit, publication and answer is checked at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,6 +16,7 @@ use notbefore_core::{
     Actor, Ending, EventId, ExecSettings, HostRan, Operation, OperationId, Ran, Scope, ScopeId, Settings,
     StartReason, WhenNotEnabled,
 };
+use notbefore_engine::cluster::{fence_of, is_leader_key};
 use notbefore_engine::records::{self, LastAt, prefix};
 use notbefore_engine::{
     ClockNews, ClockReading, ClockWatch, CommandId, CommandTarget, DriverReport, Effect, Engine,
@@ -20,6 +24,7 @@ use notbefore_engine::{
 };
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
+use crate::cluster::{ClusterFaults, Member, SimCluster};
 use crate::conformance::{self, Flight, SentRequest, Violation};
 use crate::history::{CommandEnd, History, ReportedOutcome, RequestKind, Setup, Step};
 use crate::host_command;
@@ -55,6 +60,18 @@ pub struct Stats {
     pub clock_jumps: u64,
     /// Times at which something was due by an untrusted clock.
     pub clock_holds: u64,
+    /// Times at which a node took the lead from another node or process.
+    pub take_overs: u64,
+    /// Transactions that reached the store after their outcome was reported as unknown.
+    pub late_landings: u64,
+    /// Of these, the ones that the store wrote.
+    pub landed_late: u64,
+    /// Snapshots that replaced a watch.
+    pub resyncs: u64,
+    /// Unknown outcomes that a rewrite of the leader's record decided.
+    pub rewrites: u64,
+    /// Faults of a cluster, by kind.
+    pub cluster_faults: ClusterFaults,
 }
 
 impl std::ops::Add for Stats {
@@ -73,6 +90,12 @@ impl std::ops::Add for Stats {
             host_waits: self.host_waits + other.host_waits,
             clock_jumps: self.clock_jumps + other.clock_jumps,
             clock_holds: self.clock_holds + other.clock_holds,
+            take_overs: self.take_overs + other.take_overs,
+            late_landings: self.late_landings + other.late_landings,
+            landed_late: self.landed_late + other.landed_late,
+            resyncs: self.resyncs + other.resyncs,
+            rewrites: self.rewrites + other.rewrites,
+            cluster_faults: self.cluster_faults + other.cluster_faults,
         }
     }
 }
@@ -85,15 +108,28 @@ pub(crate) const NOTHING_TO_DO: &str = "nothing to do";
 
 pub struct World {
     pub(crate) setup: Setup,
-    pub(crate) engine: Engine,
     pub(crate) store: SimStore,
     pub(crate) view: View,
     pub(crate) ledger: Ledger,
+    /// The current node.
+    pub(crate) node: Box<SimNode>,
+    /// Several nodes; none if there is one.
+    pub(crate) cluster: Option<SimCluster>,
+    keyed: Vec<Rc<SentRequest>>,
+    requests: u64,
+    fresh: IdSource,
+    pub(crate) faults: u32,
+    pub(crate) stats: Stats,
+}
+
+/// One process: its engine, its clocks, and what is between it and the store.
+pub(crate) struct SimNode {
+    pub(crate) engine: Engine,
+    /// The wall clock.
     pub(crate) now: Timestamp,
     pub(crate) flights: Vec<Flight>,
     pub(crate) open: BTreeMap<u64, Rc<SentRequest>>,
     pub(crate) predicted: BTreeMap<u64, Codes>,
-    keyed: Vec<Rc<SentRequest>>,
     /// The knowledge when commits that only compare were sent.
     comparing: BTreeMap<JobId, Known>,
     /// The running commands, children of this process.
@@ -101,27 +137,57 @@ pub struct World {
     /// All commands that this process has spawned.
     spawned_here: BTreeSet<CommandId>,
     /// All reports of them that it received.
-    reports: Rc<Vec<Ran>>,
+    pub(crate) reports: Rc<Vec<Ran>>,
     /// The same of commands for hosts.
-    host_reports: Rc<Vec<(OperationId, HostRan)>>,
+    pub(crate) host_reports: Rc<Vec<(OperationId, HostRan)>>,
     /// The last poll of each scope, and whether the process read it from the store.
-    last_polls: BTreeMap<ScopeId, (Timestamp, bool)>,
+    pub(crate) last_polls: BTreeMap<ScopeId, (Timestamp, bool)>,
     /// The boot-time clock, which cannot be set.
-    since_boot: Duration,
+    pub(crate) since_boot: Duration,
     watch: ClockWatch,
     /// The wall clock's total jump since it was last trusted.
     jumped_by: SignedDuration,
     /// The committed events from before the jump.
     before_jump: Rc<BTreeSet<EventId>>,
-    watched: usize,
+    /// Position in the store's log.
+    pub(crate) watched: usize,
     starts: u32,
-    requests: u64,
-    fresh: IdSource,
-    pub(crate) faults: u32,
-    pub(crate) stats: Stats,
+    /// Published versions: the index of each record's version.
+    pub(crate) shown: HashMap<Key, usize>,
+    /// As a node of a cluster.
+    pub(crate) member: Option<Member>,
 }
 
-fn domain(setup: &Setup) -> Settings {
+impl SimNode {
+    pub(crate) fn new(engine: Engine, reading: ClockReading, starts: u32) -> Self {
+        Self {
+            engine,
+            now: reading.wall,
+            flights: Vec::new(),
+            open: BTreeMap::new(),
+            predicted: BTreeMap::new(),
+            comparing: BTreeMap::new(),
+            running: BTreeSet::new(),
+            spawned_here: BTreeSet::new(),
+            reports: Rc::default(),
+            last_polls: BTreeMap::new(),
+            since_boot: reading.since_boot,
+            watch: ClockWatch::new(reading),
+            jumped_by: SignedDuration::ZERO,
+            before_jump: Rc::default(),
+            watched: 0,
+            starts,
+            shown: HashMap::new(),
+            member: None,
+        }
+    }
+
+    pub(crate) fn reading(&self) -> ClockReading {
+        ClockReading { wall: self.now, since_boot: self.since_boot }
+    }
+}
+
+pub(crate) fn domain(setup: &Setup) -> Settings {
     Settings {
         notice_scale: f64::from(setup.scale_permille) / 1_000.0,
         simulated_duration: Duration::from_secs(60),
@@ -161,37 +227,34 @@ impl World {
         let now = Timestamp::from_millisecond(BEGIN).unwrap_or(Timestamp::UNIX_EPOCH);
         let store = SimStore::default();
         let (engine, _) = start(&setup, &store, 0, now)?;
-        Ok(Self {
+        let mut world = Self {
             setup,
-            engine,
             store,
             view: View::default(),
             ledger: Ledger::default(),
-            now,
-            flights: Vec::new(),
-            open: BTreeMap::new(),
-            predicted: BTreeMap::new(),
+            node: Box::new(SimNode::new(engine, ClockReading { wall: now, since_boot: Duration::ZERO }, 0)),
+            cluster: None,
             keyed: Vec::new(),
-            comparing: BTreeMap::new(),
-            running: BTreeSet::new(),
-            spawned_here: BTreeSet::new(),
-            reports: Rc::default(),
-            host_reports: Rc::default(),
-            last_polls: BTreeMap::new(),
-            since_boot: Duration::ZERO,
-            watch: ClockWatch::new(ClockReading { wall: now, since_boot: Duration::ZERO }),
-            jumped_by: SignedDuration::ZERO,
-            before_jump: Rc::default(),
-            watched: 0,
-            starts: 0,
             requests: 0,
             fresh: IdSource::default(),
             faults: 0,
             stats: Stats::default(),
-        })
+        };
+        if world.setup.nodes > 1 {
+            world.start_cluster(now)?;
+        }
+        Ok(world)
     }
 
     pub fn step(&mut self, step: &Step) -> Check {
+        if self.cluster.is_some() {
+            return self.cluster_step(step);
+        }
+        self.node_step(step)
+    }
+
+    /// A step of the current node.
+    pub(crate) fn node_step(&mut self, step: &Step) -> Check {
         match step {
             Step::Setup(_) => Ok(()),
             Step::Request { what: RequestKind::FirstRun, .. } => {
@@ -200,41 +263,41 @@ impl World {
                 self.send_request(&RequestKind::FirstRun, false, None)?;
                 self.settle()
             }
-            Step::Request { what, key, revision } => self.send_request(what, *key, *revision),
+            Step::Request { what, key, revision, at: _ } => self.send_request(what, *key, *revision),
             Step::Retry { which, other } => self.retry(*which, *other),
-            Step::Polled { scope } => {
+            Step::Polled { scope, at: _ } => {
                 let id = requests::path(*scope).id();
-                if Reads::scope(self.engine.state(), &id).is_none() {
+                if Reads::scope(self.node.engine.state(), &id).is_none() {
                     return Ok(());
                 }
-                let last = self.last_polls.entry(id.clone()).or_insert((self.now, false));
-                if self.now >= last.0 {
-                    *last = (self.now, false);
+                let last = self.node.last_polls.entry(id.clone()).or_insert((self.node.now, false));
+                if self.node.now >= last.0 {
+                    *last = (self.node.now, false);
                 }
-                self.feed(Input::Polled(id, self.now))
+                self.feed(Input::Polled(id, self.node.now))
             }
             Step::Advance { ms } => self.advance(SignedDuration::from_millis(*ms)),
             Step::SetClock { ms } => {
-                self.now = rules::plus(self.now, SignedDuration::from_millis(*ms));
+                self.node.now = rules::plus(self.node.now, SignedDuration::from_millis(*ms));
                 self.feed(Input::Tick)
             }
             Step::ToDue { plus_ms } => {
                 let due = self.next_due();
-                let to = rules::plus(due.unwrap_or(self.now), SignedDuration::from_millis(*plus_ms));
+                let to = rules::plus(due.unwrap_or(self.node.now), SignedDuration::from_millis(*plus_ms));
                 self.wait_until(to)
             }
-            Step::Apply { which } => match usize::from(*which).checked_rem(self.flights.len()) {
+            Step::Apply { which } => match usize::from(*which).checked_rem(self.node.flights.len()) {
                 Some(index) => self.apply(index),
                 None => Ok(()),
             },
-            Step::Deliver { which, how } => match usize::from(*which).checked_rem(self.flights.len()) {
+            Step::Deliver { which, how } => match usize::from(*which).checked_rem(self.node.flights.len()) {
                 Some(index) => self.deliver(index, *how),
                 None => Ok(()),
             },
             Step::Watch { count } => (0..*count).try_for_each(|_| self.watch_one()),
             Step::Foreign { which } => self.rewrite_by_other_node(*which),
-            Step::Ran { which, how } => match usize::from(*which).checked_rem(self.running.len()) {
-                Some(nth) => self.ran(self.running.iter().nth(nth).copied(), *how),
+            Step::Ran { which, how } => match usize::from(*which).checked_rem(self.node.running.len()) {
+                Some(nth) => self.ran(self.node.running.iter().nth(nth).copied(), *how),
                 None => Ok(()),
             },
             Step::Late { which, how } => match usize::from(*which).checked_rem(self.ledger.spawned.len()) {
@@ -244,11 +307,28 @@ impl World {
             Step::Crash { lands, down_ms } => self.crash(*lands, *down_ms),
             Step::Settle => self.settle(),
             Step::Drain => self.drain(),
+            // Faults of a cluster; there is only one node.
+            Step::Node { .. }
+            | Step::Cut
+            | Step::Pause
+            | Step::Stall
+            | Step::WatchBack { .. }
+            | Step::DropDeletes { .. }
+            | Step::Compact
+            | Step::StaleReads { .. }
+            | Step::LoseAnswers { .. }
+            | Step::LateLanding { .. }
+            | Step::Lag { .. }
+            | Step::Offset { .. }
+            | Step::Drift { .. }
+            | Step::HandOver
+            | Step::Heal => Ok(()),
         }
     }
 
     fn send_request(&mut self, what: &RequestKind, key: bool, revision: Option<bool>) -> Check {
-        let naming = Naming { view: &self.view, ledger: &self.ledger, now: self.now, setup: &self.setup };
+        let naming =
+            Naming { view: &self.view, ledger: &self.ledger, now: self.node.now, setup: &self.setup };
         let (by, request) = naming.request(what, &mut self.fresh);
         // A guest's approval has neither key nor revision.
         let guests = matches!(what, RequestKind::GuestApprove { .. });
@@ -277,10 +357,12 @@ impl World {
     fn dry_run(&mut self, by: &Actor, dry_run: &DryRun, if_revision: Option<Revision>) -> Check {
         self.feed(Input::Tick)?;
         let found = match dry_run {
-            DryRun::Preview(new) => self.engine.preview(by, new, self.now).map(drop),
-            DryRun::ScopePlan(change) => self.engine.plan_scope(by, change, if_revision, self.now).map(drop),
+            DryRun::Preview(new) => self.node.engine.preview(by, new, self.node.now).map(drop),
+            DryRun::ScopePlan(change) => {
+                self.node.engine.plan_scope(by, change, if_revision, self.node.now).map(drop)
+            }
         };
-        let predicted = predict::dry_run(self.engine.state(), by, dry_run, if_revision, &self.at());
+        let predicted = predict::dry_run(self.node.engine.state(), by, dry_run, if_revision, &self.at());
         let fits = match (&found, &predicted) {
             (Ok(()), Ok(())) => true,
             (Err(Failure::Refused(refusal)), Err(codes)) => codes.contains(refusal.code()),
@@ -289,7 +371,7 @@ impl World {
         match fits {
             true => Ok(()),
             false => {
-                let detail = format!("{dry_run:?} at {}: {found:?}, predicted {predicted:?}", self.now);
+                let detail = format!("{dry_run:?} at {}: {found:?}, predicted {predicted:?}", self.node.now);
                 Err(broken("a dry run has the result that the model predicts", detail))
             }
         }
@@ -309,17 +391,20 @@ impl World {
     pub(crate) fn request(&mut self, request: Request) -> Check {
         let id = self.requests;
         self.requests += 1;
-        let sent = Rc::new(SentRequest { id, request: request.clone(), faults: self.faults });
+        let is_quiet = self.all_flights().next().is_none();
+        let sent = Rc::new(SentRequest { id, request: request.clone(), faults: self.faults, is_quiet });
         if request.idempotency.is_some() {
             self.keyed.push(Rc::clone(&sent));
         }
-        self.open.insert(id, sent);
+        self.node.open.insert(id, sent);
         self.feed(Input::Request(RequestId(id), Box::new(request)))
     }
 
     /// A command ends, or a report says so.
     pub(crate) fn ran(&mut self, command: Option<CommandId>, how: CommandEnd) -> Check {
         let Some(id) = command else { return Ok(()) };
+        // A node that may not lead any more stops its commands first.
+        self.check_lead()?;
         let ending = match how {
             CommandEnd::Well => Ending::Succeeded { host: None },
             CommandEnd::Elsewhere => Ending::Succeeded { host: Some("h8".to_owned()) },
@@ -327,83 +412,92 @@ impl World {
             CommandEnd::Absurdly => Ending::Succeeded { host: Some(String::new()) },
             CommandEnd::Blocked => Ending::Blocked { why: invariants::BLOCKED.to_owned() },
         };
-        self.running.remove(&id);
-        if self.spawned_here.contains(&id) {
+        self.node.running.remove(&id);
+        if self.node.spawned_here.contains(&id) {
             let (CommandId { target, fence, attempt }, ending) = (id, ending.clone());
             match target {
                 CommandTarget::Vm { event, vm } => {
-                    Rc::make_mut(&mut self.reports).push(Ran { event, vm, fence, attempt, ending });
+                    Rc::make_mut(&mut self.node.reports).push(Ran { event, vm, fence, attempt, ending });
                 }
                 CommandTarget::Host(operation) => {
                     let report = HostRan { fence, attempt, ending };
-                    Rc::make_mut(&mut self.host_reports).push((operation, report));
+                    Rc::make_mut(&mut self.node.host_reports).push((operation, report));
                 }
             }
         }
         self.feed(Input::Ran(DriverReport { id, ending }))
     }
 
-    /// The id of the current process.
-    pub(crate) fn node(&self) -> String {
-        node(self.starts)
+    /// The owner of commands that the current process starts.
+    pub(crate) fn runner(&self) -> String {
+        self.node.engine.runner().to_owned()
     }
 
     /// Advances both clocks.
     pub(crate) fn advance(&mut self, by: SignedDuration) -> Check {
-        self.now = rules::plus(self.now, by);
-        self.since_boot += Duration::try_from(by).unwrap_or_default();
+        if self.cluster.is_some() {
+            return self.advance_cluster(by);
+        }
+        self.node.now = rules::plus(self.node.now, by);
+        self.node.since_boot += Duration::try_from(by).unwrap_or_default();
         self.feed(Input::Tick)
     }
 
     /// Advances to `then`, if it is in the future.
     pub(crate) fn wait_until(&mut self, then: Timestamp) -> Check {
-        self.advance(then.duration_since(self.now).max(SignedDuration::ZERO))
-    }
-
-    fn reading(&self) -> ClockReading {
-        ClockReading { wall: self.now, since_boot: self.since_boot }
+        self.advance(then.duration_since(self.node.now).max(SignedDuration::ZERO))
     }
 
     /// The next automatic change by the committed records.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let hold = self.engine.state().clock_hold();
+        let hold = self.node.engine.state().clock_hold();
         let gates = hosts::gates(&self.view, hold);
         let scopes = self.view.scopes.iter().filter_map(|(id, (_, scope))| {
             let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
-            model::next_due(scope, here, hold, self.now)
+            model::next_due(scope, here, hold, self.node.now)
         });
         let commands = self.view.operations.values().filter_map(|one| host_command::next_due(one));
-        scopes.chain(hosts::next_due(&self.view, hold, self.now)).chain(commands).min()
+        scopes.chain(hosts::next_due(&self.view, hold, self.node.now)).chain(commands).min()
     }
 
-    fn at(&self) -> At {
+    pub(crate) fn at(&self) -> At {
         let fresh = |(at, was_stored): (Timestamp, bool)| {
             let longer = if was_stored { rules::STORED_EXTRA } else { SignedDuration::ZERO };
             // During a hold, a clock jump disables no scope.
-            let nows = [self.now, rules::plus(self.now, -self.jumped_by)];
+            let nows = [self.node.now, rules::plus(self.node.now, -self.node.jumped_by)];
             nows.iter().any(|now| now.duration_since(at) < rules::ENABLED_FOR + longer)
         };
-        let enabled =
-            self.last_polls.iter().filter(|(_, last_polls)| fresh(**last_polls)).map(|(id, _)| id.clone());
-        let state = self.engine.state();
+        let enabled = self
+            .node
+            .last_polls
+            .iter()
+            .filter(|(_, last_polls)| fresh(**last_polls))
+            .map(|(id, _)| id.clone());
+        let state = self.node.engine.state();
         let hold = state.clock_hold();
         At {
-            now: self.now,
+            now: self.node.now,
             enabled: enabled.collect(),
             setup: self.setup.clone(),
-            node: self.node().into(),
-            reports: Rc::clone(&self.reports),
-            host_reports: Rc::clone(&self.host_reports),
+            node: self.runner().into(),
+            reports: Rc::clone(&self.node.reports),
+            host_reports: Rc::clone(&self.node.host_reports),
             gates: Rc::new(hosts::gates(state, hold)),
-            free: Rc::new(hosts::free(state, hold, self.now)),
+            free: Rc::new(hosts::free(state, hold, self.node.now)),
             clock_hold: hold.cloned().map(Rc::new),
-            before_jump: Rc::clone(&self.before_jump),
+            before_jump: Rc::clone(&self.node.before_jump),
         }
     }
 
     /// Gives the engine an input and carries out the effects. A clock jump is reported first.
     pub(crate) fn feed(&mut self, input: Input) -> Check {
-        if let Some(news) = self.watch.read(self.reading(), self.engine.is_clock_held()) {
+        self.check_lead()?;
+        self.feed_engine(input)
+    }
+
+    /// Like [`Self::feed`], without a check of the lead before it.
+    pub(crate) fn feed_engine(&mut self, input: Input) -> Check {
+        if let Some(news) = self.node.watch.read(self.node.reading(), self.node.engine.is_clock_held()) {
             self.record_clock(news);
             self.feed_one(Input::Clock(news))?;
         }
@@ -415,85 +509,91 @@ impl World {
             ClockNews::Jumped(by) => {
                 self.stats.clock_jumps += 1;
                 self.stats.clock_holds += u64::from(self.is_due_without_hold());
-                self.jumped_by += by;
+                self.node.jumped_by += by;
                 let events = self.view.scopes.values().flat_map(|(_, scope)| &scope.events);
-                self.before_jump = Rc::new(events.map(|event| event.id).collect());
+                self.node.before_jump = Rc::new(events.map(|event| event.id).collect());
             }
             ClockNews::Settled => {
-                self.jumped_by = SignedDuration::ZERO;
-                self.last_polls.values_mut().for_each(|(at, _)| *at = (*at).min(self.now));
-                self.before_jump = Rc::default();
+                self.node.jumped_by = SignedDuration::ZERO;
+                self.node.last_polls.values_mut().for_each(|(at, _)| *at = (*at).min(self.node.now));
+                self.node.before_jump = Rc::default();
             }
         }
     }
 
     fn feed_one(&mut self, input: Input) -> Check {
-        let effects = self.engine.handle(input, self.now);
-        self.carry_out(effects)?;
-        self.stats.host_waits += self.engine.host_operations_blocked() as u64;
-        let due = self.engine.next_due();
-        if due.is_some_and(|due| due <= self.now) {
+        let effects = self.node.engine.handle(input, self.node.now);
+        // Mostly time passes and nothing happens.
+        if !effects.is_empty() || !self.node.open.is_empty() {
+            self.carry_out(effects)?;
+        }
+        self.stats.host_waits += self.node.engine.host_operations_blocked() as u64;
+        let due = self.node.engine.next_due();
+        if due.is_some_and(|due| due <= self.node.now) {
             return Err(Violation {
                 number: Some(10),
                 words: "next_due > now after handle",
-                detail: format!("{due:?} at {}", self.now),
+                detail: format!("{due:?} at {}", self.node.now),
             });
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) -> Check {
+    pub(crate) fn carry_out(&mut self, effects: Vec<Effect>) -> Check {
         let at = self.at();
         for effect in effects {
             match effect {
                 Effect::Commit(id, txn) => {
                     self.check_exclusive_compare(&txn)?;
-                    let open_requests: Vec<_> = self.open.values().cloned().collect();
+                    let open_requests: Vec<_> = self.node.open.values().cloned().collect();
                     let (mut planned, mut at) = (self.planned(&txn, &open_requests, &at), at.clone());
                     // The start of a host operation compares its scopes in separate commits before the one that records
                     // it; it is decided when the first of them is sent.
-                    if let Some((free, earlier)) = self.comparing.remove(&id) {
+                    if let Some((free, earlier)) = self.node.comparing.remove(&id) {
                         Rc::make_mut(&mut at.free).extend(free.iter());
                         planned.extend(earlier);
                     }
                     if !txn.writes() {
-                        self.comparing.insert(id, (Rc::clone(&at.free), planned.clone()));
+                        self.node.comparing.insert(id, (Rc::clone(&at.free), planned.clone()));
                     }
-                    self.flights.push(Flight { id, txn, at, open_requests, planned, outcome: None });
+                    self.check_clock_of_writer()?;
+                    let by = self.index();
+                    let (outcome, sent_at) = (None, self.store.revision());
+                    let flight = Flight { id, txn, at, open_requests, planned, outcome, by, sent_at };
+                    self.node.flights.push(flight);
                 }
                 Effect::Publish(published) => {
                     for one in &published.changes {
-                        invariants::published_is_committed(one, &self.store, &mut self.ledger)?;
+                        invariants::published_is_committed(one, &self.store, &mut self.node.shown)?;
                     }
                 }
                 Effect::Run(run) => {
-                    invariants::spawned_as_committed(&run, &at.node, &self.running, &mut self.ledger)?;
+                    invariants::spawned_as_committed(&run, &at.node, &self.node.running, &mut self.ledger)?;
                     self.stats.commands += 1;
                     self.stats.host_commands += u64::from(host_command::operation_of(run.id).is_some());
-                    self.running.insert(run.id);
-                    self.spawned_here.insert(run.id);
+                    self.node.running.insert(run.id);
+                    self.node.spawned_here.insert(run.id);
                 }
                 Effect::Stop(id) => {
                     // A command without a report is running until it is stopped.
-                    if !self.running.remove(&id) {
+                    if !self.node.running.remove(&id) {
                         return Err(broken("only running commands are stopped", format!("{id:?}")));
                     }
                 }
                 Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
-                // The only node of a store has no conflicts that it cannot explain.
-                Effect::Resync => {}
+                Effect::Resync => self.snapshot_requested(),
             }
         }
         // Before a request with a key is refused, or answered without a change, the store confirms it. So the
         // possible answers are recorded when they can have been decided.
-        for (id, sent) in &self.open {
+        for (id, sent) in &self.node.open {
             let Some(key) = conformance::command_key(&sent.request) else { continue };
             let writes = |flight: &Flight| flight.txn.put.iter().any(|(put, _)| **put == *key);
-            if self.flights.iter().any(writes) {
+            if self.node.flights.iter().any(writes) {
                 continue;
             }
-            let noted = self.predicted.entry(*id).or_default();
-            match predict::request(self.engine.state(), &sent.request, &at) {
+            let noted = self.node.predicted.entry(*id).or_default();
+            match predict::request(self.node.engine.state(), &sent.request, &at) {
                 Err(codes) => noted.extend(codes),
                 Ok(writes) if writes.is_empty() => drop(noted.insert(NOTHING_TO_DO)),
                 Ok(_) => {}
@@ -502,10 +602,13 @@ impl World {
         Ok(())
     }
 
-    /// At most one commit in flight compares a record: a process does not conflict with itself.
+    /// At most one commit in flight compares a record: a process does not conflict with itself, and only one plans.
     fn check_exclusive_compare(&self, txn: &Txn) -> Check {
-        for flight in &self.flights {
-            let same = txn.expect.iter().find(|one| flight.txn.expect.iter().any(|two| one.key == two.key));
+        // Commits of an earlier time as the leader are fenced.
+        let same_fence = |flight: &&Flight| fence_of(&flight.txn) == fence_of(txn);
+        for flight in self.all_flights().filter(same_fence) {
+            let mut compared = txn.expect.iter().filter(|one| !is_leader_key(&one.key));
+            let same = compared.find(|one| flight.txn.expect.iter().any(|two| one.key == two.key));
             if let Some(expect) = same {
                 let detail = format!("{} is compared by two commits in flight", expect.key);
                 return Err(broken("the records that a commit compares are locked", detail));
@@ -516,39 +619,44 @@ impl World {
 
     /// The store applies a commit in flight.
     pub(crate) fn apply(&mut self, index: usize) -> Check {
-        if self.flights[index].outcome.is_some() {
+        if self.node.flights[index].outcome.is_some() {
             return Ok(());
         }
-        let flight = self.flights[index].clone();
+        let flight = self.node.flights[index].clone();
         let outcome = self.commit(&flight)?;
-        self.flights[index].outcome = Some(outcome);
+        self.node.flights[index].outcome = Some(outcome);
         Ok(())
     }
 
-    fn deliver(&mut self, index: usize, how: ReportedOutcome) -> Check {
+    pub(crate) fn deliver(&mut self, index: usize, how: ReportedOutcome) -> Check {
         match how {
             ReportedOutcome::Actual | ReportedOutcome::UnknownLanded => self.apply(index)?,
             ReportedOutcome::Unavailable | ReportedOutcome::UnknownLost => {}
         }
-        let flight = self.flights.remove(index);
+        let flight = self.node.flights.remove(index);
+        if how == ReportedOutcome::UnknownLost && flight.outcome.is_none() {
+            self.may_land_late(&flight);
+        }
         if how != ReportedOutcome::Actual {
             self.faults += 1;
             self.stats.faults += 1;
         }
-        let outcome = match (how, flight.outcome) {
+        let outcome = match (how, flight.outcome.clone()) {
             (ReportedOutcome::Actual, Some(outcome)) => outcome,
             (ReportedOutcome::Unavailable, None) => {
                 Outcome::Refused(Refusal::Unavailable("no space left".to_owned()))
             }
             (_, _) => Outcome::Unknown("connection lost".to_owned()),
         };
-        self.feed(Input::Committed(flight.id, outcome))
+        self.check_lead()?;
+        self.feed_engine(Input::Committed(flight.id, outcome.clone()))?;
+        self.report_to_leadership(&flight, &outcome)
     }
 
     fn watch_one(&mut self) -> Check {
-        match self.store.log().get(self.watched).cloned() {
+        match self.store.log().get(self.node.watched).cloned() {
             Some(batch) => {
-                self.watched += 1;
+                self.node.watched += 1;
                 self.feed(Input::Watched(batch))
             }
             None => Ok(()),
@@ -575,35 +683,35 @@ impl World {
         Ok(())
     }
 
-    fn crash(&mut self, lands: u16, down_ms: i64) -> Check {
-        for index in 0..self.flights.len() {
+    pub(crate) fn crash(&mut self, lands: u16, down_ms: i64) -> Check {
+        for index in 0..self.node.flights.len() {
             if lands >> (index % 16) & 1 == 1 {
                 self.apply(index)?;
             }
         }
-        self.flights.clear();
-        self.comparing.clear();
-        self.running.clear();
-        self.spawned_here.clear();
-        self.reports = Rc::default();
-        self.host_reports = Rc::default();
-        self.open.clear();
-        self.predicted.clear();
+        self.node.flights.clear();
+        self.node.comparing.clear();
+        self.node.running.clear();
+        self.node.spawned_here.clear();
+        self.node.reports = Rc::default();
+        self.node.host_reports = Rc::default();
+        self.node.open.clear();
+        self.node.predicted.clear();
         self.faults += 1;
         self.stats.faults += 1;
-        self.starts += 1;
-        self.now = rules::plus(self.now, SignedDuration::from_millis(down_ms));
-        self.since_boot = Duration::ZERO;
-        self.watch = ClockWatch::new(self.reading());
-        self.jumped_by = SignedDuration::ZERO;
-        self.before_jump = Rc::default();
+        self.node.starts += 1;
+        self.node.now = rules::plus(self.node.now, SignedDuration::from_millis(down_ms));
+        self.node.since_boot = Duration::ZERO;
+        self.node.watch = ClockWatch::new(self.node.reading());
+        self.node.jumped_by = SignedDuration::ZERO;
+        self.node.before_jump = Rc::default();
         self.load_poll_times();
-        let (engine, effects) = start(&self.setup, &self.store, self.starts, self.now)?;
-        self.engine = engine;
+        let (engine, effects) = start(&self.setup, &self.store, self.node.starts, self.node.now)?;
+        self.node.engine = engine;
         self.check_clock()?;
         // Readers of the new process start with the store's newest versions.
-        self.ledger.shown = self.store.newest();
-        self.watched = self.store.log().len();
+        self.node.shown = self.store.newest();
+        self.node.watched = self.store.log().len();
         self.carry_out(effects)
     }
 
@@ -612,10 +720,10 @@ impl World {
         let gates = hosts::gates(&self.view, None);
         let is_due = |(id, (_, scope)): (&ScopeId, &(Revision, Rc<Scope>))| {
             let here = gates.get(id).map(Vec::as_slice).unwrap_or_default();
-            model::next_due(scope, here, None, self.now).is_some_and(|due| due <= self.now)
+            model::next_due(scope, here, None, self.node.now).is_some_and(|due| due <= self.node.now)
         };
         let host_is_due =
-            |one: &Operation| hosts::due(&self.view, None, one).is_some_and(|(at, _)| at <= self.now);
+            |one: &Operation| hosts::due(&self.view, None, one).is_some_and(|(at, _)| at <= self.node.now);
         self.view.scopes.iter().any(is_due) || self.view.operations.values().any(|one| host_is_due(one))
     }
 
@@ -624,13 +732,13 @@ impl World {
     fn check_clock(&mut self) -> Check {
         let alive = self.store.records().get(records::ALIVE);
         let alive = alive.and_then(|record| records::decode::<LastAt>(records::ALIVE, &record.value).ok());
-        let ahead = alive.map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive.at));
+        let ahead = alive.map_or(SignedDuration::ZERO, |alive| self.node.now.duration_since(alive.at));
         let is_due = self.is_due_without_hold();
         let distrusts = -ahead > SignedDuration::from_secs(60) || (ahead > rules::DAY && is_due);
         if distrusts {
             self.record_clock(ClockNews::Jumped(SignedDuration::ZERO));
         }
-        match self.engine.is_clock_held() == distrusts {
+        match self.node.engine.is_clock_held() == distrusts {
             true => Ok(()),
             false => Err(broken("a clock that contradicts the store is held", format!("{ahead}, {is_due}"))),
         }
@@ -642,9 +750,10 @@ impl World {
             let record = self.store.records().get(key)?;
             records::decode::<LastAt>(key, &record.value).ok().map(|last| last.at)
         };
-        let down = last(records::ALIVE)
-            .map_or(SignedDuration::ZERO, |alive| self.now.duration_since(alive).max(SignedDuration::ZERO));
-        self.last_polls = (0..requests::SCOPES)
+        let down = last(records::ALIVE).map_or(SignedDuration::ZERO, |alive| {
+            self.node.now.duration_since(alive).max(SignedDuration::ZERO)
+        });
+        self.node.last_polls = (0..requests::SCOPES)
             .map(|scope| requests::path(scope).id())
             .filter_map(|id| last(&records::heard(&id)).map(|at| (id, (rules::plus(at, down), true))))
             .collect();
@@ -652,19 +761,22 @@ impl World {
 
     /// Lets everything in flight succeed, and the watch catch up.
     pub(crate) fn settle(&mut self) -> Check {
+        if self.cluster.is_some() {
+            return self.settle_cluster();
+        }
         let mut patience = 10_000;
-        while !self.flights.is_empty() {
+        while !self.node.flights.is_empty() {
             self.deliver(0, ReportedOutcome::Actual)?;
             patience -= 1;
             if patience == 0 {
                 return Err(broken("work comes to an end", "ten thousand commits and no end"));
             }
         }
-        while self.watched < self.store.log().len() {
+        while self.node.watched < self.store.log().len() {
             self.watch_one()?;
         }
         // Commits from the watch may start work.
-        match self.flights.is_empty() {
+        match self.node.flights.is_empty() {
             true => Ok(()),
             false => self.settle(),
         }
@@ -676,16 +788,19 @@ fn node(starts: u32) -> String {
     format!("n{starts}")
 }
 
-fn start(
+/// Whether the engine holds records with this key.
+pub(crate) fn is_loaded(key: &str) -> bool {
+    key == records::ALIVE || records::LOADED.iter().any(|one| key.starts_with(one))
+}
+
+pub(crate) fn start(
     setup: &Setup,
     store: &SimStore,
     starts: u32,
     now: Timestamp,
 ) -> Result<(Engine, Vec<Effect>), Violation> {
     let settings = EngineSettings { domain: domain(setup), node: node(starts).as_str().into() };
-    let loaded =
-        |key: &Key| &**key == records::ALIVE || records::LOADED.iter().any(|one| key.starts_with(one));
-    let all = store.records().iter().filter(|(key, _)| loaded(key));
+    let all = store.records().iter().filter(|(key, _)| is_loaded(key));
     let all = all.map(|(key, record)| (key.clone(), record.clone()));
     Engine::new(settings, all, store.revision(), now)
         .map_err(|error| broken("every record can be read", error.to_string()))

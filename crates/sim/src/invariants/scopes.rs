@@ -30,11 +30,11 @@ impl Transition<'_> {
         self.before.map_or(&[], |scope| &scope.events)
     }
 
-    pub(super) fn live_after(&self) -> &[Event] {
+    pub(crate) fn live_after(&self) -> &[Event] {
         self.after.map_or(&[], |scope| &scope.events)
     }
 
-    pub(super) fn was(&self, event: &Event) -> Option<&Event> {
+    pub(crate) fn was(&self, event: &Event) -> Option<&Event> {
         self.live_before().iter().find(|one| one.id == event.id)
     }
 

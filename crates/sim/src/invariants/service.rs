@@ -1,6 +1,6 @@
 //! Invariants of the service as callers see it: answers, addresses, published data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use notbefore_core::{Cause, OperationState, Refusal, ScopeId, VmId};
@@ -29,6 +29,7 @@ pub fn acknowledged_is_durable(
     view: &View,
     store: &SimStore,
     ledger: &Ledger,
+    shown: &HashMap<Key, usize>,
 ) -> Check {
     const WORDS: &str = "acknowledged is durable";
     let approved = |event| match view.live(event) {
@@ -114,7 +115,7 @@ pub fn acknowledged_is_durable(
     for (key, revision) in shown_at_least {
         let is_shown = records::LOADED.iter().any(|prefix| key.starts_with(prefix))
             && !key.starts_with(records::prefix::HEARD);
-        let shown = ledger.shown_revision(store, &key);
+        let shown = store.revision_shown(shown, &key);
         ensure(!is_shown || shown >= revision, 1, "persist, then publish, then answer", || {
             format!("{:?} was answered while readers of {key} are at {shown}, not {revision}", sent.request)
         })?;
@@ -205,7 +206,11 @@ pub fn addresses_are_unambiguous(view: &View) -> Check {
 
 /// **9: published ≤ committed.** A published version of a record was committed, and is never older than one published
 /// before.
-pub fn published_is_committed(published: &PublishedChange, store: &SimStore, ledger: &mut Ledger) -> Check {
+pub fn published_is_committed(
+    published: &PublishedChange,
+    store: &SimStore,
+    shown: &mut HashMap<Key, usize>,
+) -> Check {
     const WORDS: &str = "published is committed, and never goes back";
     let (key, revision, value) = match published {
         PublishedChange::Scope(id, _, held) => {
@@ -236,7 +241,7 @@ pub fn published_is_committed(published: &PublishedChange, store: &SimStore, led
         // No such record ever existed, and none is published.
         return Ok(());
     }
-    let from = ledger.shown.get(&key).copied().unwrap_or(0);
+    let from = shown.get(&key).copied().unwrap_or(0);
     let fits = |index: &usize| {
         let version = &versions[*index];
         revision.is_none_or(|revision| revision == version.revision)
@@ -247,13 +252,13 @@ pub fn published_is_committed(published: &PublishedChange, store: &SimStore, led
                         && matches!(Record::read(&key, Some(closed)), Ok(Record::Operation(_, Some(one)))
                             if one.state == OperationState::Closed)
                 }
-                (committed, shown) => committed == shown,
+                (committed, published) => committed == published,
             }
     };
     let found = (from..versions.len()).find(fits);
     ensure(found.is_some(), 9, WORDS, || {
         format!("readers of {key} at {from} of {versions:?}: {published:?}")
     })?;
-    ledger.shown.insert(key, found.unwrap_or(from));
+    shown.insert(key, found.unwrap_or(from));
     Ok(())
 }

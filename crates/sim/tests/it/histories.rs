@@ -1,13 +1,15 @@
 //! Plays thousands of histories from a fixed seed; see the crate docs.
 //!
-//! `NOTBEFORE_HISTORIES` is their number, `NOTBEFORE_SEED` the seed. They are split into a fixed number of parts, so
+//! `NOTBEFORE_HISTORIES` and `NOTBEFORE_CLUSTER_HISTORIES` are their numbers, `NOTBEFORE_SEED` is the seed. They are split into a fixed number of parts, so
 //! that the same histories are played on any number of processors.
 
 use notbefore_sim::Stats;
-use notbefore_sim::generate::search;
+use notbefore_sim::generate::{Failure, search, search_clusters};
 
 /// Enough to combine every pair of faults many times, and few enough to run for every change.
 const HISTORIES: u32 = 12_000;
+/// Histories of two or three nodes.
+const CLUSTER_HISTORIES: u32 = 6_000;
 const SEED: u64 = 20_160_919;
 const PARTS: u64 = 4;
 
@@ -18,9 +20,9 @@ fn setting<T: std::str::FromStr>(name: &str, usual: T) -> T {
     }
 }
 
-#[test]
-fn every_history_keeps_every_invariant() {
-    let (seed, histories) = (setting("NOTBEFORE_SEED", SEED), setting("NOTBEFORE_HISTORIES", HISTORIES));
+/// Plays histories in parts, and returns the sum of their statistics.
+fn play_all(histories: u32, search: fn(u64, u32) -> Result<Stats, Box<Failure>>) -> Stats {
+    let seed = setting("NOTBEFORE_SEED", SEED);
     let each = histories.div_ceil(PARTS as u32);
     let parts: Vec<_> = (0..PARTS)
         .map(|part| std::thread::spawn(move || search(seed.wrapping_mul(PARTS).wrapping_add(part), each)))
@@ -35,6 +37,31 @@ fn every_history_keeps_every_invariant() {
     }
     assert!(failures.is_empty(), "seed {seed}: {}", failures.join("\n\nand in another part: "));
     println!("{} histories: {sum:?}", each * PARTS as u32);
+    sum
+}
+
+#[test]
+fn every_history_of_a_cluster_keeps_every_invariant() {
+    let histories = setting("NOTBEFORE_CLUSTER_HISTORIES", CLUSTER_HISTORIES);
+    let sum = play_all(histories, search_clusters);
+    // The limits are for the usual number of histories.
+    let share = |count: u64| count * u64::from(histories) / u64::from(CLUSTER_HISTORIES);
+    for (fault, count) in sum.cluster_faults.all() {
+        assert!(count >= share(500), "too few {fault}: {sum:?}");
+    }
+    assert!(sum.take_overs >= share(2_000), "too few nodes take the lead: {sum:?}");
+    assert!(sum.late_landings >= share(500) && sum.landed_late > 0, "too few late landings: {sum:?}");
+    assert!(sum.resyncs >= share(500), "too few snapshots: {sum:?}");
+    assert!(sum.rewrites >= share(500), "too few unknown outcomes are decided: {sum:?}");
+    assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
+    assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
+    assert!(sum.commands > u64::from(histories) / 4, "too few commands: {sum:?}");
+}
+
+#[test]
+fn every_history_keeps_every_invariant() {
+    let histories = setting("NOTBEFORE_HISTORIES", HISTORIES);
+    let sum = play_all(histories, search);
     // Uneventful histories would keep every invariant too.
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
     assert!(sum.events > u64::from(histories), "too few events: {sum:?}");

@@ -23,6 +23,32 @@ fn replay_regressions() {
     paths.iter().for_each(|path| replay(path));
 }
 
+/// What broke when several engines shared a store without a leader. Each history still breaks that way if the nodes act
+/// as if they were alone, and passes with a leader.
+#[test]
+fn hazards_of_a_shared_store_need_a_leader() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hazards");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert_eq!(paths.len(), 8);
+    let mut wrong = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let words = text.lines().find_map(|line| line.strip_prefix("# without a leader: ")).unwrap();
+        let mut history = History::from_lines(&text).unwrap();
+        if let Err(violation) = play(&history) {
+            wrong.push(format!("{} with a leader: {violation}", path.display()));
+        }
+        history.setup.leaderless = true;
+        match play(&history) {
+            Err(violation) if violation.words == words => {}
+            Err(violation) => wrong.push(format!("{} without: {violation}", path.display())),
+            Ok(_) => wrong.push(format!("{} passes without a leader", path.display())),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
 #[test]
 fn replay_the_named_history() {
     match std::env::var_os("NOTBEFORE_REPLAY") {

@@ -1,0 +1,992 @@
+//! Several nodes on one store: the production engine, leadership machine and watch follower of each, with the faults
+//! between nodes and a store like etcd.
+//!
+//! Commits of engines stay in flight until the history decides their outcome, as with one node. Heartbeats and claims
+//! of the lead are written at once, unless the node is cut off. A transaction whose outcome was reported as unknown
+//! may reach the store at any later time. Watches are pulled by each node's follower as time passes, each with a lag
+//! of its own. Requests go to the node that leads, if there is one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_core::{Event, Phase, Refusal, StartReason};
+use notbefore_engine::cluster::leadership::{self, ClusterWrite};
+use notbefore_engine::cluster::watch_follower::{WatchEvent, WatchFollower, WatchNeed};
+use notbefore_engine::cluster::{
+    Action, CLUSTER, LEADER, LeaderRecord, Leadership, NodeIdentity, Role, fence_of, is_leader_key,
+};
+use notbefore_engine::records::LastAt;
+use notbefore_engine::{ClockReading, Command, Engine, EngineSettings, Input, Loader, prepare, records};
+use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
+
+use crate::conformance::{Flight, SentRequest, Violation, Written, command_key};
+use crate::history::{ReportedOutcome, RequestKind, Step};
+use crate::invariants::{Check, Transition};
+use crate::rules;
+use crate::world::{SimNode, World, broken, domain, is_loaded};
+
+/// Time passes in steps of this length.
+const TICK: Duration = Duration::from_millis(200);
+/// Limit on a step of time: all of it is simulated.
+const PASSES_MAX: SignedDuration = SignedDuration::from_secs(20);
+/// Interval of repairs, short enough to happen within a history.
+const REPAIR_EVERY: Duration = Duration::from_secs(12);
+/// How far the clock of a leader that writes may be from the median of all running nodes.
+const CLOCK_MAX: SignedDuration = SignedDuration::from_secs(2);
+/// After this long without faults every node knows the others' clocks.
+const CALM_AFTER: Duration = Duration::from_secs(8);
+/// Time for an election once faults stop, with a repair of each watch.
+pub(crate) const ELECTED_AFTER: SignedDuration = SignedDuration::from_secs(16);
+
+/// Counts of the faults of a cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClusterFaults {
+    pub crashes: u64,
+    pub pauses: u64,
+    pub cuts: u64,
+    pub stalls: u64,
+    pub watches_back: u64,
+    pub lost_deletes: u64,
+    pub compactions: u64,
+    pub stale_reads: u64,
+    pub lost_answers: u64,
+    pub lags: u64,
+    pub offsets: u64,
+    pub drifts: u64,
+    pub hand_overs: u64,
+    pub unknown_outcomes: u64,
+}
+
+impl ClusterFaults {
+    /// All counts, with their names.
+    pub fn all(self) -> [(&'static str, u64); 14] {
+        [
+            ("crashes", self.crashes),
+            ("pauses", self.pauses),
+            ("cuts", self.cuts),
+            ("stalls", self.stalls),
+            ("watches that go back", self.watches_back),
+            ("lost deletes", self.lost_deletes),
+            ("compactions", self.compactions),
+            ("stale reads", self.stale_reads),
+            ("lost answers", self.lost_answers),
+            ("lags", self.lags),
+            ("offset clocks", self.offsets),
+            ("drifting clocks", self.drifts),
+            ("hand-overs", self.hand_overs),
+            ("unknown outcomes", self.unknown_outcomes),
+        ]
+    }
+}
+
+impl std::ops::Add for ClusterFaults {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            crashes: self.crashes + other.crashes,
+            pauses: self.pauses + other.pauses,
+            cuts: self.cuts + other.cuts,
+            stalls: self.stalls + other.stalls,
+            watches_back: self.watches_back + other.watches_back,
+            lost_deletes: self.lost_deletes + other.lost_deletes,
+            compactions: self.compactions + other.compactions,
+            stale_reads: self.stale_reads + other.stale_reads,
+            lost_answers: self.lost_answers + other.lost_answers,
+            lags: self.lags + other.lags,
+            offsets: self.offsets + other.offsets,
+            drifts: self.drifts + other.drifts,
+            hand_overs: self.hand_overs + other.hand_overs,
+            unknown_outcomes: self.unknown_outcomes + other.unknown_outcomes,
+        }
+    }
+}
+
+/// What the nodes of a world share, besides the store.
+pub struct SimCluster {
+    /// All nodes; the place of the current one is empty.
+    parked: Vec<Option<Box<SimNode>>>,
+    current: usize,
+    /// The true time since the beginning.
+    time: Duration,
+    begin: Timestamp,
+    /// When each commit of the store's log was made.
+    committed_at: Vec<Duration>,
+    /// Transactions that may reach the store later.
+    late: Vec<Late>,
+    /// The process that led last.
+    last_leader: Option<String>,
+    /// Since when there was no fault.
+    calm_since: Duration,
+    /// Processes that were started.
+    starts: u32,
+}
+
+/// A transaction whose outcome was reported as unknown before it reached the store.
+enum Late {
+    Commit(Box<Flight>),
+    Cluster(Txn),
+}
+
+/// A node's part in the cluster.
+pub(crate) struct Member {
+    identity: NodeIdentity,
+    leadership: Leadership,
+    follower: WatchFollower,
+    /// When the process starts again; none while it is up.
+    down_until: Option<Duration>,
+    is_paused: bool,
+    is_cut: bool,
+    is_stalled: bool,
+    lag: Duration,
+    drift_permille: i64,
+    /// Batches whose deletions the watch will lose.
+    drop_deletes: u8,
+    stale_reads: u8,
+    lose_answers: u8,
+}
+
+impl Member {
+    fn is_running(&self) -> bool {
+        self.down_until.is_none() && !self.is_paused
+    }
+}
+
+impl SimNode {
+    fn is_running(&self) -> bool {
+        self.member.as_ref().is_none_or(Member::is_running)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.member.as_ref().is_some_and(|member| member.is_cut)
+    }
+}
+
+impl World {
+    /// Replaces the only node by several, and waits until one leads.
+    pub(crate) fn start_cluster(&mut self, now: Timestamp) -> Check {
+        self.store.leave_gaps();
+        let nodes = usize::from(self.setup.nodes);
+        self.cluster = Some(SimCluster {
+            parked: (0..nodes).map(|_| None).collect(),
+            current: 0,
+            time: Duration::ZERO,
+            begin: now,
+            committed_at: Vec::new(),
+            late: Vec::new(),
+            last_leader: None,
+            calm_since: Duration::ZERO,
+            starts: 0,
+        });
+        for index in (0..nodes).rev() {
+            let node = Box::new(self.start_member(index, now, Duration::ZERO)?);
+            match (index, &mut self.cluster) {
+                (0, _) => self.node = node,
+                (_, Some(cluster)) => cluster.parked[index] = Some(node),
+                (_, None) => {}
+            }
+        }
+        self.advance_cluster(SignedDuration::from_secs(3))
+    }
+
+    /// A process that has just loaded the store.
+    fn start_member(
+        &mut self,
+        index: usize,
+        now: Timestamp,
+        since_boot: Duration,
+    ) -> Result<SimNode, Violation> {
+        let Some(cluster) = &mut self.cluster else { return Err(broken("there is a cluster", "")) };
+        cluster.starts += 1;
+        let epoch = format!("n{}", cluster.starts);
+        let identity = NodeIdentity { name: format!("node-{index}"), epoch, url: String::new() };
+        let settings = EngineSettings { domain: domain(&self.setup), node: identity.epoch.as_str().into() };
+        let mut loader = Loader::default();
+        let unreadable =
+            |error: notbefore_engine::DecodeError| broken("every record can be read", error.to_string());
+        for (key, record) in self.store.records().iter().filter(|(key, _)| is_loaded(key)) {
+            let prepared = prepare(key.clone(), record.clone()).map_err(unreadable)?;
+            loader.take(prepared).map_err(unreadable)?;
+        }
+        let revision = self.store.revision();
+        // Without leaders, histories start no process later, so there is nothing to continue.
+        let (engine, _) = match self.setup.leaderless {
+            true => Engine::from_state(settings, loader.finish(), revision, now),
+            false => Engine::follower(settings, loader.finish(), revision),
+        };
+        let reading = ClockReading { wall: now, since_boot };
+        let mut node = SimNode::new(engine, reading, cluster.starts);
+        node.shown = self.store.newest();
+        let of_cluster = of_cluster(self.store.records().iter());
+        node.member = Some(Member {
+            leadership: Leadership::new(identity.clone(), revision, of_cluster, reading),
+            identity,
+            follower: WatchFollower::new(revision, REPAIR_EVERY, since_boot),
+            down_until: None,
+            is_paused: false,
+            is_cut: false,
+            is_stalled: false,
+            lag: Duration::ZERO,
+            drift_permille: 0,
+            drop_deletes: 0,
+            stale_reads: 0,
+            lose_answers: 0,
+        });
+        Ok(node)
+    }
+
+    /// The index of the current node.
+    pub(crate) fn index(&self) -> usize {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.current)
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.cluster.as_ref().map_or(1, |cluster| cluster.parked.len())
+    }
+
+    /// Makes another node the current one.
+    pub(crate) fn select(&mut self, index: usize) {
+        let Some(cluster) = &mut self.cluster else { return };
+        if let Some(next) = cluster.parked[index].take() {
+            let before = std::mem::replace(&mut self.node, next);
+            cluster.parked[cluster.current] = Some(before);
+            cluster.current = index;
+        }
+    }
+
+    /// Does something with every node that runs.
+    fn for_each_running(&mut self, mut act: impl FnMut(&mut Self) -> Check) -> Check {
+        let before = self.index();
+        for index in 0..self.nodes() {
+            self.select(index);
+            if self.node.is_running() {
+                act(self)?;
+            }
+        }
+        self.select(before);
+        Ok(())
+    }
+
+    fn node_at(&self, index: usize) -> &SimNode {
+        let parked = self.cluster.as_ref().and_then(|cluster| cluster.parked[index].as_deref());
+        parked.unwrap_or(&self.node)
+    }
+
+    /// The commits in flight of all nodes.
+    pub(crate) fn all_flights(&self) -> impl Iterator<Item = &Flight> {
+        let parked = self.cluster.iter().flat_map(|cluster| cluster.parked.iter().flatten());
+        parked.flat_map(|node| &node.flights).chain(&self.node.flights)
+    }
+
+    /// The first node for which this holds.
+    fn find_node(&self, holds: impl Fn(&SimNode) -> bool) -> Option<usize> {
+        (0..self.nodes()).find(|index| holds(self.node_at(*index)))
+    }
+
+    /// A running node that leads by its own knowledge.
+    pub(crate) fn leading(&self) -> Option<usize> {
+        self.find_node(|node| node.is_running() && node.engine.role().leads())
+    }
+
+    fn at_node(&mut self, index: Option<usize>, act: impl FnOnce(&mut Self) -> Check) -> Check {
+        let before = self.index();
+        self.select(index.unwrap_or(before));
+        let done = match self.node.is_running() {
+            true => act(self),
+            false => Ok(()),
+        };
+        self.select(before);
+        done
+    }
+
+    pub(crate) fn cluster_step(&mut self, step: &Step) -> Check {
+        self.step_of_cluster(step)?;
+        self.for_each_running(Self::pump)
+    }
+
+    fn step_of_cluster(&mut self, step: &Step) -> Check {
+        let nodes = self.nodes();
+        match step {
+            // The first-run VM belongs to the start of the service, before any request.
+            Step::Request { what: RequestKind::FirstRun, .. } => Ok(()),
+            Step::Setup(_) | Step::Watch { .. } | Step::Foreign { .. } | Step::SetClock { .. } => Ok(()),
+            Step::Request { at, .. } => {
+                let index = at.map(|at| usize::from(at) % nodes).or_else(|| self.leading());
+                self.at_node(index, |world| world.node_step(step))
+            }
+            Step::Retry { .. } => self.at_node(self.leading(), |world| world.node_step(step)),
+            Step::Polled { at: Some(at), .. } => {
+                self.at_node(Some(usize::from(*at) % nodes), |world| world.node_step(step))
+            }
+            Step::Polled { at: None, .. } => self.for_each_running(|world| world.node_step(step)),
+            Step::Advance { ms } => self.advance_cluster(SignedDuration::from_millis(*ms)),
+            Step::ToDue { plus_ms } => {
+                let leader = self.leading();
+                self.select(leader.unwrap_or(self.index()));
+                let due = rules::plus(
+                    self.next_due().unwrap_or(self.node.now),
+                    SignedDuration::from_millis(*plus_ms),
+                );
+                self.wait_until(due)
+            }
+            Step::Apply { .. } => {
+                let index = self.find_node(|node| !node.flights.is_empty() && !node.is_cut());
+                self.at_node(index, |world| match world.node.is_cut() {
+                    true => Ok(()),
+                    false => world.node_step(step),
+                })
+            }
+            Step::Deliver { which, how } => {
+                let current = Some(self.index()).filter(|_| !self.node.flights.is_empty());
+                let index = current.or_else(|| self.find_node(|node| !node.flights.is_empty()));
+                self.at_node(index, |world| world.deliver_in_cluster(*which, *how))
+            }
+            Step::Ran { .. } => {
+                let index = self.find_node(|node| node.is_running() && !node.running.is_empty());
+                self.at_node(index, |world| world.node_step(step))
+            }
+            Step::Late { .. } => self.at_node(self.leading(), |world| world.node_step(step)),
+            Step::Crash { lands, down_ms } => self.crash_member(*lands, *down_ms),
+            Step::Settle | Step::Drain => self.node_step(step),
+            Step::Node { which } => {
+                self.select(usize::from(*which) % nodes);
+                Ok(())
+            }
+            Step::HandOver => self.hand_over(),
+            Step::Heal => {
+                self.fault(|_| {});
+                self.heal()
+            }
+            Step::Compact => {
+                self.fault(|faults| faults.compactions += 1);
+                self.store.compact();
+                Ok(())
+            }
+            Step::LateLanding { which } => self.land_late(usize::from(*which)),
+            Step::Offset { ms } => self.set_offset(SignedDuration::from_millis(i64::from(*ms))),
+            Step::Drift { permille } => {
+                self.stats.cluster_faults.drifts += 1;
+                self.stats.faults += 1;
+                if let Some(member) = &mut self.node.member {
+                    member.drift_permille = i64::from(*permille);
+                }
+                Ok(())
+            }
+            Step::Cut
+            | Step::Pause
+            | Step::Stall
+            | Step::WatchBack { .. }
+            | Step::DropDeletes { .. }
+            | Step::StaleReads { .. }
+            | Step::LoseAnswers { .. }
+            | Step::Lag { .. } => {
+                self.member_fault(step);
+                Ok(())
+            }
+        }
+    }
+
+    /// A fault of the current node's process or connections.
+    fn member_fault(&mut self, step: &Step) {
+        let is_over = |is_on: bool| u64::from(!is_on);
+        let Some(member) = &mut self.node.member else { return };
+        let faults = &mut self.stats.cluster_faults;
+        if let Step::Cut = step {
+            faults.cuts += is_over(member.is_cut);
+            member.is_cut ^= true;
+        } else if let Step::Pause = step {
+            faults.pauses += is_over(member.is_paused);
+            member.is_paused ^= true;
+        } else if let Step::Stall = step {
+            faults.stalls += 1;
+            member.is_stalled = true;
+        } else if let Step::WatchBack { count } = step {
+            faults.watches_back += 1;
+            self.node.watched = self.node.watched.saturating_sub(usize::from(*count));
+        } else if let Step::DropDeletes { count } = step {
+            member.drop_deletes = *count;
+        } else if let Step::StaleReads { count } = step {
+            member.stale_reads = *count;
+        } else if let Step::LoseAnswers { count } = step {
+            member.lose_answers = *count;
+        } else if let Step::Lag { ms } = step {
+            faults.lags += 1;
+            member.lag = Duration::from_millis(u64::from(*ms));
+        }
+        self.fault(|_| {});
+    }
+
+    /// Counts a fault.
+    fn fault(&mut self, count: impl FnOnce(&mut ClusterFaults)) {
+        self.faults += 1;
+        self.stats.faults += 1;
+        count(&mut self.stats.cluster_faults);
+        if let Some(cluster) = &mut self.cluster {
+            cluster.calm_since = cluster.time;
+        }
+    }
+
+    fn deliver_in_cluster(&mut self, which: u8, how: ReportedOutcome) -> Check {
+        let Some(index) = usize::from(which).checked_rem(self.node.flights.len()) else { return Ok(()) };
+        // The network has no full disk; and a node that is cut off gets no answer.
+        let how = match how {
+            ReportedOutcome::Unavailable => ReportedOutcome::Actual,
+            ReportedOutcome::Actual | ReportedOutcome::UnknownLanded | ReportedOutcome::UnknownLost => how,
+        };
+        let how = if self.node.is_cut() { ReportedOutcome::UnknownLost } else { how };
+        if how != ReportedOutcome::Actual {
+            self.fault(|faults| faults.unknown_outcomes += 1);
+        }
+        self.deliver(index, how)
+    }
+
+    /// Tells the leadership machine what the outcome of a commit says about the lead.
+    pub(crate) fn report_to_leadership(&mut self, flight: &Flight, outcome: &Outcome) -> Check {
+        let Some(fence) = fence_of(&flight.txn) else { return Ok(()) };
+        match outcome {
+            Outcome::Unknown(_) => self.lead(leadership::Input::Unknown(fence)),
+            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
+                self.lead(leadership::Input::Fenced(fence))
+            }
+            Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) => Ok(()),
+        }
+    }
+
+    /// A commit that was reported as unknown may still reach the store.
+    pub(crate) fn may_land_late(&mut self, flight: &Flight) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.late.push(Late::Commit(Box::new(flight.clone())));
+        }
+    }
+
+    fn land_late(&mut self, which: usize) -> Check {
+        let Some(cluster) = &mut self.cluster else { return Ok(()) };
+        let Some(index) = which.checked_rem(cluster.late.len()) else { return Ok(()) };
+        let late = cluster.late.remove(index);
+        self.stats.late_landings += 1;
+        self.fault(|_| {});
+        let before = self.store.revision();
+        match late {
+            Late::Commit(flight) => drop(self.commit(&flight)?),
+            Late::Cluster(txn) => drop(self.commit_cluster(&txn)),
+        }
+        self.stats.landed_late += u64::from(self.store.revision() > before);
+        Ok(())
+    }
+
+    /// Records when a commit was made.
+    pub(crate) fn committed_now(&mut self) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.committed_at.push(cluster.time);
+        }
+    }
+
+    /// Writes a record of the cluster.
+    fn commit_cluster(&mut self, txn: &Txn) -> Outcome {
+        let before = self.store.revision();
+        let outcome = self.store.commit(txn);
+        if self.store.revision() > before {
+            self.committed_now();
+        }
+        outcome
+    }
+
+    fn crash_member(&mut self, lands: u16, down_ms: i64) -> Check {
+        let is_up = self.node.member.as_ref().is_some_and(|member| member.down_until.is_none());
+        if !is_up {
+            return Ok(());
+        }
+        self.fault(|faults| faults.crashes += 1);
+        for index in 0..self.node.flights.len() {
+            if lands >> (index % 16) & 1 == 1 && !self.node.is_cut() {
+                self.apply(index)?;
+            }
+        }
+        let down = Duration::from_millis(u64::try_from(down_ms.clamp(0, 8_000)).unwrap_or(0));
+        self.stop_process(down);
+        Ok(())
+    }
+
+    /// The process ends; what it has sent is on its way.
+    fn stop_process(&mut self, down: Duration) {
+        let Some(cluster) = &mut self.cluster else { return };
+        for flight in std::mem::take(&mut self.node.flights) {
+            if flight.outcome.is_none() {
+                cluster.late.push(Late::Commit(Box::new(flight)));
+            }
+        }
+        self.node.open.clear();
+        self.node.predicted.clear();
+        self.node.running.clear();
+        if let Some(member) = &mut self.node.member {
+            member.down_until = Some(cluster.time + down);
+            member.is_paused = false;
+        }
+    }
+
+    /// The process stops in an orderly way: it finishes its commits, hands the lead over and starts again.
+    fn hand_over(&mut self) -> Check {
+        if !self.node.is_running() {
+            return Ok(());
+        }
+        self.fault(|faults| faults.hand_overs += 1);
+        let how = if self.node.is_cut() { ReportedOutcome::UnknownLost } else { ReportedOutcome::Actual };
+        for _ in 0..100 {
+            if self.node.flights.is_empty() {
+                break;
+            }
+            self.deliver(0, how)?;
+        }
+        self.lead(leadership::Input::Close)?;
+        self.stop_process(Duration::from_secs(1));
+        Ok(())
+    }
+
+    /// Starts processes again whose downtime is over.
+    fn restart_members(&mut self) -> Check {
+        let before = self.index();
+        for index in 0..self.nodes() {
+            self.select(index);
+            let time = self.cluster.as_ref().map_or(Duration::ZERO, |cluster| cluster.time);
+            let down_until = self.node.member.as_ref().and_then(|member| member.down_until);
+            if down_until.is_some_and(|until| until <= time) {
+                let (now, since_boot) = (self.node.now, self.node.since_boot);
+                let is_cut = self.node.is_cut();
+                // It cannot load the store while it is cut off.
+                if !is_cut {
+                    *self.node = self.start_member(index, now, since_boot)?;
+                    self.fault(|_| {});
+                }
+            }
+        }
+        self.select(before);
+        Ok(())
+    }
+
+    pub(crate) fn advance_cluster(&mut self, by: SignedDuration) -> Check {
+        let mut left = Duration::try_from(by.clamp(SignedDuration::ZERO, PASSES_MAX)).unwrap_or_default();
+        loop {
+            let step = left.min(TICK);
+            left -= step;
+            if let Some(cluster) = &mut self.cluster {
+                cluster.time += step;
+                let parked = cluster.parked.iter_mut().flatten();
+                for node in parked.chain([&mut self.node]) {
+                    let drift = node.member.as_ref().map_or(0, |member| member.drift_permille);
+                    let step = SignedDuration::try_from(step).unwrap_or_default();
+                    let drifted =
+                        SignedDuration::from_micros(i64::try_from(step.as_millis()).unwrap_or(0) * drift);
+                    node.now = rules::plus(node.now, step + drifted);
+                    node.since_boot += step.unsigned_abs();
+                }
+            }
+            self.restart_members()?;
+            self.for_each_running(|world| {
+                world.feed(Input::Tick)?;
+                world.pump()
+            })?;
+            if left.is_zero() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the leadership machine see the time, as the runtime does before each pass.
+    pub(crate) fn check_lead(&mut self) -> Check {
+        match self.node.member {
+            Some(_) => self.lead(leadership::Input::Tick),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the leadership machine an input and carries out its actions.
+    fn lead(&mut self, input: leadership::Input) -> Check {
+        if self.setup.leaderless {
+            return Ok(());
+        }
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let reading = self.node.reading();
+            let Some(member) = &mut self.node.member else { return Ok(()) };
+            for action in member.leadership.handle(input, reading) {
+                match action {
+                    Action::Write(write, txn) => {
+                        let outcome = self.write_cluster(write, txn);
+                        inputs.push_back(leadership::Input::Wrote(write, outcome));
+                    }
+                    Action::Become(role) => self.become_role(role)?,
+                    Action::SteppedDown(_) => self.faults += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_cluster(&mut self, _write: ClusterWrite, txn: Txn) -> Outcome {
+        let unknown = Outcome::Unknown("connection lost".to_owned());
+        let Some(cluster) = &mut self.cluster else { return unknown };
+        if self.node.is_cut() {
+            cluster.late.push(Late::Cluster(txn));
+            return unknown;
+        }
+        let outcome = self.commit_cluster(&txn);
+        let Some(member) = self.node.member.as_mut().filter(|member| member.lose_answers > 0) else {
+            return outcome;
+        };
+        member.lose_answers -= 1;
+        self.stats.cluster_faults.lost_answers += 1;
+        unknown
+    }
+
+    fn become_role(&mut self, role: Role) -> Check {
+        let before = self.node.engine.role();
+        match role {
+            Role::Lead(_) if before.leads() => self.stats.rewrites += 1,
+            Role::Lead(_) => {
+                let epoch = self.node.member.as_ref().map(|member| member.identity.epoch.clone());
+                if let Some(cluster) = &mut self.cluster
+                    && cluster.last_leader != epoch
+                {
+                    self.stats.take_overs += u64::from(cluster.last_leader.is_some());
+                    cluster.last_leader = epoch;
+                }
+                self.take_stored_polls();
+                self.node.reports = std::rc::Rc::default();
+            }
+            Role::Alone | Role::Confirm | Role::Follow => {}
+        }
+        self.feed_engine(Input::Role(role))?;
+        if !role.leads() && !self.node.running.is_empty() {
+            let detail = format!("{:?}", self.node.running);
+            return Err(broken("a node that does not lead runs no command", detail));
+        }
+        Ok(())
+    }
+
+    /// A new leader knows at least the stored poll times.
+    fn take_stored_polls(&mut self) {
+        let state = self.node.engine.state();
+        let down = state.alive().map_or(SignedDuration::ZERO, |alive| {
+            self.node.now.duration_since(alive).max(SignedDuration::ZERO)
+        });
+        for (scope, at) in state.all_last_polled() {
+            let at = rules::plus(at, down);
+            if self.node.last_polls.get(scope).is_none_or(|(known, _)| *known < at) {
+                self.node.last_polls.insert(scope.clone(), (at, true));
+            }
+        }
+    }
+
+    /// The engine asked for a snapshot.
+    pub(crate) fn snapshot_requested(&mut self) {
+        let now = self.node.since_boot;
+        if let Some(member) = &mut self.node.member {
+            member.follower.handle(WatchEvent::Distrusted, now);
+        }
+    }
+
+    /// Passes on what the current node's watch shows by now.
+    fn pump(&mut self) -> Check {
+        loop {
+            let now = self.node.since_boot;
+            let Some(member) = self.node.member.as_mut().filter(|member| member.is_running()) else {
+                return Ok(());
+            };
+            member.follower.handle(WatchEvent::Tick, now);
+            match member.follower.need() {
+                Some(_) if member.is_cut => return Ok(()),
+                Some(WatchNeed::Reconnect) => {
+                    // Another member of the store.
+                    member.is_stalled = false;
+                    let seen = member.follower.seen();
+                    self.node.watched = self.store.log().partition_point(|batch| batch.revision <= seen);
+                    let event = match seen < self.store.compacted() {
+                        true => WatchEvent::Compacted,
+                        false => WatchEvent::Opened,
+                    };
+                    member.follower.handle(event, now);
+                }
+                Some(WatchNeed::Resync(_)) if self.setup.leaderless => {
+                    // Commits that are no longer in the log were skipped.
+                    let oldest = self.store.compacted().max(member.follower.seen());
+                    member.follower.handle(WatchEvent::Synced(oldest), now);
+                }
+                Some(WatchNeed::Resync(_)) => {
+                    if !self.load_snapshot()? {
+                        return Ok(());
+                    }
+                }
+                None => {
+                    let Some(events) = self.next_events() else { return Ok(()) };
+                    for event in events {
+                        self.watched_event(event)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn watched_event(&mut self, event: WatchEvent) -> Check {
+        let now = self.node.since_boot;
+        let Some(member) = &mut self.node.member else { return Ok(()) };
+        for batch in member.follower.handle(event, now) {
+            self.feed(Input::Watched(batch.clone()))?;
+            self.lead(leadership::Input::Watched(batch))?;
+        }
+        Ok(())
+    }
+
+    /// What the watch yields next, if anything is due.
+    fn next_events(&mut self) -> Option<Vec<WatchEvent>> {
+        let cluster = self.cluster.as_ref()?;
+        let member = self.node.member.as_mut()?;
+        let position = self.node.watched;
+        let batch = self.store.log().get(position)?;
+        let is_due = cluster.committed_at.get(position).is_some_and(|at| *at + member.lag <= cluster.time);
+        if !is_due || member.is_cut || member.is_stalled {
+            return None;
+        }
+        self.node.watched += 1;
+        if batch.revision <= self.store.compacted() && batch.revision > member.follower.seen() {
+            let is_behind = cluster.committed_at.get(position).is_some_and(|at| *at < cluster.time);
+            if is_behind {
+                return Some(vec![WatchEvent::Compacted]);
+            }
+        }
+        let mut changes: Vec<_> =
+            batch.changes.iter().map(|change| (batch.revision, change.clone())).collect();
+        if member.drop_deletes > 0 && changes.iter().any(|(_, change)| change.value.is_none()) {
+            member.drop_deletes -= 1;
+            self.stats.cluster_faults.lost_deletes += 1;
+            changes.retain(|(_, change)| change.value.is_some());
+        }
+        // A large commit comes in fragments.
+        let second = changes.split_off(changes.len() / 2);
+        let first = WatchEvent::Changes { changes, is_fragment: true };
+        Some(vec![first, WatchEvent::Changes { changes: second, is_fragment: false }])
+    }
+
+    /// Loads a snapshot; returns whether it was new enough.
+    fn load_snapshot(&mut self) -> Result<bool, Violation> {
+        let now = self.node.since_boot;
+        let Some(member) = &mut self.node.member else { return Ok(false) };
+        let mut revision = self.store.revision();
+        if member.stale_reads > 0 {
+            member.stale_reads -= 1;
+            self.stats.cluster_faults.stale_reads += 1;
+            let behind = self.store.log().len().saturating_sub(3);
+            revision = self.store.log().get(behind).map_or(Revision(0), |batch| batch.revision);
+        }
+        if revision < member.follower.seen() {
+            member.follower.handle(WatchEvent::Synced(revision), now);
+            return Ok(false);
+        }
+        self.stats.resyncs += 1;
+        let all = self.store.records_at(revision);
+        let loaded = all.iter().filter(|(key, _)| is_loaded(key));
+        let loaded: Vec<(Key, Versioned)> =
+            loaded.map(|(key, record)| (key.clone(), record.clone())).collect();
+        self.feed(Input::Resync(revision, loaded))?;
+        self.lead(leadership::Input::Synced(revision, of_cluster(all.iter())))?;
+        if let Some(member) = &mut self.node.member {
+            member.follower.handle(WatchEvent::Synced(revision), now);
+        }
+        Ok(true)
+    }
+
+    /// Every commit in flight succeeds, unless its node is cut off, and those that follow.
+    pub(crate) fn settle_cluster(&mut self) -> Check {
+        for _ in 0..10_000 {
+            let index = self.find_node(|node| node.is_running() && !node.flights.is_empty());
+            let Some(index) = index else { return Ok(()) };
+            let before = self.index();
+            self.select(index);
+            let how = if self.node.is_cut() { ReportedOutcome::UnknownLost } else { ReportedOutcome::Actual };
+            self.deliver(0, how)?;
+            self.select(before);
+            self.for_each_running(Self::pump)?;
+        }
+        Err(broken("work comes to an end", "ten thousand commits and no end"))
+    }
+
+    fn true_now(&self) -> Timestamp {
+        let Some(cluster) = &self.cluster else { return self.node.now };
+        rules::plus(cluster.begin, SignedDuration::try_from(cluster.time).unwrap_or_default())
+    }
+
+    fn set_offset(&mut self, offset: SignedDuration) -> Check {
+        let is_calm = self.is_calm();
+        let leads = self.node.is_running() && self.node.engine.role().leads();
+        self.fault(|faults| faults.offsets += 1);
+        self.node.now = rules::plus(self.true_now(), offset);
+        if !is_calm || !leads || self.setup.leaderless {
+            return Ok(());
+        }
+        // A leader whose own clock is set knows the others': it notices before it does anything.
+        self.feed(Input::Tick)?;
+        match self.true_offset().abs() > CLOCK_MAX && self.node.engine.role().leads() {
+            true => {
+                Err(broken("a node more than 2 s off the median does not keep the lead", format!("{offset}")))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn is_calm(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.time - cluster.calm_since >= CALM_AFTER)
+    }
+
+    /// How far the current node's clock is from the median of all nodes that run and reach the store.
+    fn true_offset(&self) -> SignedDuration {
+        let own = self.node.now;
+        let nodes = (0..self.nodes()).map(|index| self.node_at(index));
+        let mut clocks: Vec<Timestamp> =
+            nodes.filter(|node| node.is_running() && !node.is_cut()).map(|node| node.now).collect();
+        clocks.sort();
+        let Some(last) = clocks.len().checked_sub(1) else { return SignedDuration::ZERO };
+        let (low, high) = (clocks[last / 2], clocks[clocks.len() / 2]);
+        own.duration_since(rules::plus(low, high.duration_since(low) / 2))
+    }
+
+    /// **A node more than 2 s off the median neither takes nor keeps the lead.** Checked at every commit that is sent,
+    /// once the nodes have had time to hear each other.
+    pub(crate) fn check_clock_of_writer(&self) -> Check {
+        if !self.is_calm() || self.node.is_cut() || self.setup.leaderless {
+            return Ok(());
+        }
+        let offset = self.true_offset();
+        match offset.abs() <= CLOCK_MAX {
+            true => Ok(()),
+            false => {
+                let detail = format!("node {} is {offset} off", self.index());
+                Err(broken("a node more than 2 s off the median does not lead", detail))
+            }
+        }
+    }
+
+    /// **Every commit carries the fence of a node that was leader then, and commits of two leaders never interleave.**
+    pub(crate) fn check_fence(&mut self, flight: &Flight) -> Check {
+        if self.cluster.is_none() || self.setup.leaderless || !flight.txn.writes() {
+            return Ok(());
+        }
+        let Some(fence) = fence_of(&flight.txn) else {
+            return Err(broken("every commit carries the fence of the leader", format!("{:?}", flight.txn)));
+        };
+        let record = self.store.records().get(LEADER);
+        let leader = record.filter(|record| record.revision == fence);
+        let leader = leader.and_then(|record| records::decode::<LeaderRecord>(LEADER, &record.value).ok());
+        let leader = leader.and_then(|record| record.leader);
+        let name = format!("node-{}", flight.by);
+        let sent_by = leader.filter(|leader| {
+            leader.node == name
+                && flight.at.node.strip_prefix(&leader.epoch).is_some_and(|rest| rest.starts_with('-'))
+        });
+        if sent_by.is_none() {
+            let detail = format!("{} at fence {fence}, the record is {record:?}", flight.at.node);
+            return Err(broken("every commit is made by the node that leads then", detail));
+        }
+        if fence < self.ledger.fence {
+            let detail = format!("fence {fence} after {}", self.ledger.fence);
+            return Err(broken("commits of two leaders never interleave", detail));
+        }
+        self.ledger.fence = fence;
+        Ok(())
+    }
+
+    /// **A scope whose poll is stored is enabled**, whichever node leads: its user operations get their notice.
+    pub(crate) fn check_enabled(&self, change: &Transition<'_>) -> Check {
+        let key = records::heard(change.id);
+        let stored = self.store.records().get(&key).filter(|_| self.cluster.is_some());
+        let stored = stored.filter(|record| record.revision <= change.flight.sent_at);
+        let Some(stored) = stored.and_then(|record| records::decode::<LastAt>(&key, &record.value).ok())
+        else {
+            return Ok(());
+        };
+        let is_fresh = change.flight.at.now.duration_since(stored.at) < rules::ENABLED_FOR;
+        let at_once = |event: &&Event| match &event.phase {
+            Phase::Started { why, .. } => *why == StartReason::NotEnabled && change.was(event).is_none(),
+            Phase::Scheduled { .. } => false,
+        };
+        match change.live_after().iter().find(at_once).filter(|_| is_fresh) {
+            Some(event) => Err(broken("a scope whose poll is stored is enabled", format!("{event:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// **A refused command changes nothing**, also later: no transaction of an earlier attempt lands after the answer to
+    /// a repetition.
+    pub(crate) fn check_not_refused(&self, flight: &Flight, written: &Written) -> Check {
+        let Some((key, record)) = &written.command else { return Ok(()) };
+        let refused = self.ledger.refused.get(&(key.clone(), record.hash.clone()));
+        let attempts =
+            flight.open_requests.iter().filter(|sent| command_key(&sent.request).as_ref() == Some(key));
+        let newest = attempts.map(|sent| sent.id).max();
+        match refused.is_some_and(|refused| newest < Some(*refused)) {
+            true => Err(broken("a refused command changes nothing later", key.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// **An approval of a live event is not refused as unknown**, if nothing was in flight when it was sent.
+    pub(crate) fn check_known(&self, sent: &SentRequest, refusal: &Refusal) -> Check {
+        let (Command::Guest(approval), Refusal::UnknownEvent(id)) = (&sent.request.command, refusal) else {
+            return Ok(());
+        };
+        let is_live = self.view.live(*id).is_some()
+            && self.ledger.first.get(id).is_some_and(|first| first.scope == approval.scope);
+        match is_live && sent.is_quiet && self.cluster.is_some() {
+            true => Err(broken("an approval of a live event is not refused as unknown", format!("{sent:?}"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends all faults of nodes. Transactions on their way reach the store.
+    fn heal(&mut self) -> Check {
+        while self.cluster.as_ref().is_some_and(|cluster| !cluster.late.is_empty()) {
+            self.land_late(0)?;
+        }
+        let true_now = self.true_now();
+        let Some(cluster) = &mut self.cluster else { return Ok(()) };
+        for node in cluster.parked.iter_mut().flatten().chain([&mut self.node]) {
+            node.now = true_now;
+            let Some(member) = &mut node.member else { continue };
+            member.down_until = member.down_until.map(|_| cluster.time);
+            (member.is_paused, member.is_cut, member.is_stalled) = (false, false, false);
+            (member.lag, member.drift_permille) = (Duration::ZERO, 0);
+            (member.drop_deletes, member.stale_reads, member.lose_answers) = (0, 0, 0);
+        }
+        Ok(())
+    }
+
+    /// Ends all faults, waits for an election, and makes the leader the current node.
+    pub(crate) fn calm_cluster(&mut self) -> Check {
+        self.heal()?;
+        let mut left = ELECTED_AFTER;
+        while left > SignedDuration::ZERO {
+            self.settle_cluster()?;
+            self.advance_cluster(SignedDuration::from_secs(1))?;
+            left -= SignedDuration::from_secs(1);
+        }
+        self.settle_cluster()?;
+        if self.setup.leaderless {
+            return Ok(());
+        }
+        let leading: Vec<usize> =
+            (0..self.nodes()).filter(|index| self.node_at(*index).engine.role().leads()).collect();
+        let [leader] = leading[..] else {
+            let roles = (0..self.nodes()).map(|index| self.node_at(index).engine.role());
+            let detail =
+                format!("{:?}, record {:?}", roles.collect::<Vec<_>>(), self.store.records().get(LEADER));
+            return Err(broken("once faults stop, there is one leader", detail));
+        };
+        self.select(leader);
+        Ok(())
+    }
+}
+
+/// The records of the cluster among these.
+fn of_cluster<'a>(records: impl Iterator<Item = (&'a Key, &'a Versioned)>) -> Vec<(Key, Versioned)> {
+    let of_cluster = records.filter(|(key, _)| key.starts_with(CLUSTER));
+    of_cluster.map(|(key, record)| (key.clone(), record.clone())).collect()
+}
