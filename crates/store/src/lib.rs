@@ -12,14 +12,15 @@
 //!   ([`WatchError::Compacted`]), the reader starts over from a snapshot.
 //!
 //! [`memory`] is a map in memory, for tests and rehearsals; [`redb`] is the embedded default.
-//! `tests/contract.rs` is the suite that each implementation passes.
+//! `contract` is the suite that each implementation passes; the feature of that name makes it public for the
+//! simulator's store.
 
 mod apply;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 mod log;
 pub mod memory;
 pub mod redb;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::ops::Bound;

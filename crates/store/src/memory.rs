@@ -148,7 +148,7 @@ impl Snapshot for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::contract::{self, StoreFactory};
+    use crate::contract::{self, StoreFactory};
 
     /// Small enough for the suite to exceed.
     const LIMITS: Limits = Limits { batches: 256, bytes: 1024 * 1024 };

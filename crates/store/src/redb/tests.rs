@@ -16,7 +16,7 @@ use bytes::Bytes;
 use self::disk::Disk;
 use self::files::Directory;
 use super::*;
-use crate::tests::contract::{self, StoreFactory};
+use crate::contract::{self, StoreFactory};
 use crate::{Batch, Versioned};
 
 fn put(key: &str, value: &str) -> Txn {

@@ -1,3 +1,0 @@
-//! Tests shared by all stores.
-
-pub mod contract;
