@@ -865,6 +865,14 @@ impl World {
         }
     }
 
+    /// **Every transaction carries a fence**, also one that only compares.
+    pub(crate) fn check_has_fence(&self, txn: &Txn) -> Check {
+        match self.cluster.is_some() && !self.setup.leaderless && fence_of(txn).is_none() {
+            true => Err(broken("every transaction carries a fence", format!("{txn:?}"))),
+            false => Ok(()),
+        }
+    }
+
     /// **Every commit carries the fence of a node that was leader then, and commits of two leaders never interleave.**
     pub(crate) fn check_fence(&mut self, flight: &Flight) -> Check {
         if self.cluster.is_none() || self.setup.leaderless || !flight.txn.writes() {

@@ -170,6 +170,7 @@ impl SimNode {
             running: BTreeSet::new(),
             spawned_here: BTreeSet::new(),
             reports: Rc::default(),
+            host_reports: Rc::default(),
             last_polls: BTreeMap::new(),
             since_boot: reading.since_boot,
             watch: ClockWatch::new(reading),
@@ -556,6 +557,7 @@ impl World {
                     if !txn.writes() {
                         self.node.comparing.insert(id, (Rc::clone(&at.free), planned.clone()));
                     }
+                    self.check_has_fence(&txn)?;
                     self.check_clock_of_writer()?;
                     let by = self.index();
                     let (outcome, sent_at) = (None, self.store.revision());

@@ -234,7 +234,7 @@ impl Leadership {
             Input::Unknown(fence) => {
                 if self.role == Role::Lead(fence) {
                     self.role = Role::Confirm;
-                    self.given_up = self.given_up.max(fence);
+                    self.given_up = fence.max(self.given_up);
                     self.confirming_since = mono;
                     self.leader_write_due = mono;
                     actions.push(Action::Become(Role::Confirm));

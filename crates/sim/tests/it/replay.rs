@@ -66,3 +66,24 @@ fn a_history_is_written_as_it_is_read() {
         assert_eq!(History::from_lines(&history.to_lines()).unwrap(), history);
     }
 }
+
+/// `./dev sim --mutants` plants these mistakes; each must fit the code as it is.
+#[test]
+fn mutants_fit_the_code() {
+    let sim = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(sim.join("mutants.txt")).unwrap();
+    let mut mutants = 0;
+    for mutant in text.split("\n== ").skip(1) {
+        let lines: Vec<&str> = mutant.lines().skip(1).filter(|line| !line.is_empty()).collect();
+        assert!(!lines.is_empty() && lines.len().is_multiple_of(3), "{mutant}");
+        for change in lines.chunks(3) {
+            let [file, old, new] = change else { panic!("{mutant}") };
+            let code = std::fs::read_to_string(sim.join("..").join(file)).unwrap();
+            let old = old.strip_prefix("- ").unwrap();
+            assert!(new.starts_with("+ "), "{mutant}");
+            assert_eq!(code.lines().filter(|line| line.trim() == old).count(), 1, "{file}: {old}");
+        }
+        mutants += 1;
+    }
+    assert!(mutants >= 10);
+}

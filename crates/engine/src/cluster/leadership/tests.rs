@@ -22,7 +22,7 @@ impl TinyStore {
         if txn.expect.iter().any(|one| revision_of(&one.key) != one.revision) {
             return Outcome::Conflict(Vec::new());
         }
-        // Every second revision belongs to somebody else.
+        // Every second revision belongs to another user of the store.
         let revision = Revision(2 * (self.log.len() as u64 + 1));
         for (key, value) in &txn.put {
             self.records.insert(key.clone(), (revision, value.clone()));
@@ -228,7 +228,7 @@ fn leader_whose_heartbeats_go_on_claims_the_lead_again_with_a_new_fence() {
     cluster.pass(Duration::from_millis(2_600));
     cluster.nodes[0].is_cut = false;
     cluster.pass(2 * SECOND);
-    assert_eq!(cluster.only_leader(), 0, "nobody else saw it silent for long enough");
+    assert_eq!(cluster.only_leader(), 0, "no other node saw it silent for long enough");
     assert_ne!(cluster.role(0), before, "transactions with the old fence may still be on their way");
 }
 
@@ -384,7 +384,7 @@ proptest! {
                         cluster.feed(node, Input::Unknown(fence));
                     }
                 }
-                // One node stays, so that somebody can lead.
+                // One node stays, so that there can be a leader.
                 Fault::Close(node) if node > 0 && !cluster.nodes[node].is_stopped => {
                     closed[node] = true;
                     cluster.feed(node, Input::Close);
