@@ -8,5 +8,6 @@ mod enablement;
 mod exec;
 mod hosts;
 mod roles;
+mod sizes;
 mod support;
 mod tokens;
