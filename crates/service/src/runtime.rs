@@ -15,7 +15,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
-use notbefore_engine::records::{ALIVE, LOADED};
+use notbefore_engine::records::{self, ALIVE, LOADED};
 use notbefore_engine::{
     Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
     Input, JobId, Publication, Request, RequestId, TypedCommand,
@@ -618,8 +618,8 @@ async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::
 async fn snapshot_for_engine(store: &dyn Store) -> Result<(Revision, Vec<(Key, Versioned)>), ReadError> {
     let snapshot = store.snapshot().await?;
     let mut records = Vec::new();
-    for prefix in LOADED {
-        let mut scan = Scan::new(&*snapshot, prefix, SNAPSHOT_PAGE);
+    for range in LOADED.into_iter().flat_map(records::ranges) {
+        let mut scan = Scan::new(&*snapshot, &range, SNAPSHOT_PAGE);
         while let Some(page) = scan.next().await? {
             if let Some(key) = page.damaged.first() {
                 return Err(ReadError::Damaged { key: key.to_string() });

@@ -388,12 +388,15 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
-            let (mut scan, mut found) = (Scan::new(&*snapshot, prefix, LOAD_PAGE), 0);
-            while let Some(page) = scan.next().await? {
-                integrity::check_damaged(&page)?;
-                found += page.records.len() as u64;
-                if pages.send(prepared(page.records).await?).await.is_err() {
-                    return Ok(());
+            let mut found = 0;
+            for range in records::ranges(prefix) {
+                let mut scan = Scan::new(&*snapshot, &range, LOAD_PAGE);
+                while let Some(page) = scan.next().await? {
+                    integrity::check_damaged(&page)?;
+                    found += page.records.len() as u64;
+                    if pages.send(prepared(page.records).await?).await.is_err() {
+                        return Ok(());
+                    }
                 }
             }
             integrity::check_count(&*snapshot, prefix, found)?;

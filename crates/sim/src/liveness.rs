@@ -164,7 +164,7 @@ impl World {
         if is_pending && host_command::may_begin(&self.view, operation) {
             return Err(late(format!("the command of the host may begin: {operation:?}")));
         }
-        if host_command::next_due(operation).is_some_and(|due| due <= self.now) {
+        if host_command::next_due(operation).is_some_and(|due| due <= self.node.now) {
             return Err(late(format!("the command of the host is due: {operation:?}")));
         }
         let live: Vec<_> =

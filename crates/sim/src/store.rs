@@ -99,7 +99,7 @@ impl SimStore {
             .expect
             .iter()
             .filter(|expect| differs(&expect.key, expect.revision))
-            .map(|expect| Found { key: expect.key.clone(), current: self.records.get(&expect.key).cloned() })
+            .map(|expect| Found::new(expect, self.records.get(&expect.key).cloned()))
             .collect();
         (!found.is_empty()).then_some(Outcome::Conflict(found))
     }

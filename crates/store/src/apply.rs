@@ -34,8 +34,12 @@ pub(crate) enum Applied {
 pub(crate) fn apply<R: Records>(txn: Txn, current: Revision, records: &mut R) -> Result<Applied, R::Error> {
     let mut found = Vec::new();
     for expect in &txn.expect {
-        if records.revision_of(&expect.key)? != expect.revision {
-            found.push(Found { key: expect.key.clone(), current: records.get(&expect.key)? });
+        let revision = records.revision_of(&expect.key)?;
+        if revision != expect.revision {
+            found.push(match expect.revision {
+                Some(_) => Found { key: expect.key.clone(), revision, value: None },
+                None => Found::new(expect, records.get(&expect.key)?),
+            });
         }
     }
     if !found.is_empty() {

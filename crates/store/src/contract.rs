@@ -49,6 +49,7 @@ pub async fn run(factory: &impl StoreFactory) {
     commits::concurrent_increments_are_all_counted(factory.make().await).await;
     reads::scan_is_ordered_within_prefix(factory.make().await).await;
     reads::pages_have_no_gaps_or_repeats(factory.make().await).await;
+    reads::pages_end_at_a_number_of_bytes(factory.make().await).await;
     reads::a_scan_backwards_is_the_scan_reversed(factory.make().await).await;
     reads::snapshot_is_immutable(factory.make().await).await;
     reads::pages_of_a_snapshot_show_one_revision(factory.make().await).await;

@@ -42,6 +42,10 @@ pub const VALUE_BYTES_MAX: usize = 512 * 1024;
 /// an operation of 512 KiB each, and the first facts.
 pub const TXN_BYTES_MAX: usize = 1400 * 1024;
 
+/// A page ends once it has this many bytes of keys and values, so it has at most this and one record more. A page of
+/// 1,000 large records would exceed what a client of etcd accepts.
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Keys are ordered as bytes; `/` separates their parts.
 pub type Key = Arc<str>;
 
@@ -95,12 +99,28 @@ pub enum Outcome {
     Unknown(String),
 }
 
-/// A failed expectation and the current record.
+/// A failed expectation, and what there is instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub key: Key,
     /// None if there is no record.
-    pub current: Option<Versioned>,
+    pub revision: Option<Revision>,
+    /// The record's value if no record was expected. Otherwise none: who expects a revision watches the record, and a
+    /// conflict on a large record must not cost a copy of it.
+    pub value: Option<Bytes>,
+}
+
+impl Found {
+    pub fn new(expect: &Expect, current: Option<Versioned>) -> Self {
+        let revision = current.as_ref().map(|record| record.revision);
+        let value = current.filter(|_| expect.revision.is_none()).map(|record| record.value);
+        Self { key: expect.key.clone(), revision, value }
+    }
+
+    /// The record, if its value is known.
+    pub fn record(&self) -> Option<Versioned> {
+        Some(Versioned { revision: self.revision?, value: self.value.clone()? })
+    }
 }
 
 /// Why a store rejects a transaction without trying it.
@@ -185,6 +205,43 @@ pub struct Page {
     pub damaged: Vec<Key>,
 }
 
+impl Page {
+    /// As many records as fit.
+    pub fn collect<'a>(records: impl Iterator<Item = (&'a Key, &'a Versioned)>, limit: usize) -> Self {
+        let (mut page, mut room) = (Self::default(), PageRoom::new(limit));
+        for (key, record) in records {
+            if room.is_full() {
+                page.more = true;
+                break;
+            }
+            room.take(key, record);
+            page.records.push((key.clone(), record.clone()));
+        }
+        page
+    }
+}
+
+/// What still fits on a page: its limit of records, and [`PAGE_BYTES_MAX`].
+struct PageRoom {
+    records: usize,
+    bytes: usize,
+}
+
+impl PageRoom {
+    fn new(limit: usize) -> Self {
+        Self { records: limit, bytes: PAGE_BYTES_MAX }
+    }
+
+    fn is_full(&self) -> bool {
+        self.records == 0 || self.bytes == 0
+    }
+
+    fn take(&mut self, key: &str, record: &Versioned) {
+        self.records -= 1;
+        self.bytes = self.bytes.saturating_sub(key.len() + record.value.len());
+    }
+}
+
 /// The start of a scan: the prefix, or after the last key of the previous page.
 fn scan_start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
     match after {
@@ -239,9 +296,10 @@ pub trait Snapshot: Send + Sync {
         None
     }
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError>;
-    /// Up to `limit` records with `prefix` and after `after`, in key order.
+    /// Up to `limit` records with `prefix` and after `after`, in key order; fewer if they have [`PAGE_BYTES_MAX`].
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError>;
-    /// Up to `limit` records with `prefix` and before `before`, in reverse key order.
+    /// The same before `before`, in reverse key order. A shared store may have to read everything for it, so only tools
+    /// for a store's file use it.
     async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError>;
 }
 

@@ -130,18 +130,15 @@ impl Snapshot for State {
 
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
         let range = (scan_start(prefix, after), Bound::Unbounded);
-        let mut rest = self.records.range::<str, _>(range).take_while(|(key, _)| key.starts_with(prefix));
-        let records = rest.by_ref().take(limit).map(|(key, record)| (key.clone(), record.clone())).collect();
-        Ok(Page { records, more: rest.next().is_some(), damaged: Vec::new() })
+        let records = self.records.range::<str, _>(range);
+        Ok(Page::collect(records.take_while(|(key, _)| key.starts_with(prefix)), limit))
     }
 
     async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError> {
         let end = scan_end(prefix, before);
         let range = (Bound::Unbounded, end.as_ref().map(String::as_str));
-        let mut rest =
-            self.records.range::<str, _>(range).rev().take_while(|(key, _)| key.starts_with(prefix));
-        let records = rest.by_ref().take(limit).map(|(key, record)| (key.clone(), record.clone())).collect();
-        Ok(Page { records, more: rest.next().is_some(), damaged: Vec::new() })
+        let records = self.records.range::<str, _>(range).rev();
+        Ok(Page::collect(records.take_while(|(key, _)| key.starts_with(prefix)), limit))
     }
 }
 

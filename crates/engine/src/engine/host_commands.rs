@@ -159,6 +159,14 @@ impl Planner<'_> {
         let mut operation = (*held.value).clone();
         let facts = operation.drive_host_command(are_parts_ready, report, self.host_command_context());
         let mut draft = self.draft();
+        if held.value.host_run().is_none() {
+            // It begins because its parts are ready, so they must stay as they are until it has begun.
+            for target in
+                held.value.targets.iter().filter(|one| self.state.scope_of_event(one.event).is_some())
+            {
+                draft.depend_on(&target.scope);
+            }
+        }
         if operation != *held.value {
             draft.operation(operation);
         }

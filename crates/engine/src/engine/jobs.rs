@@ -235,7 +235,7 @@ impl Engine {
                 let conflicts = job.conflicts;
                 let replay = found.iter().find_map(|one| {
                     let is_command = matches!(RecordKey::parse(&one.key), Ok(RecordKey::Command { .. }));
-                    one.current.clone().filter(|_| is_command).map(|current| (one.key.clone(), current))
+                    one.record().filter(|_| is_command).map(|record| (one.key.clone(), record))
                 });
                 let is_past = |key| matches!(RecordKey::parse(key), Ok(RecordKey::Past(_)));
                 let ended = found.iter().any(|one| is_past(&one.key));

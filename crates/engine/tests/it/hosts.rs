@@ -178,8 +178,11 @@ fn vm_removed_before_event_opens_gets_no_event() {
     for (id, txn) in opens {
         let stale = txn.expect.iter().any(|one| one.key.contains("two") || one.key.contains("three"));
         if stale {
-            let found =
-                txn.expect.iter().map(|one| notbefore_store::Found { key: one.key.clone(), current: None });
+            let found = txn.expect.iter().map(|one| notbefore_store::Found {
+                key: one.key.clone(),
+                revision: None,
+                value: None,
+            });
             let found = found.filter(|one| one.key.starts_with(prefix::SCOPE)).collect();
             bench.feed(Input::Committed(id, Outcome::Conflict(found)));
         } else {

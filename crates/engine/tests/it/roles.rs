@@ -135,7 +135,7 @@ fn lost_lead_answers_unknown_for_what_was_sent() {
 fn conflict_on_a_record_that_only_the_leader_writes_asks_for_a_snapshot() {
     let mut engine = leader();
     let (id, txn) = created(&mut engine);
-    let found = Found { key: txn.expect[0].key.clone(), current: None };
+    let found = Found { key: txn.expect[0].key.clone(), revision: None, value: None };
     let effects = engine.handle(Input::Committed(id, Outcome::Conflict(vec![found.clone()])), now());
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Resync)), "{effects:?}");
     assert_eq!(engine.unexplained_conflicts(), 1);

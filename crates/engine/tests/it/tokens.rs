@@ -95,7 +95,10 @@ fn token_commit_conflicts_with_other_node() {
     let two = notbefore_engine::records::token(&"two".parse().unwrap());
     assert!(txn.expect.iter().any(|expect| expect.key == two), "{txn:?}");
     // Meanwhile another node revokes the other one.
-    bench.feed(Input::Committed(id, Outcome::Conflict(vec![Found { key: two.clone(), current: None }])));
+    bench.feed(Input::Committed(
+        id,
+        Outcome::Conflict(vec![Found { key: two.clone(), revision: None, value: None }]),
+    ));
     let changes = [Change { key: two, value: None }].into();
     bench.revision.0 += 1;
     bench.feed(Input::Watched(Batch { revision: bench.revision, changes }));

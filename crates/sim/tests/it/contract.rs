@@ -70,11 +70,6 @@ impl Watch for SimWatch {
     }
 }
 
-fn page<'a>(mut rest: impl Iterator<Item = (&'a Key, &'a Versioned)>, limit: usize) -> Page {
-    let records = rest.by_ref().take(limit).map(|(key, record)| (key.clone(), record.clone())).collect();
-    Page { records, more: rest.next().is_some(), damaged: Vec::new() }
-}
-
 #[async_trait]
 impl Snapshot for SimSnapshot {
     fn revision(&self) -> Revision {
@@ -87,12 +82,12 @@ impl Snapshot for SimSnapshot {
 
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
         let all = self.records.iter().filter(|(key, _)| key.starts_with(prefix));
-        Ok(page(all.filter(|(key, _)| after.is_none_or(|after| &***key > after)), limit))
+        Ok(Page::collect(all.filter(|(key, _)| after.is_none_or(|after| &***key > after)), limit))
     }
 
     async fn scan_back(&self, prefix: &str, before: Option<&str>, limit: usize) -> Result<Page, ReadError> {
         let all = self.records.iter().rev().filter(|(key, _)| key.starts_with(prefix));
-        Ok(page(all.filter(|(key, _)| before.is_none_or(|before| &***key < before)), limit))
+        Ok(Page::collect(all.filter(|(key, _)| before.is_none_or(|before| &***key < before)), limit))
     }
 }
 

@@ -6,7 +6,8 @@ use super::{
     committed, concurrently, conflicting, delete, expecting, get, put, read, revision, snapshot, versioned,
 };
 use crate::{
-    Expect, Found, Outcome, Refusal, Revision, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX,
+    Expect, Found, Outcome, Refusal, Revision, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn,
+    VALUE_BYTES_MAX, Versioned,
 };
 
 pub(super) async fn record_keeps_its_revision(store: impl Store) {
@@ -25,8 +26,8 @@ pub(super) async fn record_keeps_its_revision(store: impl Store) {
 pub(super) async fn absence_is_compared(store: impl Store) {
     let first = committed(&store, expecting("a", None, put("a", "1"))).await;
     let found = conflicting(&store, expecting("a", None, put("a", "2"))).await;
-    let current = Some(versioned(first, "1"));
-    assert_eq!(found, [Found { key: "a".into(), current }], "create-if-absent finds the record there");
+    let there = Found { key: "a".into(), revision: Some(first), value: Some("1".into()) };
+    assert_eq!(found, [there], "create-if-absent finds the record there, with its value");
     committed(&store, delete("a")).await;
     committed(&store, expecting("a", None, put("a", "3"))).await;
 }
@@ -36,10 +37,11 @@ pub(super) async fn revisions_are_compared(store: impl Store) {
     committed(&store, put("b", "x")).await;
     let second = committed(&store, expecting("a", Some(first), put("a", "2"))).await;
     let found = conflicting(&store, expecting("a", Some(first), put("a", "3"))).await;
-    let current = Some(versioned(second, "2"));
-    assert_eq!(found, [Found { key: "a".into(), current }], "the old revision no longer matches");
+    let newer = Found { key: "a".into(), revision: Some(second), value: None };
+    assert_eq!(found, [newer], "the old revision no longer matches");
     let found = conflicting(&store, expecting("nowhere", Some(first), put("a", "3"))).await;
-    assert_eq!(found, [Found { key: "nowhere".into(), current: None }], "no record matches no revision");
+    let none = Found { key: "nowhere".into(), revision: None, value: None };
+    assert_eq!(found, [none], "no record matches no revision");
     // The compared key may differ from the written one.
     committed(&store, expecting("a", Some(second), put("c", "4"))).await;
 }
@@ -58,8 +60,8 @@ pub(super) async fn conflict_reports_current_record_and_writes_nothing(store: im
     };
     let found = conflicting(&store, txn).await;
     let expected = [
-        Found { key: "b".into(), current: Some(versioned(second, "2")) },
-        Found { key: "c".into(), current: None },
+        Found { key: "b".into(), revision: Some(second), value: None },
+        Found { key: "c".into(), revision: None, value: None },
     ];
     assert_eq!(found, expected, "a conflict lists the failed expectations and no others");
     let after = snapshot(&store).await;
@@ -149,7 +151,7 @@ pub(super) async fn commit_all_transactions_are_independent(store: impl Store) {
         _ => panic!("transactions without a conflict failed: {outcomes:?}"),
     };
     assert!(base < first && first < second, "revisions rise in the order of the transactions");
-    let found = Found { key: "a".into(), current: Some(versioned(first, "1")) };
+    let found = Found { key: "a".into(), revision: Some(first), value: None };
     let refusal = Refusal::ValueTooLarge { key: "b".into(), bytes: large.len() };
     let expected = [
         Outcome::Committed(first),
@@ -174,7 +176,7 @@ pub(super) async fn values_round_trip(store: impl Store) {
     }
 }
 
-/// 32 writers increment one counter by compare-and-swap; a loser reads the conflict and retries.
+/// 32 writers increment one counter by compare-and-swap; a loser reads the record and retries.
 pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(store: S) {
     const WRITERS: usize = 32;
     const EACH: u64 = 8;
@@ -192,7 +194,7 @@ pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(stor
                         won.push(revision);
                         seen = Some((revision, value));
                     }
-                    Outcome::Conflict(found) => seen = found.first().and_then(counter),
+                    Outcome::Conflict(_) => seen = read(&store, "n").await.as_ref().map(counter),
                     other @ (Outcome::Refused(_) | Outcome::Unknown(_)) => {
                         panic!("compare-and-swap neither succeeded nor conflicted: {other:?}")
                     }
@@ -213,11 +215,10 @@ pub(super) async fn concurrent_increments_are_all_counted<S: Store + Clone>(stor
     assert!(revisions.first().is_some_and(|first| *first > base.0), "a revision is not higher than before");
 }
 
-fn counter(found: &Found) -> Option<(Revision, u64)> {
-    let record = found.current.as_ref()?;
+fn counter(record: &Versioned) -> (Revision, u64) {
     let text = String::from_utf8_lossy(&record.value);
     match text.parse() {
-        Ok(value) => Some((record.revision, value)),
-        Err(_) => panic!("a conflict showed {text:?}, which was never written"),
+        Ok(value) => (record.revision, value),
+        Err(_) => panic!("a read showed {text:?}, which was never written"),
     }
 }

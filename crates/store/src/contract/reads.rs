@@ -1,7 +1,9 @@
 //! Guarantees of snapshots.
 
+use bytes::Bytes;
+
 use super::{committed, delete, get, put, revision, scan_keys, snapshot, versioned};
-use crate::{Store, Txn};
+use crate::{PAGE_BYTES_MAX, Store, Txn, VALUE_BYTES_MAX};
 
 pub(super) async fn empty_store_is_empty(store: impl Store) {
     let empty = snapshot(&store).await;
@@ -67,6 +69,22 @@ pub(super) async fn pages_have_no_gaps_or_repeats(store: impl Store) {
     }
     let none = scan_keys(&*all, "p/", None, 0).await;
     assert_eq!(none, (vec![], true), "a page with limit 0 reports more");
+}
+
+pub(super) async fn pages_end_at_a_number_of_bytes(store: impl Store) {
+    let large = Bytes::from(vec![7; VALUE_BYTES_MAX]);
+    let each = PAGE_BYTES_MAX / VALUE_BYTES_MAX;
+    for n in 0..=2 * each {
+        let put = vec![(format!("p/{n:02}").into(), large.clone())];
+        committed(&store, Txn { put, ..Txn::default() }).await;
+    }
+    let all = snapshot(&store).await;
+    let (first, more) = scan_keys(&*all, "p/", None, 100).await;
+    assert_eq!((first.len(), more), (each, true), "a page ends once it has {PAGE_BYTES_MAX} bytes");
+    let (second, more) = scan_keys(&*all, "p/", first.last().map(String::as_str), 100).await;
+    assert_eq!((second.len(), more), (each, true), "so does the next one");
+    let (rest, more) = scan_keys(&*all, "p/", second.last().map(String::as_str), 100).await;
+    assert_eq!((rest.len(), more), (1, false), "the last page has the rest");
 }
 
 pub(super) async fn a_scan_backwards_is_the_scan_reversed(store: impl Store) {

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use super::format::{Fault, RECORDS, State, decode, reading, shown};
 use super::writer::Message;
 use super::{Shared, open};
-use crate::{Page, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
+use crate::{Page, PageRoom, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
 
 type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 type Entry<'a> =
@@ -143,20 +143,24 @@ fn scan_back(table: &Table, prefix: &str, before: Option<&str>, limit: usize) ->
     page(table.range::<&[u8]>((Bound::Unbounded, end))?.rev(), prefix, limit)
 }
 
-/// Up to `limit` valid records, and the damaged ones between them. A damaged key may be out of order, so only a valid
+/// Valid records as far as they fit, and the damaged ones between them. A damaged key may be out of order, so only a valid
 /// record ends the scan.
 fn page<'a>(entries: impl Iterator<Item = Entry<'a>>, prefix: &str, limit: usize) -> Result<Scanned, Fault> {
     let Scanned { mut page, mut strays } = Scanned::default();
+    let mut room = PageRoom::new(limit);
     for entry in entries {
         let (key, raw) = entry?;
         let key = key.value();
-        if page.records.len() == limit && key.starts_with(prefix.as_bytes()) {
+        if room.is_full() && key.starts_with(prefix.as_bytes()) {
             page.more = true;
             break;
         }
         match (decode(key, raw.value()), std::str::from_utf8(key)) {
             (Ok(_), Ok(key)) if !key.starts_with(prefix) => break,
-            (Ok(record), Ok(key)) => page.records.push((key.into(), record)),
+            (Ok(record), Ok(key)) => {
+                room.take(key, &record);
+                page.records.push((key.into(), record));
+            }
             (Ok(_) | Err(Fault::Damaged { .. }), _) => match key.starts_with(prefix.as_bytes()) {
                 true => page.damaged.push(shown(key).into()),
                 false => strays.push(shown(key)),

@@ -156,8 +156,7 @@ async fn a_transaction_sees_those_before_it_in_its_batch() {
     for commit in waiting {
         outcomes.push(commit.await);
     }
-    let record = Versioned { revision: Revision(2), value: "2".into() };
-    let found = crate::Found { key: "k".into(), current: Some(record) };
+    let found = crate::Found { key: "k".into(), revision: Some(Revision(2)), value: Some("2".into()) };
     let expected = [
         Outcome::Committed(Revision(1)),
         Outcome::Committed(Revision(2)),
