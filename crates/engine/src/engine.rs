@@ -201,7 +201,7 @@ struct Job {
     /// Planned and not yet durable; the front is in flight, or about to be.
     txns: VecDeque<Txn>,
     in_flight: Option<InFlight>,
-    /// Whether an earlier transaction of it is durable.
+    /// Whether an earlier transaction of it is durable, or may be.
     has_written: bool,
     /// Records of the last transaction, as values.
     own_records: Vec<(Key, OwnRecord)>,

@@ -175,7 +175,7 @@ fn cluster_step(about: About) -> impl Strategy<Value = Step> {
         16 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()), option::weighted(0.1, 0u8..3))
             .prop_map(|(what, key, revision, at)| Step::Request { what, key, revision, at }),
         2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
-        1 => (0u8..4).prop_map(|scope| Step::Polled { scope, at: None }),
+        2 => (0u8..4, option::weighted(0.6, 0u8..3)).prop_map(|(scope, at)| Step::Polled { scope, at }),
         6 => prop_oneof![3 => 0i64..1_500, 2 => 1_500i64..6_000, 1 => 6_000i64..10_000].prop_map(|ms| Step::Advance { ms }),
         4 => prop_oneof![3 => Just(0i64), 1 => 1i64..3_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),
         3 => any::<u8>().prop_map(|which| Step::Apply { which }),

@@ -651,6 +651,10 @@ impl World {
             (_, _) => Outcome::Unknown("connection lost".to_owned()),
         };
         self.check_lead()?;
+        if !matches!(outcome, Outcome::Committed(_)) {
+            // What comes next is another plan.
+            self.node.comparing.remove(&flight.id);
+        }
         self.feed_engine(Input::Committed(flight.id, outcome.clone()))?;
         self.report_to_leadership(&flight, &outcome)
     }

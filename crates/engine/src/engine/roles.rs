@@ -218,6 +218,7 @@ impl Engine {
     fn decide_unknown(&mut self, id: JobId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(in_flight) = job.in_flight.take() else { return };
+        job.has_written |= in_flight.may_be_missed;
         let has_key = match &job.work {
             Work::Request { idempotency, .. } => idempotency.is_some(),
             Work::Confirm { .. }

@@ -10,7 +10,7 @@ use notbefore_engine::{
 };
 use notbefore_store::{Batch, Change, Found, Key, Outcome, Revision, Txn, Versioned};
 
-use crate::support::{commits, request, stored};
+use crate::support::{commits, request, started, stored};
 
 const LEADS: Role = Role::Lead(Revision(10));
 
@@ -94,6 +94,11 @@ fn every_transaction_carries_the_fence_also_those_sent_ahead() {
         revision += 1;
     }
     assert!(of_scope > 1, "the history fits into one transaction, so the test shows nothing");
+
+    // Without a cluster they compare nothing: one that lands late would replace newer records.
+    let (mut alone, _) = started(Settings::default(), stored([many_events_over()]), later());
+    let effects = alone.handle(Input::Tick, later());
+    assert!(commits(effects).iter().any(|(_, txn)| txn.put.len() > 10 && txn.expect.is_empty()));
 }
 
 #[test]
