@@ -141,8 +141,8 @@ mod tests {
             "fenced_store.rs",
             "janitor.rs",
             "refusals.rs",
-            "sessions.rs",
             "runtime.rs",
+            "sessions.rs",
             "tokens.rs",
         ];
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
