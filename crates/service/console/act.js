@@ -46,6 +46,17 @@ const HOST_VERBS = {
   failed: 'Failed: reboot the VMs now',
 };
 
+/** A problem of one host after others were scheduled. */
+class HostsProblem extends Problem {
+  /** @param {Problem} problem @param {string} host @param {string[]} done */
+  constructor(problem, host, done) {
+    const text = `Host ${host}: ${problem.message} Already scheduled: ${done.join(', ')}.`;
+    super(problem.status, problem.code, text);
+    this.isOutcomeUnknown = problem.isOutcomeUnknown;
+    this.done = done.map((name) => name.toLowerCase());
+  }
+}
+
 /** Opens the dialog of an action. @param {Act} what @param {Session} session */
 export function openAct(what, session) {
   if (what.kind === 'event') return eventDialog(what.event, what.verb);
@@ -67,6 +78,16 @@ function dialog(title, ...children) {
   document.body.append(element);
   element.showModal();
   return element;
+}
+
+/** @param {HTMLDialogElement} box @param {HTMLButtonElement} close */
+function keepOpenWhileSending(box, close) {
+  let isSending = false;
+  box.addEventListener('cancel', (event) => isSending && event.preventDefault());
+  return (/** @type {boolean} */ is) => {
+    isSending = is;
+    close.disabled = is;
+  };
 }
 
 /** @param {unknown} error */
@@ -130,6 +151,7 @@ function planDialog(what, session) {
   const planArea = h('div', { class: 'plan', 'aria-live': 'polite' });
   const message = h('div', {});
   const confirm = h('button', { type: 'submit', class: 'primary', disabled: true }, 'Schedule');
+  const close = h('button', { type: 'button', onclick: () => box.close() }, 'Close');
   const field = (/** @type {string} */ text, /** @type {HTMLElement} */ control) =>
     h('div', { class: 'stacked' }, h('label', { for: control.id }, text), control);
   const fields = h(
@@ -158,15 +180,12 @@ function planDialog(what, session) {
     h('h3', {}, 'Plan'),
     planArea,
     message,
-    h(
-      'div',
-      { class: 'buttons' },
-      h('button', { type: 'button', onclick: () => box.close() }, 'Close'),
-      confirm,
-    ),
+    h('div', { class: 'buttons' }, close, confirm),
   );
   const title = h('span', {});
   const box = dialog(title, form);
+  // What is being sent cannot be left: its result would be lost.
+  const setSending = keepOpenWhileSending(box, close);
   /** What the shown plan sends. @type {Planned | null} */
   let planned = null;
   let asked = 0;
@@ -224,12 +243,15 @@ function planDialog(what, session) {
     planned = null;
     fields.disabled = true;
     confirm.disabled = true;
+    setSending(true);
     fill(confirm, 'Sending…');
     fill(message);
     try {
       const operations = await sending.send(() => fill(confirm, 'Sending again…'));
+      setSending(false);
       showDone(form, box, operations);
     } catch (error) {
+      setSending(false);
       fields.disabled = false;
       fill(message, failure(error));
       if (error instanceof Problem && error.isOutcomeUnknown) {
@@ -237,7 +259,11 @@ function planDialog(what, session) {
         confirm.disabled = false;
         fill(confirm, 'Send again');
       } else {
-        // Something has changed since the plan: show the plan of now.
+        // Something has changed since the plan: show the plan of now, without the hosts that are done.
+        const done = new Set(error instanceof HostsProblem ? error.done : []);
+        input.value = listed()
+          .filter((name) => !done.has(name.toLowerCase()))
+          .join('\n');
         void plan();
       }
     }
@@ -321,10 +347,12 @@ async function planHosts(hosts, what, options) {
             await change('POST', path, { ...action, vms }, { key: `${key}-${done.length}`, onRetry }),
           );
         } catch (error) {
-          const already = done.map((operation) => operation.host).join(', ');
-          if (error instanceof Problem && already)
-            error.message = `Host ${one.host}: ${error.message} Already scheduled: ${already}.`;
-          throw error;
+          if (!(error instanceof Problem) || done.length === 0) throw error;
+          throw new HostsProblem(
+            error,
+            one.host ?? '',
+            done.map((operation) => operation.host ?? ''),
+          );
         }
       }
       return done;
@@ -517,29 +545,28 @@ function askDialog(title, path, texts, options = {}) {
   const key = keyOfBody();
   const message = h('div', {});
   const confirm = h('button', { type: 'submit', class: isHarsh ? 'primary danger' : 'primary' }, title);
+  const close = h('button', { type: 'button', onclick: () => box.close() }, 'Close');
   const form = h(
     'form',
     { method: 'dialog' },
     texts.map((text) => h('p', {}, text)),
     fields,
     message,
-    h(
-      'div',
-      { class: 'buttons' },
-      h('button', { type: 'button', onclick: () => box.close() }, 'Close'),
-      confirm,
-    ),
+    h('div', { class: 'buttons' }, close, confirm),
   );
   const box = dialog(`${title}?`, form);
+  const setSending = keepOpenWhileSending(box, close);
   form.addEventListener('submit', async (submit) => {
     submit.preventDefault();
     confirm.disabled = true;
+    setSending(true);
     try {
       const sent = body();
       await change(method, path, sent, { key: key(sent) });
       box.close();
       dispatchEvent(new CustomEvent('acted'));
     } catch (error) {
+      setSending(false);
       confirm.disabled = false;
       fill(message, failure(error));
     }

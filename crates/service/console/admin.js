@@ -90,6 +90,7 @@ export async function tokensView({ signal, act }) {
   );
   const path = h('input', { id: 'token-path', value: '/', required: true, spellcheck: 'false' });
   const days = h('input', { id: 'token-days', type: 'number', min: 1, max: 3650, placeholder: 'never' });
+  const create = h('button', { type: 'submit', class: 'primary' }, 'Create');
   const key = keyOfBody();
   /** When the token of a form expires; a repetition asks for the same time. */
   let expires_at = '';
@@ -104,6 +105,9 @@ export async function tokensView({ signal, act }) {
       class: 'tools',
       onsubmit: async (/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
+        // A second click would replace the secret, which is shown once.
+        if (create.disabled) return;
+        create.disabled = true;
         if (days.value) expires_at ||= new Date(now() + Number(days.value) * DAY).toISOString();
         const grants = [{ role: role.value, path: path.value }];
         const body = { name: name.value, grants, ...(expires_at && { expires_at }) };
@@ -133,9 +137,11 @@ export async function tokensView({ signal, act }) {
           );
           secret.focus();
           name.value = '';
-          await draw();
+          void draw().catch(() => {});
         } catch (error) {
           fill(made, h('p', { class: 'problem', role: 'alert' }, /** @type {Error} */ (error).message));
+        } finally {
+          create.disabled = false;
         }
       },
     },
@@ -143,7 +149,7 @@ export async function tokensView({ signal, act }) {
     field(role, 'Role'),
     field(path, 'on'),
     field(days, 'Expires in days'),
-    h('button', { type: 'submit', class: 'primary' }, 'Create'),
+    create,
   );
   addEventListener('acted', () => void draw().catch(() => {}), { signal });
   await draw();
@@ -172,6 +178,11 @@ export async function auditView({ query, setQuery, signal }) {
     ].map(([value, text]) => h('option', { value, selected: (query.days ?? '1') === value }, text)),
   );
   const actor = h('input', { id: 'audit-actor', type: 'search', value: query.actor ?? '' });
+  let turn = 0;
+  const redraw = () =>
+    void draw().catch((/** @type {Error} */ error) =>
+      fill(table, h('p', { class: 'problem' }, error.message)),
+    );
   async function draw() {
     setQuery({ days: days.value === '1' ? '' : days.value, outcome: outcome.value, actor: actor.value });
     const filters = new URLSearchParams(
@@ -181,7 +192,9 @@ export async function auditView({ query, setQuery, signal }) {
         actor: actor.value.trim(),
       }).filter(([, value]) => value),
     );
+    const mine = (turn += 1);
     const { items, isCut } = await list(`/v1/audit?order=newest&${filters}`, { max: ENTRIES_MAX, signal });
+    if (mine !== turn) return;
     const entries = /** @type {AuditEntry[]} */ (items).slice(0, ENTRIES_MAX);
     fill(
       table,
@@ -232,7 +245,7 @@ export async function auditView({ query, setQuery, signal }) {
         h('p', { class: 'quiet' }, `The newest ${ENTRIES_MAX} are shown; “notbefore audit” lists all.`),
     );
   }
-  [days, outcome, actor].forEach((input) => input.addEventListener('change', () => void draw()));
+  [days, outcome, actor].forEach((input) => input.addEventListener('change', redraw));
   await draw();
   return {
     title: 'Audit',
@@ -243,7 +256,7 @@ export async function auditView({ query, setQuery, signal }) {
         'div',
         { class: 'title-row' },
         h('h1', {}, 'Audit'),
-        h('button', { type: 'button', class: 'small', onclick: () => void draw() }, 'Refresh'),
+        h('button', { type: 'button', class: 'small', onclick: redraw }, 'Refresh'),
       ),
       h('div', { class: 'tools' }, field(days, 'Past'), field(outcome, 'Show'), field(actor, 'Actor')),
       table,

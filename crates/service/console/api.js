@@ -99,16 +99,24 @@ export async function list(path, { max = 20_000, onPage, signal } = {}) {
 export async function change(method, path, body, { key = newKey(), onRetry, isOnce = false } = {}) {
   const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key };
   const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
+  /** Whether an earlier attempt may have taken effect. */
+  let wasUnknown = false;
   for (let attempt = 0; ; attempt += 1) {
     try {
       const response = await send(path, init);
-      return response.status === 204 ? /** @type {any} */ (null) : await response.json();
+      if (response.status === 204) return /** @type {any} */ (null);
+      return await response.json().catch(() => {
+        throw new Problem(0, 'unreachable', 'The answer did not arrive completely.');
+      });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const isUnknown = error.status === 0 || error.code === 'outcome_unknown';
+      // A server error without a code is the answer of a proxy, which does not know what happened.
+      const isOfProxy = error.status >= 500 && error.code === 'unknown';
+      const isUnknown = error.status === 0 || error.code === 'outcome_unknown' || isOfProxy;
       const isBusy = error.status === 429 || error.status === 503;
+      wasUnknown ||= isUnknown;
       if (!(isUnknown || isBusy) || isOnce || attempt === RETRY_PAUSES.length) {
-        error.isOutcomeUnknown = isUnknown;
+        error.isOutcomeUnknown = isUnknown || (wasUnknown && isBusy);
         throw error;
       }
       onRetry?.(error);

@@ -93,8 +93,12 @@ async function route() {
     signal,
     session,
     act: async (what) => {
-      const { openAct } = await import('./act.js');
-      if (session) openAct(what, session);
+      try {
+        const { openAct } = await import('./act.js');
+        if (session) openAct(what, session);
+      } catch (error) {
+        fill(main, h('div', { class: 'view' }, h('h1', {}, 'This cannot be done now'), problemText(error)));
+      }
     },
   };
   let shown;
@@ -145,13 +149,15 @@ export function problemText(error) {
   );
 }
 
-const bannerText = h('span', {}),
+// The text is announced; the time, which changes each second, is not.
+const bannerText = h('span', { role: 'alert' }),
+  bannerAge = h('span', { 'aria-hidden': 'true' }),
   tryNow = h(
     'button',
     { type: 'button', class: 'small', onclick: () => feed.post({ kind: 'wake' }) },
     'Try now',
   );
-banner.append(bannerText, ' ', tryNow);
+banner.append(bannerText, bannerAge, ' ', tryNow);
 
 function drawFeed() {
   const { state, since } = feed;
@@ -166,11 +172,12 @@ function drawFeed() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   feedText.title = `${state === 'live' ? 'The page shows every change as it happens. ' : ''}Times are in ${zone}.`;
   banner.hidden = state !== 'stale' || !session;
-  if (!banner.hidden)
-    setText(
-      bannerText,
-      `No connection to the service for ${span(Date.now() - since)}. What you see is from ${local(since)} or earlier. Trying again…`,
-    );
+  if (banner.hidden) return setText(bannerText, '');
+  setText(
+    bannerText,
+    `No connection to the service. What you see is from ${local(since)} or earlier. Trying again…`,
+  );
+  setText(bannerAge, ` (${span(Date.now() - since)})`);
 }
 
 /** Shows the page for the session. @param {Session} signedIn */
@@ -205,8 +212,20 @@ function enter(signedIn) {
 async function signOut() {
   try {
     await change('DELETE', '/v1/session');
-  } catch {
-    /* The cookie may have ended already. */
+  } catch (error) {
+    // Only the service ends a session; without its answer the cookie is still valid.
+    if (!(error instanceof Problem && error.status === 401)) {
+      const again = h('button', { type: 'button', onclick: signOut }, 'Sign out');
+      const text = h(
+        'div',
+        { class: 'view' },
+        h('h1', {}, 'You are still signed in'),
+        problemText(error),
+        again,
+      );
+      view.abort();
+      return fill(main, text);
+    }
   }
   localStorage.removeItem(SIGNED_IN);
   sessions.postMessage('');
@@ -285,9 +304,17 @@ const linkCode = () => new URLSearchParams(location.hash.slice(1)).get('code');
 async function useLink(code) {
   // The code works once: it must not stay in the address bar or the history.
   history.replaceState(null, '', '/');
-  const known = session ?? (await currentSession().catch(() => null));
+  let known = session;
+  try {
+    known ??= await currentSession();
+  } catch (error) {
+    // Without an answer there may be a session.
+    if (!(error instanceof Problem && error.status === 401)) return showSignIn(error);
+  }
   if (!known) return signIn({ code }).catch(showSignIn);
-  const stay = () => (session ? void route() : enter(known));
+  view.abort();
+  const own = known;
+  const stay = () => (session ? void route() : enter(own));
   const message = h('div', {});
   const use = () =>
     signIn({ code }).catch((error) =>
@@ -305,6 +332,8 @@ async function useLink(code) {
       h('button', { type: 'button', onclick: use }, 'Use the link'),
     ),
   );
+  document.title = 'Sign in by this link? – notbefore';
+  main.focus();
 }
 
 /** The session of this browser, if there is one. @returns {Promise<Session | null>} */

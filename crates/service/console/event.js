@@ -1,6 +1,6 @@
 // One event: its state, who has read it, what its guests see, and its trail of facts.
 
-import { at, get, getText } from './api.js';
+import { Problem, at, get, getText } from './api.js';
 import { copyButton, count, everySecond, fill, h, relative, setText, time } from './dom.js';
 import {
   CAUSES,
@@ -205,6 +205,8 @@ export async function eventView({ argument, session, signal, act }) {
     },
     signal,
   );
+  // After a gap, facts are missing.
+  on('state', () => feed.state === 'live' && void reload(), signal);
   // What an event waits for changes with other events of its scope; the live list has it.
   on(
     'events',
@@ -275,8 +277,9 @@ function guestPart(event) {
           2,
         ),
       );
-    } catch {
-      setText(document, 'The VM is no longer in the fleet.');
+    } catch (error) {
+      const isGone = error instanceof Problem && error.status === 404;
+      setText(document, isGone ? 'The VM is no longer in the fleet.' : /** @type {Error} */ (error).message);
     }
   }
   select.addEventListener('change', reload);

@@ -2,7 +2,7 @@
 // no shared workers.
 
 import { get } from './api.js';
-import { HOUR, now } from './dom.js';
+import { HOUR, everySecond, now } from './dom.js';
 import { Live } from './live.js';
 
 /** @import {Event, Fact, EventStatus} from 'notbefore-api' */
@@ -10,6 +10,8 @@ import { Live } from './live.js';
 
 /** How long ended events stay on the timeline. */
 const PAST_MS = HOUR;
+/** The worker says something every 15 seconds. */
+const SILENT_MS = 60_000;
 /** Most ended events that are read at the start. */
 const PAST_MAX = 500;
 
@@ -32,6 +34,8 @@ class Feed extends EventTarget {
     this.ended = new Map();
     this.isDrawing = false;
     this.isStarted = false;
+    /** When the worker said something. */
+    this.toldAt = Date.now();
     /** @type {(message: TabMessage) => void} */
     this.post = () => {};
   }
@@ -39,34 +43,52 @@ class Feed extends EventTarget {
   /** Starts for the session of a token. @param {string} token */
   start(token) {
     this.isStarted = true;
-    if (typeof SharedWorker === 'function') {
-      const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('notbefore', {
-        createScriptURL: () => '/console/worker.js',
-      });
-      const worker = new SharedWorker(policy ? policy.createScriptURL('') : '/console/worker.js', {
-        type: 'module',
-        name: 'notbefore',
-      });
-      worker.port.onmessage = ({ data }) => this.take(data);
-      this.post = (message) => worker.port.postMessage(message);
-      addEventListener('pagehide', () => this.post({ kind: 'bye' }));
-      addEventListener('pageshow', (event) => {
-        if (event.persisted) this.post({ kind: 'hello', token });
-      });
-    } else {
-      const live = new Live((message) => this.take(message));
-      this.post = (message) => {
-        if (message.kind === 'wake') live.wake();
-        else if (message.kind === 'hello') live.startFor(message.token);
-      };
-    }
+    if (typeof SharedWorker === 'function') this.useWorker(token);
+    else this.useOwnStream();
     this.post({ kind: 'hello', token });
     addEventListener('online', () => this.post({ kind: 'wake' }));
     void this.readPast();
   }
 
+  /** @param {string} token */
+  useWorker(token) {
+    const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('notbefore', {
+      createScriptURL: () => '/console/worker.js',
+    });
+    const worker = new SharedWorker(policy ? policy.createScriptURL('') : '/console/worker.js', {
+      type: 'module',
+      name: 'notbefore',
+    });
+    worker.port.onmessage = ({ data }) => this.take(data);
+    this.post = (message) => worker.port.postMessage(message);
+    // Its files could not be loaded.
+    worker.onerror = () => {
+      this.useOwnStream();
+      this.post({ kind: 'hello', token });
+    };
+    addEventListener('pagehide', () => this.post({ kind: 'bye' }));
+    // A page that comes back from the browser's cache may belong to an earlier session.
+    addEventListener('pageshow', (event) => event.persisted && location.reload());
+    everySecond(() => {
+      // A worker that died says nothing.
+      if (this.state === 'live' && Date.now() - this.toldAt > SILENT_MS) {
+        this.take({ kind: 'state', state: 'stale', since: this.toldAt });
+      }
+    });
+  }
+
+  useOwnStream() {
+    const live = new Live((message) => this.take(message));
+    this.post = (message) => {
+      if (message.kind === 'wake') live.wake();
+      else if (message.kind === 'hello') live.startFor(message.token);
+    };
+  }
+
   /** @param {FeedMessage} message */
   take(message) {
+    this.toldAt = Date.now();
+    if (message.kind === 'alive') return;
     if (message.kind === 'state') {
       this.state = message.state;
       this.since = message.since;
@@ -106,9 +128,15 @@ class Feed extends EventTarget {
     if (!event || !known) return;
     this.ended.delete(event.id);
     this.past.set(event.id, { ...event, status: known.status, ended_at: known.at, waits_for: null });
-    for (const [id, one] of this.past) {
-      if (Date.parse(one.ended_at ?? '') < now() - PAST_MS) this.past.delete(id);
-    }
+  }
+
+  /** Forgets what ended long ago. Returns whether something was. */
+  prune() {
+    const from = now() - PAST_MS,
+      before = this.past.size;
+    for (const [id, one] of this.past) if (Date.parse(one.ended_at ?? '') < from) this.past.delete(id);
+    for (const [id, one] of this.ended) if (Date.parse(one.at) < from) this.ended.delete(id);
+    return this.past.size < before;
   }
 
   async readPast() {
@@ -145,4 +173,28 @@ export const feed = new Feed();
  */
 export function on(kind, callback, signal) {
   feed.addEventListener(kind, (event) => callback(/** @type {CustomEvent} */ (event).detail), { signal });
+}
+
+/** Shortest time between two reads of a view. */
+const AGAIN_MS = 500;
+
+/**
+ * Runs one at a time, and once more if it was asked meanwhile: many changes at once cost few requests, and an older
+ * answer never replaces a newer one.
+ * @param {() => Promise<void>} work
+ */
+export function coalesced(work) {
+  let isRunning = false,
+    isAsked = false;
+  return async () => {
+    isAsked = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isAsked) {
+      isAsked = false;
+      await work().catch(() => {});
+      await new Promise((done) => setTimeout(done, AGAIN_MS));
+    }
+    isRunning = false;
+  };
 }

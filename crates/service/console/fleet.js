@@ -1,7 +1,7 @@
 // The fleet: VMs or scopes, who listens, search, and actions on several VMs.
 
 import { BULK_MAX } from './act.js';
-import { list } from './api.js';
+import { Problem, list } from './api.js';
 import { count, fill, h, local, relative, setText, utc } from './dom.js';
 import { isFullOperator, shortScope } from './events.js';
 import { feed, on } from './feed.js';
@@ -132,6 +132,8 @@ function vmsView({ query, setQuery, signal, session, act }) {
   let readAt = 0,
     isCut = false,
     isLoading = false,
+    /** Something changed during a read. */
+    isMissed = false,
     error = '';
   /** @type {Set<string>} */
   const selected = new Set();
@@ -293,11 +295,14 @@ function vmsView({ query, setQuery, signal, session, act }) {
       const result = await list('/v1/vms', {
         max: VMS_MAX,
         signal,
+        // The first time, each page is shown as it comes.
         onPage: (items) => {
-          vms = /** @type {Vm[]} */ (items);
+          if (readAt > 0) return;
+          vms = /** @type {Vm[]} */ ([...items]);
           filter();
         },
       });
+      vms = /** @type {Vm[]} */ (result.items);
       readAt = Date.now();
       isCut = result.isCut;
     } catch (failed) {
@@ -305,7 +310,12 @@ function vmsView({ query, setQuery, signal, session, act }) {
     } finally {
       isLoading = false;
     }
-    if (!signal.aborted) filter();
+    if (signal.aborted) return;
+    filter();
+    if (isMissed) {
+      isMissed = false;
+      void load();
+    }
   }
 
   /** Reads the VMs of changed scopes again. @param {Fact[]} facts */
@@ -315,15 +325,23 @@ function vmsView({ query, setQuery, signal, session, act }) {
         .filter((fact) => fact.scope && fact.type !== 'EventRead')
         .map((fact) => (fact.scope ?? '').toLowerCase()),
     );
-    if (isLoading || scopes.size === 0) return;
+    if (scopes.size === 0) return;
+    if (isLoading) {
+      isMissed = true;
+      return;
+    }
     if (scopes.size > 5) return void load();
     for (const scope of scopes) {
       /** @type {Vm[]} */
       let now = [];
       try {
         now = (await list(`/v1/vms?scope=${encodeURIComponent(scope)}`, { signal })).items;
-      } catch {
-        /* The scope is gone. */
+      } catch (failed) {
+        // Only 404 says that the scope is gone.
+        if (!(failed instanceof Problem && failed.status === 404)) {
+          error = /** @type {Error} */ (failed).message;
+          continue;
+        }
       }
       const first = vms.findIndex((vm) => vm.scope.toLowerCase() >= scope);
       const others = vms.filter((vm) => vm.scope.toLowerCase() !== scope);

@@ -83,6 +83,7 @@ export function historyView({ query, setQuery, signal }) {
     };
   };
 
+  let turn = 0;
   async function load() {
     setQuery(
       Object.fromEntries(
@@ -93,6 +94,7 @@ export function historyView({ query, setQuery, signal }) {
       ),
     );
     setText(status, 'Loading…');
+    const mine = (turn += 1);
     const all = filters();
     try {
       /** @type {[HistorySummary, { items: Event[], isCut: boolean }]} */
@@ -100,6 +102,7 @@ export function historyView({ query, setQuery, signal }) {
         get(`/v1/history/summary?${new URLSearchParams(all)}`, signal),
         list(`/v1/history?order=newest&${new URLSearchParams(all)}`, { max: LISTED_MAX, signal }),
       ]);
+      if (mine !== turn) return;
       setText(
         status,
         `${count(summary.events, 'event')}${summary.partial ? `, counted from ${new Date(summary.since).toLocaleString()} on` : ''}`,

@@ -3,7 +3,7 @@
 import { at, get, list } from './api.js';
 import { count, fill, h, local, relative, setText } from './dom.js';
 import { CAUSES, linked, shortScope } from './events.js';
-import { feed, on } from './feed.js';
+import { coalesced, feed, on } from './feed.js';
 import { operationButtons } from './operation.js';
 import { Rows, cell, headRow } from './rows.js';
 import { listening, liveEvents } from './vm.js';
@@ -117,10 +117,12 @@ export async function hostsView({ signal, act }) {
   });
   rows.scroller.classList.add('table', 'hosts');
   signal.addEventListener('abort', () => rows.close());
-  const reload = () => void load().catch((/** @type {Error} */ error) => setText(status, error.message));
+  const reload = coalesced(() =>
+    load().catch((/** @type {Error} */ error) => setText(status, error.message)),
+  );
   on('events', reload, signal);
   on('state', () => feed.state === 'live' && reload(), signal);
-  addEventListener('acted', () => (selected.clear(), drawBulk(), reload()), { signal });
+  addEventListener('acted', () => (selected.clear(), drawBulk(), void reload()), { signal });
   await load();
   const element = h(
     'div',
@@ -137,6 +139,7 @@ export async function hostView({ argument, session, signal, act }) {
   const facts = h('dl', { class: 'facts' }),
     vmList = h('div', {}),
     operations = h('div', {});
+  let shown = '';
   async function draw() {
     /** @type {[Host, { items: Vm[] }, { items: Operation[] }]} */
     const [host, vms, open] = await Promise.all([
@@ -151,38 +154,42 @@ export async function hostView({ argument, session, signal, act }) {
       ['Live events', String(host.events)],
     ];
     fill(facts, rows.map(([title, value]) => [h('dt', {}, title), h('dd', {}, value)]).flat());
-    fill(
-      operations,
-      open.items.length === 0
-        ? h('p', { class: 'quiet' }, 'No open operation.')
-        : h(
-            'ul',
-            { class: 'event-list' },
-            open.items.map((one) =>
-              h(
-                'li',
-                {},
-                h('a', { href: `#/operations/${one.id}` }, CAUSES[one.cause] ?? one.cause),
+    // Unchanged buttons keep the focus.
+    const text = JSON.stringify(open.items);
+    if (text !== shown)
+      fill(
+        operations,
+        open.items.length === 0
+          ? h('p', { class: 'quiet' }, 'No open operation.')
+          : h(
+              'ul',
+              { class: 'event-list' },
+              open.items.map((one) =>
                 h(
-                  'span',
+                  'li',
                   {},
-                  one.progress.started > 0
-                    ? 'started'
-                    : one.not_before
-                      ? `not before ${local(Date.parse(one.not_before))}, ${relative(Date.parse(one.not_before))}`
-                      : 'at once',
+                  h('a', { href: `#/operations/${one.id}` }, CAUSES[one.cause] ?? one.cause),
+                  h(
+                    'span',
+                    {},
+                    one.progress.started > 0
+                      ? 'started'
+                      : one.not_before
+                        ? `not before ${local(Date.parse(one.not_before))}, ${relative(Date.parse(one.not_before))}`
+                        : 'at once',
+                  ),
+                  h(
+                    'span',
+                    {},
+                    `${one.progress.approved} of ${count(one.progress.events, 'event')} approved, ${one.progress.started} started`,
+                  ),
+                  one.waits_for && h('span', { class: 'bad' }, 'blocked: waits for ', linked(one.waits_for)),
+                  operationButtons(one, session, act),
                 ),
-                h(
-                  'span',
-                  {},
-                  `${one.progress.approved} of ${count(one.progress.events, 'event')} approved, ${one.progress.started} started`,
-                ),
-                one.waits_for && h('span', { class: 'bad' }, 'blocked: waits for ', linked(one.waits_for)),
-                operationButtons(one, session, act),
               ),
             ),
-          ),
-    );
+      );
+    shown = text;
     fill(
       vmList,
       h(
@@ -224,8 +231,12 @@ export async function hostView({ argument, session, signal, act }) {
     );
   }
   await draw();
-  on('events', () => void draw().catch(() => {}), signal);
-  addEventListener('acted', () => void draw().catch(() => {}), { signal });
+  const again = coalesced(async () => {
+    if (!signal.aborted) await draw();
+  });
+  on('events', again, signal);
+  on('state', () => feed.state === 'live' && again(), signal);
+  addEventListener('acted', again, { signal });
   const verbs = [
     ['maintain/reboot', 'Maintain…'],
     ['degraded', 'Degraded…'],

@@ -16,7 +16,8 @@ import { Problem, list } from './api.js';
  * @typedef {{ kind: 'snapshot', events: Event[], isCut: boolean }
  *   | { kind: 'change', put: Event[], gone: string[] }
  *   | { kind: 'facts', facts: Fact[] }
- *   | { kind: 'state', state: FeedState, since: number }} FeedMessage
+ *   | { kind: 'state', state: FeedState, since: number }
+ *   | { kind: 'alive' }} FeedMessage
  */
 
 /** Most live events that are held. */
@@ -52,13 +53,16 @@ export class Live {
     this.listAllAt = 0;
     /** @type {AbortController | null} */
     this.run = null;
-    this.collecting = false;
+    /** The run that lists changed scopes. @type {AbortSignal | null} */
+    this.collecting = null;
     /** The token of the session. */
     this.token = '';
     /** The last sign of life. */
     this.heardAt = Date.now();
     /** Whether a changed scope could not be listed. */
     this.isBehind = false;
+    /** Whether the stream is open. */
+    this.isHearing = false;
   }
 
   /** What a new tab needs to know. @returns {FeedMessage[]} */
@@ -80,6 +84,7 @@ export class Live {
     this.events = new Map();
     this.changedScopes.clear();
     this.isBehind = false;
+    this.isHearing = false;
     this.setState('connecting');
     void this.follow(this.run.signal);
   }
@@ -102,13 +107,19 @@ export class Live {
     this.emit({ kind: 'state', state, since });
   }
 
+  /** Live is a page that hears everything and has listed everything. */
+  settle() {
+    if (this.isHearing && !this.isBehind) this.setState('live');
+  }
+
   /** @param {AbortSignal} signal */
   async follow(signal) {
     let pause = PAUSE_MIN_MS;
     const onHeard = () => {
       this.heardAt = Date.now();
       pause = PAUSE_MIN_MS;
-      if (!this.isBehind) this.setState('live');
+      this.isHearing = true;
+      this.settle();
     };
     while (!signal.aborted) {
       try {
@@ -123,6 +134,7 @@ export class Live {
         if (error instanceof Problem && error.status === 410) this.position = '';
       }
       if (signal.aborted) return;
+      this.isHearing = false;
       this.setState('stale', this.heardAt);
       await Promise.race([
         sleep(pause * (0.5 + Math.random())),
@@ -141,6 +153,7 @@ export class Live {
     const { items, revision, isCut } = await list('/v1/events?sort=time', { max: EVENTS_MAX, signal });
     const events = /** @type {Event[]} */ (items);
     this.events = new Map(events.map((event) => [event.id, event]));
+    this.isBehind = false;
     this.isCut = isCut;
     if (!this.position) this.position = String(revision);
     this.emit({ kind: 'snapshot', events, isCut });
@@ -202,10 +215,10 @@ export class Live {
         }
       }
     }
-    if (this.changedScopes.size > 0 && !this.collecting) {
-      this.collecting = true;
+    if (this.changedScopes.size > 0 && this.collecting !== signal) {
+      this.collecting = signal;
       void this.refresh(signal).finally(() => {
-        this.collecting = false;
+        if (this.collecting === signal) this.collecting = null;
       });
     }
   }
@@ -214,17 +227,19 @@ export class Live {
   async refresh(signal) {
     while (this.changedScopes.size > 0 && !signal.aborted) {
       await sleep(COLLECT_MS);
+      if (signal.aborted) return;
       const scopes = [...this.changedScopes];
       this.changedScopes.clear();
       try {
         if (scopes.length > SCOPES_ONE_BY_ONE) {
           await sleep(this.listAllAt + LIST_ALL_MS - Date.now());
+          if (signal.aborted) return;
           await this.listAll(signal);
         } else {
           await Promise.all(scopes.map((scope) => this.listScope(scope, signal)));
         }
-        if (this.isBehind && this.state === 'stale') this.setState('live');
         this.isBehind = false;
+        this.settle();
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Problem && error.status === 401) {

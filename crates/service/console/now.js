@@ -233,6 +233,7 @@ export function nowView({ query, setQuery, signal, session, act }) {
   }
   on('events', draw, signal);
   const stop = everySecond(() => {
+    if (feed.prune()) draw();
     timeline.draw();
     table.refill();
   });

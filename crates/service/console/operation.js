@@ -3,7 +3,7 @@
 import { at, get } from './api.js';
 import { fill, h, time } from './dom.js';
 import { CAUSES, linked, may, shortScope, vmLinks } from './events.js';
-import { on } from './feed.js';
+import { coalesced, feed, on } from './feed.js';
 
 /** @import {Fact, Operation, OperationTarget, Session} from 'notbefore-api' */
 /** @import {AsyncView} from './app.js' */
@@ -119,9 +119,11 @@ export async function operationView({ argument, session, signal, act }) {
     }
     if (!signal.aborted) draw();
   }
+  const again = coalesced(reload);
   const isOwn = (/** @type {Fact} */ fact) => fact.operation === operation.id;
-  on('facts', (/** @type {Fact[]} */ all) => all.some(isOwn) && void reload(), signal);
-  addEventListener('acted', () => void reload(), { signal });
+  on('facts', (/** @type {Fact[]} */ all) => all.some(isOwn) && again(), signal);
+  on('state', () => feed.state === 'live' && again(), signal);
+  addEventListener('acted', again, { signal });
   draw();
   const element = h(
     'div',

@@ -188,6 +188,7 @@ export async function vmView({ argument, session, signal, act }) {
       /* The VM is gone, or the view. */
     }
   }
+  on('state', () => feed.state === 'live' && void reload(), signal);
   const isOwn = (/** @type {Fact} */ fact) =>
     fact.scope?.toLowerCase() === vm.scope.toLowerCase() &&
     fact.vms?.some((one) => one.toLowerCase() === vm.name.toLowerCase());

@@ -8,6 +8,9 @@ import { Live } from './live.js';
 const tabs = new Set();
 const live = new Live((message) => tabs.forEach((tab) => tab.postMessage(message)));
 
+/** Tabs notice by this that the worker lives. */
+setInterval(() => tabs.forEach((tab) => tab.postMessage({ kind: 'alive' })), 15_000);
+
 addEventListener('connect', (event) => {
   const [tab] = /** @type {MessageEvent} */ (event).ports;
   tab.onmessage = (/** @type {MessageEvent<TabMessage>} */ { data }) => {

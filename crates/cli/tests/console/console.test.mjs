@@ -175,7 +175,7 @@ test('requests of other sites and foreign hosts are refused', LIMIT, () =>
 );
 
 test('a restart is planned, appears, is approved by its guest, starts and goes, without reload', LIMIT, () =>
-  withService(['--simulated-duration', '2s'], async ({ service, proxy, context }) => {
+  withService(['--driver', 'manual'], async ({ service, proxy, context }) => {
     await service.guestRequest('127.0.8.10');
     await service.guestRequest('127.0.8.11');
     const page = await signedIn(context, proxy.url, service.token, '#/fleet');
@@ -199,7 +199,10 @@ test('a restart is planned, appears, is approved by its guest, starts and goes, 
     await row(other, 'web-0').getByText('read', { exact: true }).waitFor();
     const [{ EventId: id }] = document.Events;
     assert.equal((await service.approve('127.0.8.10', id)).status, 200);
+    await row(other, 'web-0').getByText('✓ Approved').waitFor();
+    await service.api('POST', `/v1/events/${id.toLowerCase()}/start`, {});
     await row(other, 'web-0').getByText('▶ Started').waitFor();
+    await service.api('POST', `/v1/events/${id.toLowerCase()}/complete`, {});
     await row(other, 'web-0').getByText('● Completed').waitFor();
     await until(
       'the live list to be empty',
@@ -251,6 +254,8 @@ test('ten tabs share one stream; a change costs one request; at rest there is no
       await page.goto(proxy.url);
       await page.getByText('Live', { exact: true }).waitFor();
     }
+    const pasts = () => proxy.requests.filter(({ path, status }) => path.startsWith('/v1/history') && status);
+    await until('the past of ten tabs', () => pasts().length === 10);
     assert.equal(proxy.take(/^\/v1\/stream/).length, 1, 'one stream for all tabs');
     await schedule(service, { cause: 'user-restart', vms: ['web-0'] });
     await Promise.all(context.pages().map((page) => row(page, 'web-0').waitFor()));
@@ -312,6 +317,7 @@ test('markup in names and descriptions stays text', LIMIT, () =>
     await page.getByText(markup).first().waitFor();
     assert.equal(await page.evaluate(() => 'hacked' in window), false);
     await page.goto(`${proxy.url}/#/vms/odd`);
+    await page.getByRole('heading', { name: 'odd', exact: true }).waitFor();
     await page.getByText(markup).first().waitFor();
     await page.goto(`${proxy.url}/#/hosts/${encodeURIComponent(markup.slice(0, 60))}`);
     await page.getByRole('heading', { name: 'Host <img' }).waitFor();
@@ -333,17 +339,17 @@ test('every view has no serious accessibility findings, in light, dark and at ph
     await schedule(service, { cause: 'user-restart', vms: ['db'] });
     const axe = axeSource();
     const views = [
-      '#/now',
-      `#/events/${event}`,
-      `#/operations/${id}`,
-      '#/fleet',
-      '#/fleet?by=scope',
-      '#/vms/web-0',
-      '#/hosts',
-      '#/hosts/h1',
-      '#/history',
-      '#/tokens',
-      '#/audit',
+      ['#/now', 'Now'],
+      [`#/events/${event}`, 'Reboot of web-0'],
+      [`#/operations/${id}`, 'Operation'],
+      ['#/fleet', 'Fleet'],
+      ['#/fleet?by=scope', 'Scopes'],
+      ['#/vms/web-0', 'web-0'],
+      ['#/hosts', 'Hosts'],
+      ['#/hosts/h1', 'Host h1'],
+      ['#/history', 'History'],
+      ['#/tokens', 'Tokens'],
+      ['#/audit', 'Audit'],
     ];
     const page = await signedIn(context, proxy.url, service.token);
     for (const [scheme, width] of [
@@ -353,11 +359,9 @@ test('every view has no serious accessibility findings, in light, dark and at ph
     ]) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.setViewportSize({ width, height: 800 });
-      for (const view of views) {
+      for (const [view, title] of views) {
         await page.goto(`${proxy.url}/${view}`);
-        await page.locator('main h1').waitFor();
-        const title = await page.locator('main h1').first().textContent();
-        assert.doesNotMatch(title, /cannot be shown|no such page/, view);
+        await page.waitForFunction((text) => document.title === `${text} – notbefore`, title);
         // Evaluated by the debugger, which the page's policy does not concern.
         await page.evaluate(axe);
         const { violations } = await page.evaluate(() =>
@@ -628,7 +632,7 @@ test('a finger moves the timeline', LIMIT, () =>
     for (let x = 880; x >= 700; x -= 20) await send('touchMove', x);
     await send('touchEnd');
     await until('the bar to move', async () => (await left()) < before - 50);
-    assert.match(page.url(), /#?\/?(now)?$/, 'a drag opens nothing');
+    assert.doesNotMatch(page.url(), /#\/events\//, 'a drag opens nothing');
   }),
 );
 
@@ -641,9 +645,15 @@ test('only the plan that is shown can be sent', LIMIT, () =>
     await names.fill('web-0');
     await until('a plan for web-0', () => send.isEnabled());
     proxy.take();
-    await dialog.getByLabel('Not before, in minutes').fill('4000');
-    await page.keyboard.press('Enter');
-    assert.equal(await send.isDisabled(), true, 'an edit takes the plan back');
+    // In one turn of the page, so that no plan comes in between.
+    const isDisabled = await page.evaluate(() => {
+      const input = document.querySelector('#act-minutes');
+      input.value = '4000';
+      input.dispatchEvent(new Event('input', { bubbles: true }));
+      input.form.requestSubmit();
+      return input.form.querySelector('[type=submit]').disabled;
+    });
+    assert.equal(isDisabled, true, 'an edit takes the plan back');
     await names.fill('db');
     await dialog.getByText('Reboot of 1 VM in 1 scope').waitFor();
     await until('a plan for db', () => send.isEnabled());
@@ -743,5 +753,19 @@ test('the fleet is read again after a failed read', LIMIT, () =>
     proxy.heal();
     await page.locator('.fleet .row', { hasText: 'late' }).waitFor();
     await page.getByText(/^6 VMs, as of/).waitFor();
+  }),
+);
+
+test('an answer that is cut off does not make an action happen twice', LIMIT, () =>
+  withService([], async ({ service, proxy, context }) => {
+    const page = await signedIn(context, proxy.url, service.token, '#/vms/db');
+    await page.getByRole('button', { name: 'Restart…' }).click();
+    const dialog = page.getByRole('dialog');
+    await until('a plan', () => dialog.locator('button[type=submit]').isEnabled());
+    proxy.cutAnswers = 2;
+    await dialog.locator('button[type=submit]').click();
+    await dialog.getByText('Done: 1 event').waitFor();
+    assert.equal(proxy.cutAnswers, 0, 'two answers were cut off');
+    assert.equal((await service.api('GET', '/v1/events')).body.items.length, 1);
   }),
 );

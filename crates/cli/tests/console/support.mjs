@@ -50,6 +50,8 @@ export class Service {
   async launch() {
     const ready = join(this.data, 'ready.json');
     const { guest, operator } = this.ports;
+    // The file of a service that was killed is still there.
+    rmSync(ready, { force: true });
     const flags = [
       'serve',
       '--data',
@@ -148,7 +150,15 @@ export class Service {
 export class Proxy {
   static async start(service) {
     const proxy = new Proxy();
-    Object.assign(proxy, { service, requests: [], bytes: 0, streamed: 0, isCut: false, sockets: new Set() });
+    Object.assign(proxy, {
+      service,
+      requests: [],
+      bytes: 0,
+      streamed: 0,
+      cutAnswers: 0,
+      isCut: false,
+      sockets: new Set(),
+    });
     proxy.server = http.createServer((request, response) => proxy.forward(request, response));
     proxy.server.on('connection', (socket) => {
       if (proxy.isCut) return socket.destroy();
@@ -180,6 +190,10 @@ export class Proxy {
         }
         response.writeHead(answer.statusCode, answer.headers);
         response.flushHeaders();
+        if (request.method === 'POST' && this.cutAnswers > 0) {
+          this.cutAnswers -= 1;
+          return answer.once('end', () => response.destroy()).resume();
+        }
         answer.pipe(response);
         answer.on('error', () => response.destroy());
       },
