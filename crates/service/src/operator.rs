@@ -132,8 +132,6 @@ pub fn router(operator: Operator) -> Router {
     let (shared, _) = shared_routes().split_for_parts();
     let (operator_only, _) = operator_routes().split_for_parts();
     let operator_only = operator_only
-        // The plan of several hosts has the path of a host of that name.
-        .route("/hosts/plan", get(hosts::show_host_named_plan))
         .route_layer(known_parameters.clone())
         .route_layer(middleware::from_fn(access::require_full_access));
     let api = shared

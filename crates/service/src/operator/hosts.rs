@@ -59,11 +59,6 @@ pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) ->
     }
 }
 
-/// Shows the host named `plan`, whose path has a route of its own.
-pub async fn show_host_named_plan(operator: State<Operator>) -> ApiResult<Host> {
-    show(operator, Path("plan".to_owned())).await
-}
-
 /// Schedule an operation on a host for all its VMs, or return its plan
 #[utoipa::path(post, path = "/hosts/{host}/{verb}", tag = "hosts",
     params(("host" = String, Path), ("verb" = inline(wire::HostVerb), Path)),
