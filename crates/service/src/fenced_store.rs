@@ -1,11 +1,13 @@
 //! The store for everything but the engine's runtime: adds the leader's fence to every transaction.
 //!
-//! The recorder, the refused requests, the janitor and the first token write beside the engine. In a cluster they may
+//! The recorder, the refused requests, the janitor, sessions and the first token write beside the engine. In a cluster they may
 //! write only while their node leads, and a transaction that arrives late must not change what the next leader wrote.
 //! So nothing but the runtime holds the store itself. A service with an embedded store has one node: it leads from start
 //! to end, and its transactions compare nothing more.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use async_trait::async_trait;
 use notbefore_engine::Role;
@@ -27,6 +29,9 @@ pub struct FencedStore {
     store: Arc<dyn Store>,
     role: watch::Receiver<Role>,
     news: mpsc::UnboundedSender<FenceNews>,
+    /// The newest fence with which a transaction has an unknown outcome. It may land at any time until the leader's record
+    /// is rewritten, so nothing more is written with that fence. 0 if there is none.
+    unconfirmed: AtomicU64,
 }
 
 impl FencedStore {
@@ -36,7 +41,7 @@ impl FencedStore {
         role: watch::Receiver<Role>,
         news: mpsc::UnboundedSender<FenceNews>,
     ) -> Self {
-        Self { store, role, news }
+        Self { store, role, news, unconfirmed: AtomicU64::new(0) }
     }
 
     /// For the only node of a store.
@@ -67,12 +72,26 @@ impl Store for FencedStore {
 
     async fn commit(&self, txn: Txn) -> Outcome {
         let role = *self.role.borrow();
-        if !role.may_write() {
-            return Outcome::Refused(Refusal::Unavailable("this node does not lead the cluster".to_owned()));
+        let refused = |why: &str| Outcome::Refused(Refusal::Unavailable(why.to_owned()));
+        let is_unconfirmed = role.fence().is_some_and(|fence| fence.0 <= self.unconfirmed.load(Acquire));
+        if !role.may_write() || is_unconfirmed {
+            return refused("this node does not lead the cluster");
         }
         let outcome = self.store.commit(role.fenced(txn)).await;
+        if let (Some(fence), Outcome::Unknown(_)) = (role.fence(), &outcome) {
+            self.unconfirmed.fetch_max(fence.0, AcqRel);
+        }
         self.report(role.fence(), &outcome);
-        outcome
+        match outcome {
+            // Nothing was written. Callers know only their own keys, and would take it for a conflict on them.
+            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
+                refused("the lead was confirmed or lost meanwhile")
+            }
+            outcome @ (Outcome::Committed(_)
+            | Outcome::Conflict(_)
+            | Outcome::Refused(_)
+            | Outcome::Unknown(_)) => outcome,
+        }
     }
 
     async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
@@ -119,9 +138,49 @@ mod tests {
         role.send_replace(Role::Lead(fence));
         committed(&store, put("a")).await;
         committed(&*raw, put(LEADER)).await;
-        assert!(matches!(store.commit(put("a")).await, Outcome::Conflict(_)), "another node leads");
+        let outcome = store.commit(put("a")).await;
+        assert!(
+            matches!(outcome, Outcome::Refused(Refusal::Unavailable(_))),
+            "another node leads: {outcome:?}"
+        );
         assert_eq!(reported.try_recv(), Ok(FenceNews::Lost(fence)));
         assert!(reported.try_recv().is_err());
+    }
+
+    /// A store whose next commit has an unknown outcome.
+    struct Lossy(MemoryStore, std::sync::atomic::AtomicBool);
+
+    #[async_trait]
+    impl Store for Lossy {
+        async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+            self.0.snapshot().await
+        }
+
+        async fn commit(&self, txn: Txn) -> Outcome {
+            match self.1.swap(false, AcqRel) {
+                true => Outcome::Unknown("lost".to_owned()),
+                false => self.0.commit(txn).await,
+            }
+        }
+
+        async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+            self.0.watch(after).await
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_after_an_unknown_outcome_until_the_lead_is_confirmed() {
+        let raw = Arc::new(Lossy(MemoryStore::new(), false.into()));
+        let fence = committed(&*raw, put(LEADER)).await;
+        let (role, roles) = watch::channel(Role::Lead(fence));
+        let (news, mut reported) = mpsc::unbounded_channel();
+        let store = FencedStore::new(raw.clone(), roles, news);
+        raw.1.store(true, std::sync::atomic::Ordering::Release);
+        assert!(matches!(store.commit(put("a")).await, Outcome::Unknown(_)));
+        assert_eq!(reported.try_recv(), Ok(FenceNews::Unknown(fence)));
+        assert!(matches!(store.commit(put("a")).await, Outcome::Refused(Refusal::Unavailable(_))));
+        role.send_replace(Role::Lead(committed(&*raw, put(LEADER)).await));
+        committed(&store, put("a")).await;
     }
 
     #[tokio::test]

@@ -204,7 +204,7 @@ pub async fn create_link(
         Outcome::Committed(_) => Ok((code, expires_at)),
         Outcome::Conflict(_) => Err(unavailable("conflict".to_owned()).into()),
         Outcome::Refused(refusal) => Err(unavailable(refusal.to_string()).into()),
-        Outcome::Unknown(why) => Err(unavailable(why).into()),
+        Outcome::Unknown(why) => Err(Failure::OutcomeUnknown(FailureCause::Store(StoreError(why))).into()),
     }
 }
 
@@ -225,7 +225,7 @@ pub async fn use_link(
             Err(Failure::Unavailable(FailureCause::Store(StoreError(refusal.to_string()))).into())
         }
         // The code may be used up. A new link is the cure.
-        Outcome::Unknown(why) => Err(Failure::Unavailable(FailureCause::Store(StoreError(why))).into()),
+        Outcome::Unknown(why) => Err(Failure::OutcomeUnknown(FailureCause::Store(StoreError(why))).into()),
     }
 }
 

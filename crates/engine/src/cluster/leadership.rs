@@ -113,6 +113,8 @@ pub enum StepDown {
 #[derive(Clone, Debug)]
 struct Peer {
     epoch: String,
+    /// The process before, whose heartbeats may still arrive.
+    former: Option<String>,
     beat: u64,
     seen_at: Duration,
     /// The peer's wall clock minus this node's monotonic clock when the heartbeat arrived.
@@ -319,10 +321,19 @@ impl Leadership {
     }
 
     fn heard(&mut self, name: &str, record: NodeRecord, now: Duration) {
-        let known = self.peers.get(name).filter(|peer| peer.epoch == record.epoch);
+        let before = self.peers.get(name);
+        // A late heartbeat of the process before.
+        if before.is_some_and(|peer| peer.former.as_ref() == Some(&record.epoch)) {
+            return;
+        }
+        let known = before.filter(|peer| peer.epoch == record.epoch);
         if known.is_some_and(|peer| peer.beat >= record.beat) {
             return;
         }
+        let former = match known {
+            Some(peer) => peer.former.clone(),
+            None => before.map(|peer| peer.epoch.clone()),
+        };
         let mut readings = known.map(|peer| peer.readings.clone()).unwrap_or_default();
         readings.push_back(reading(record.clock, now));
         if readings.len() > READINGS {
@@ -336,14 +347,15 @@ impl Leadership {
             && record.epoch == self.me.epoch
             && let Some(sent) = self.unseen.remove(&record.beat)
         {
-            self.returned_at = Some(now);
+            // The watch has shown everything up to then, and perhaps nothing later.
+            self.returned_at = self.returned_at.max(Some(sent));
             self.lags.push_back(now.saturating_sub(sent));
             if self.lags.len() > READINGS {
                 self.lags.pop_front();
             }
             self.unseen.retain(|beat, _| *beat > record.beat);
         }
-        let peer = Peer { epoch: record.epoch, beat: record.beat, seen_at: now, readings };
+        let peer = Peer { epoch: record.epoch, former, beat: record.beat, seen_at: now, readings };
         self.peers.insert(name.to_owned(), peer);
     }
 

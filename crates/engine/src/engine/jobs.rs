@@ -435,7 +435,13 @@ impl Engine {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
+        let has_written = self.jobs.get(&id).is_some_and(|job| job.has_written);
         let Some(work) = self.drop_job(id, now, effects) else { return };
+        let outcome = match outcome {
+            // A part of the command is durable, or may be.
+            Err(Failure::Unavailable(why)) if has_written => Err(Failure::OutcomeUnknown(why)),
+            outcome => outcome,
+        };
         match work {
             Work::Request { request, command, .. } => {
                 if matches!(command, Command::Clock(AcceptClock)) && outcome.is_ok() {

@@ -52,6 +52,8 @@ impl Engine {
                 self.state.closed_operations().map(records::operation).filter(|key| !present.contains(key)),
             );
         }
+        // The watch shows later own commits again: poll times have no revision, so the snapshot has replaced them.
+        self.own_revisions.clear();
         gone.sort();
         let removed = gone.into_iter().map(|key| (key, revision, None));
         let written = snapshot.into_iter().map(|(key, record)| (key, record.revision, Some(record.value)));

@@ -219,8 +219,9 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(in_flight) = job.in_flight.take() else { return };
         job.has_written |= in_flight.may_be_missed;
-        let has_key = match &job.work {
-            Work::Request { idempotency, .. } => idempotency.is_some(),
+        let can_repeat = match &job.work {
+            // A revision that the caller gave was compared in the step that may have landed.
+            Work::Request { idempotency, if_revision, .. } => idempotency.is_some() && if_revision.is_none(),
             Work::Confirm { .. }
             | Work::Pulse(_)
             | Work::Open(..)
@@ -235,7 +236,7 @@ impl Engine {
         };
         if let Some(revision) = in_flight.landed {
             self.on_committed(id, Outcome::Committed(revision), now, effects);
-        } else if in_flight.may_be_missed && !has_key {
+        } else if in_flight.may_be_missed && !can_repeat {
             let failure = Failure::OutcomeUnknown(FailureCause::NotLeader);
             self.finish(id, Err(failure), now, effects);
         } else {

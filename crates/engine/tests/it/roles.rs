@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use notbefore_core::samples::{at, event, now, scope, started as started_event, vm};
-use notbefore_core::{Cause, Scope, Settings};
+use notbefore_core::{Cause, Scope, ScopeKind, Settings};
 use notbefore_engine::cluster::{LEADER, Role, fence_of};
 use notbefore_engine::{
-    Answer, Effect, Engine, EngineSettings, Failure, FailureCause, Input, JobId, Loader, RequestId,
-    TokenCommand, prepare,
+    Answer, Effect, Engine, EngineSettings, Failure, FailureCause, Input, JobId, Loader, PutScope, RequestId,
+    ScopeChange, TokenCommand, VmSpec, prepare,
 };
-use notbefore_store::{Batch, Change, Found, Key, Outcome, Revision, Txn, Versioned};
+use notbefore_store::{Batch, Change, Found, Key, Outcome, Refusal, Revision, Txn, Versioned};
 
 use crate::support::{commits, request, started, stored};
 
@@ -167,4 +167,18 @@ fn snapshot_replaces_what_the_watch_did_not_show() {
     // Older: from a member of the store that lags.
     engine.handle(Input::Resync(Revision(4), Vec::new()), now());
     assert_eq!(engine.state().scopes().count(), 2);
+}
+
+#[test]
+fn command_of_which_a_part_is_durable_is_not_answered_as_unavailable() {
+    let spec = |n| VmSpec::with_defaults(vm(n), format!("web_{n}").parse().unwrap());
+    let vms = (1..=100).map(spec).collect();
+    let put = PutScope::with_defaults("web".parse().unwrap(), ScopeKind::ScaleSet, vms);
+    let (mut engine, _) = started(Settings::default(), Vec::new(), now());
+    let (first, _) = commits(engine.handle(request(ScopeChange::Put(put)), now())).remove(0);
+    let effects = engine.handle(Input::Committed(first, Outcome::Committed(Revision(1))), now());
+    let (second, _) = commits(effects).remove(0);
+    let full = Outcome::Refused(Refusal::Unavailable("the disk is full".into()));
+    let effects = engine.handle(Input::Committed(second, full), now());
+    assert!(matches!(answers(&effects)[..], [Err(Failure::OutcomeUnknown(_))]), "{:?}", answers(&effects));
 }

@@ -312,6 +312,45 @@ fn drifting_clock_gives_up_the_lead_before_it_is_two_seconds_off() {
 }
 
 #[test]
+fn node_whose_watch_catches_up_does_not_take_the_lead_of_a_node_that_lives() {
+    let mut cluster = three();
+    cluster.nodes[0].is_cut = true;
+    cluster.pass(10 * SECOND);
+    cluster.nodes[0].is_cut = false;
+    cluster.pass(5 * SECOND);
+    let leader = cluster.only_leader();
+    let fence = cluster.role(leader).fence();
+    let follower = (0..3).find(|node| *node != leader).unwrap();
+    cluster.nodes[follower].is_stalled = true;
+    cluster.pass(5 * SECOND);
+    cluster.nodes[follower].is_stalled = false;
+    cluster.pass(5 * SECOND);
+    assert_eq!((cluster.only_leader(), cluster.role(leader).fence()), (leader, fence));
+}
+
+#[test]
+fn late_heartbeat_of_the_process_before_a_restart_is_ignored() {
+    let mut cluster = three();
+    let beat = |epoch: &str, beat, offset: i64| NodeRecord {
+        epoch: epoch.to_owned(),
+        beat,
+        clock: wall(cluster.now, SignedDuration::from_secs(offset)).wall,
+        url: String::new(),
+        level: 2,
+        is_watching: true,
+        watched_revision: Revision(1),
+    };
+    let now = cluster.now;
+    let old = beat("b-1", 90, -60);
+    let new = beat("b-2", 1, 0);
+    let machine = &mut cluster.nodes[0].machine;
+    machine.heard("b", new, now);
+    machine.heard("b", old, now);
+    assert_eq!(machine.peers["b"].epoch, "b-2");
+    assert_eq!(machine.clock_offset(wall(now, SignedDuration::ZERO)).abs().as_secs(), 0);
+}
+
+#[test]
 fn heartbeat_that_arrives_late_does_not_count() {
     let mut cluster = three();
     cluster.nodes[0].is_stopped = true;
