@@ -13,8 +13,8 @@
 //! ([`Role::Confirm`]). When the watch shows the new revision, older transactions have landed before it or never will.
 //!
 //! **No leases.** etcd revokes leases in bulk after its own leader stood still, and shows expiry as deletions, which
-//! some releases lose. The machine trusts only records that it sees in the watch; outcomes of its own writes merely
-//! say when to try again.
+//! some releases lose. The machine trusts only records that it sees in the watch. An acknowledged heartbeat says that
+//! the node reaches the store; outcomes of claims say nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
