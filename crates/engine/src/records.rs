@@ -239,6 +239,13 @@ pub struct SessionKeyRecord {
     pub key: String,
 }
 
+impl SessionKeyRecord {
+    /// Whether the key is 64 hexadecimal digits, as the service writes it.
+    pub fn is_well_formed(&self) -> bool {
+        self.key.len() == 64 && self.key.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+}
+
 /// A one-time sign-in link of the console. The key of its record is a hash of its code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInLink {

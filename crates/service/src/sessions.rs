@@ -117,10 +117,10 @@ impl SessionKey {
     }
 
     /// The key in a record; none if the record is malformed.
-    pub fn decode(value: &[u8]) -> Option<Self> {
-        let SessionKeyRecord { key } = records::decode(SESSION_KEY, value).ok()?;
-        let key = HEXLOWER.decode(key.as_bytes()).ok().filter(|key| key.len() == 32);
-        key.and_then(|key| Self::of(&key))
+    fn decode(value: &[u8]) -> Option<Self> {
+        let record: SessionKeyRecord = records::decode(SESSION_KEY, value).ok()?;
+        let key = Some(record).filter(SessionKeyRecord::is_well_formed)?.key;
+        Self::of(&HEXLOWER.decode(key.as_bytes()).ok()?)
     }
 
     pub(crate) fn of(key: &[u8]) -> Option<Self> {

@@ -31,12 +31,14 @@ console.log(`waiting ${SECONDS} s for the demo's events`);
 await new Promise((done) => setTimeout(done, SECONDS * 1000));
 
 const { items: events } = (await service.api('GET', '/v1/events?sort=time')).body;
-const event = (events.find((one) => one.cause === 'host-reboot') ?? events[0]).id;
+const { id: event, operation } = events.find((one) => one.cause === 'host-reboot') ?? events[0];
 const views = {
   now: '#/now',
   'now-vms': '#/now?lanes=vm&window=6+hours',
   event: `#/events/${event}`,
+  operation: `#/operations/${operation}`,
   fleet: '#/fleet',
+  scopes: '#/fleet?by=scope',
   vm: '#/vms/web-0',
   hosts: '#/hosts',
   host: '#/hosts/rack2-a',
@@ -61,6 +63,7 @@ for (const [look, options] of Object.entries(looks)) {
     await own.goto(`${proxy.url}/${hash}`);
     await own.locator('main h1').waitFor();
     await own.getByText('Live', { exact: true }).waitFor();
+    await own.waitForTimeout(500);
     await own.waitForLoadState('networkidle', { timeout: 3000 }).catch(() => {});
     await own.screenshot({ path: join(directory, `${name}-${look}.png`) });
   }

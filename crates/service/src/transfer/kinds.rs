@@ -16,8 +16,6 @@ use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{KeyError, RecordKey};
 use notbefore_store::Key;
 
-use crate::sessions::SessionKey;
-
 /// The checked records, each with its line.
 #[derive(Default)]
 pub struct RecordChecker {
@@ -100,10 +98,14 @@ impl RecordChecker {
                 Ok(decode::<LastAt>(key, value).map(drop)?)
             }
             RecordKey::Secret(_) if key == records::SESSION_KEY => {
-                decode::<SessionKeyRecord>(key, value)?;
-                let why =
-                    format!("{key} is not 64 hexadecimal digits; the next start of the service replaces it");
-                SessionKey::decode(value).map(drop).ok_or(BadRecord::Inconsistency { why })
+                match decode::<SessionKeyRecord>(key, value)?.is_well_formed() {
+                    true => Ok(()),
+                    false => Err(BadRecord::Inconsistency {
+                        why: format!(
+                            "{key} is not 64 hexadecimal digits; the next start of the service replaces it"
+                        ),
+                    }),
+                }
             }
             RecordKey::Secret(_) => Ok(decode::<SignInLink>(key, value).map(drop)?),
             RecordKey::Token(_) => {
