@@ -96,10 +96,10 @@ pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
 pub const LOADED: [&str; 6] =
     [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
 
-/// The ranges in which the records with a prefix are loaded, in key order. A page of etcd 3.4 costs as much as the rest
-/// of its range, so a million VMs are loaded in 256 ranges.
-pub fn ranges(kind: &str) -> Vec<String> {
-    match kind == prefix::VM {
+/// The ranges in which the records with a prefix are loaded, in key order. Where a page costs as much as the rest of its
+/// range, a million VMs are loaded in 256 ranges.
+pub fn ranges(kind: &str, has_costly_ranges: bool) -> Vec<String> {
+    match has_costly_ranges && kind == prefix::VM {
         true => (0..=u8::MAX).map(|byte| format!("{kind}{byte:02x}")).collect(),
         false => vec![kind.to_owned()],
     }

@@ -618,7 +618,7 @@ async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::
 async fn snapshot_for_engine(store: &dyn Store) -> Result<(Revision, Vec<(Key, Versioned)>), ReadError> {
     let snapshot = store.snapshot().await?;
     let mut records = Vec::new();
-    for range in LOADED.into_iter().flat_map(records::ranges) {
+    for range in LOADED.into_iter().flat_map(|kind| records::ranges(kind, snapshot.has_costly_ranges())) {
         let mut scan = Scan::new(&*snapshot, &range, SNAPSHOT_PAGE);
         while let Some(page) = scan.next().await? {
             if let Some(key) = page.damaged.first() {

@@ -389,7 +389,7 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
             let mut found = 0;
-            for range in records::ranges(prefix) {
+            for range in records::ranges(prefix, snapshot.has_costly_ranges()) {
                 let mut scan = Scan::new(&*snapshot, &range, LOAD_PAGE);
                 while let Some(page) = scan.next().await? {
                     integrity::check_damaged(&page)?;

@@ -295,6 +295,10 @@ pub trait Snapshot: Send + Sync {
     fn counts(&self) -> Option<Vec<(String, u64)>> {
         None
     }
+    /// Whether a page costs as much as the rest of its range, as with etcd 3.4: many records are then read in parts.
+    fn has_costly_ranges(&self) -> bool {
+        false
+    }
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError>;
     /// Up to `limit` records with `prefix` and after `after`, in key order; fewer if they have [`PAGE_BYTES_MAX`].
     async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError>;
