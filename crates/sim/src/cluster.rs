@@ -5,24 +5,31 @@
 //! of the lead are written at once, unless the node is cut off. A transaction whose outcome was reported as unknown
 //! may reach the store at any later time. Watches are pulled by each node's follower as time passes, each with a lag
 //! of its own. Requests go to the node that leads, if there is one.
+//!
+//! `faults` counts the faults, `watch` has the nodes' watches, and `judge` what must hold.
+
+mod faults;
+mod judge;
+mod watch;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Event, Phase, Refusal, StartReason};
-use notbefore_engine::cluster::leadership::{self, ClusterWrite};
-use notbefore_engine::cluster::watch_follower::{WatchEvent, WatchFollower, WatchNeed};
+use notbefore_engine::cluster::leadership;
+use notbefore_engine::cluster::watch_follower::WatchFollower;
 use notbefore_engine::cluster::{
-    Action, CLUSTER, LEADER, LeaderRecord, Leadership, NodeIdentity, Role, fence_of, is_leader_key,
+    Action, CLUSTER, LEADER, Leadership, NodeIdentity, Role, fence_of, is_leader_key,
 };
-use notbefore_engine::records::LastAt;
-use notbefore_engine::{ClockReading, Command, Engine, EngineSettings, Input, Loader, prepare, records};
-use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
+use notbefore_engine::{ClockReading, Engine, EngineSettings, Input, Loader, prepare};
+use notbefore_store::{Key, Outcome, Txn, Versioned};
 
-use crate::conformance::{Flight, SentRequest, Violation, Written, command_key};
+pub use faults::ClusterFaults;
+
+use crate::conformance::{Flight, Violation};
 use crate::history::{ReportedOutcome, RequestKind, Step};
-use crate::invariants::{Check, Transition};
+use crate::invariants::Check;
 use crate::rules;
 use crate::world::{SimNode, World, broken, domain, is_loaded};
 
@@ -38,70 +45,6 @@ const CLOCK_MAX: SignedDuration = SignedDuration::from_secs(2);
 const CALM_AFTER: Duration = Duration::from_secs(8);
 /// Time for an election once faults stop, with a repair of each watch.
 pub(crate) const ELECTED_AFTER: SignedDuration = SignedDuration::from_secs(16);
-
-/// Counts of the faults of a cluster.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ClusterFaults {
-    pub crashes: u64,
-    pub pauses: u64,
-    pub cuts: u64,
-    pub stalls: u64,
-    pub watches_back: u64,
-    pub lost_deletes: u64,
-    pub compactions: u64,
-    pub stale_reads: u64,
-    pub lost_answers: u64,
-    pub lags: u64,
-    pub offsets: u64,
-    pub drifts: u64,
-    pub hand_overs: u64,
-    pub unknown_outcomes: u64,
-}
-
-impl ClusterFaults {
-    /// All counts, with their names.
-    pub fn all(self) -> [(&'static str, u64); 14] {
-        [
-            ("crashes", self.crashes),
-            ("pauses", self.pauses),
-            ("cuts", self.cuts),
-            ("stalls", self.stalls),
-            ("watches that go back", self.watches_back),
-            ("lost deletes", self.lost_deletes),
-            ("compactions", self.compactions),
-            ("stale reads", self.stale_reads),
-            ("lost answers", self.lost_answers),
-            ("lags", self.lags),
-            ("offset clocks", self.offsets),
-            ("drifting clocks", self.drifts),
-            ("hand-overs", self.hand_overs),
-            ("unknown outcomes", self.unknown_outcomes),
-        ]
-    }
-}
-
-impl std::ops::Add for ClusterFaults {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            crashes: self.crashes + other.crashes,
-            pauses: self.pauses + other.pauses,
-            cuts: self.cuts + other.cuts,
-            stalls: self.stalls + other.stalls,
-            watches_back: self.watches_back + other.watches_back,
-            lost_deletes: self.lost_deletes + other.lost_deletes,
-            compactions: self.compactions + other.compactions,
-            stale_reads: self.stale_reads + other.stale_reads,
-            lost_answers: self.lost_answers + other.lost_answers,
-            lags: self.lags + other.lags,
-            offsets: self.offsets + other.offsets,
-            drifts: self.drifts + other.drifts,
-            hand_overs: self.hand_overs + other.hand_overs,
-            unknown_outcomes: self.unknown_outcomes + other.unknown_outcomes,
-        }
-    }
-}
 
 /// What the nodes of a world share, besides the store.
 pub struct SimCluster {
@@ -373,48 +316,40 @@ impl World {
                 }
                 Ok(())
             }
-            Step::Cut
-            | Step::Pause
-            | Step::Stall
-            | Step::WatchBack { .. }
-            | Step::DropDeletes { .. }
-            | Step::StaleReads { .. }
-            | Step::LoseAnswers { .. }
-            | Step::Lag { .. } => {
-                self.member_fault(step);
-                Ok(())
+            Step::Cut => self.member_fault(|member, faults| {
+                faults.cuts += u64::from(!member.is_cut);
+                member.is_cut ^= true;
+            }),
+            Step::Pause => self.member_fault(|member, faults| {
+                faults.pauses += u64::from(!member.is_paused);
+                member.is_paused ^= true;
+            }),
+            Step::Stall => self.member_fault(|member, faults| {
+                faults.stalls += 1;
+                member.is_stalled = true;
+            }),
+            Step::Lag { ms } => self.member_fault(|member, faults| {
+                faults.lags += 1;
+                member.lag = Duration::from_millis(u64::from(*ms));
+            }),
+            // These are counted when they happen.
+            Step::DropDeletes { count } => self.member_fault(|member, _| member.drop_deletes = *count),
+            Step::StaleReads { count } => self.member_fault(|member, _| member.stale_reads = *count),
+            Step::LoseAnswers { count } => self.member_fault(|member, _| member.lose_answers = *count),
+            Step::WatchBack { count } => {
+                self.node.watched = self.node.watched.saturating_sub(usize::from(*count));
+                self.member_fault(|_, faults| faults.watches_back += 1)
             }
         }
     }
 
     /// A fault of the current node's process or connections.
-    fn member_fault(&mut self, step: &Step) {
-        let is_over = |is_on: bool| u64::from(!is_on);
-        let Some(member) = &mut self.node.member else { return };
-        let faults = &mut self.stats.cluster_faults;
-        if let Step::Cut = step {
-            faults.cuts += is_over(member.is_cut);
-            member.is_cut ^= true;
-        } else if let Step::Pause = step {
-            faults.pauses += is_over(member.is_paused);
-            member.is_paused ^= true;
-        } else if let Step::Stall = step {
-            faults.stalls += 1;
-            member.is_stalled = true;
-        } else if let Step::WatchBack { count } = step {
-            faults.watches_back += 1;
-            self.node.watched = self.node.watched.saturating_sub(usize::from(*count));
-        } else if let Step::DropDeletes { count } = step {
-            member.drop_deletes = *count;
-        } else if let Step::StaleReads { count } = step {
-            member.stale_reads = *count;
-        } else if let Step::LoseAnswers { count } = step {
-            member.lose_answers = *count;
-        } else if let Step::Lag { ms } = step {
-            faults.lags += 1;
-            member.lag = Duration::from_millis(u64::from(*ms));
+    fn member_fault(&mut self, change: impl FnOnce(&mut Member, &mut ClusterFaults)) -> Check {
+        if let Some(member) = &mut self.node.member {
+            change(member, &mut self.stats.cluster_faults);
         }
         self.fault(|_| {});
+        Ok(())
     }
 
     /// Counts a fault.
@@ -612,7 +547,7 @@ impl World {
             for action in member.leadership.handle(input, reading) {
                 match action {
                     Action::Write(write, txn) => {
-                        let outcome = self.write_cluster(write, txn);
+                        let outcome = self.write_cluster(txn);
                         inputs.push_back(leadership::Input::Wrote(write, outcome));
                     }
                     Action::Become(role) => self.become_role(role)?,
@@ -623,7 +558,7 @@ impl World {
         Ok(())
     }
 
-    fn write_cluster(&mut self, _write: ClusterWrite, txn: Txn) -> Outcome {
+    fn write_cluster(&mut self, txn: Txn) -> Outcome {
         let unknown = Outcome::Unknown("connection lost".to_owned());
         let Some(cluster) = &mut self.cluster else { return unknown };
         if self.node.is_cut() {
@@ -652,7 +587,8 @@ impl World {
                     cluster.last_leader = epoch;
                 }
                 self.take_stored_polls();
-                self.node.reports = std::rc::Rc::default();
+                self.node.reports = Rc::default();
+                self.node.host_reports = Rc::default();
             }
             Role::Alone | Role::Confirm | Role::Follow => {}
         }
@@ -676,123 +612,6 @@ impl World {
                 self.node.last_polls.insert(scope.clone(), (at, true));
             }
         }
-    }
-
-    /// The engine asked for a snapshot.
-    pub(crate) fn snapshot_requested(&mut self) {
-        let now = self.node.since_boot;
-        if let Some(member) = &mut self.node.member {
-            member.follower.handle(WatchEvent::Distrusted, now);
-        }
-    }
-
-    /// Passes on what the current node's watch shows by now.
-    fn pump(&mut self) -> Check {
-        loop {
-            let now = self.node.since_boot;
-            let Some(member) = self.node.member.as_mut().filter(|member| member.is_running()) else {
-                return Ok(());
-            };
-            member.follower.handle(WatchEvent::Tick, now);
-            match member.follower.need() {
-                Some(_) if member.is_cut => return Ok(()),
-                Some(WatchNeed::Reconnect) => {
-                    // Another member of the store.
-                    member.is_stalled = false;
-                    let seen = member.follower.seen();
-                    self.node.watched = self.store.log().partition_point(|batch| batch.revision <= seen);
-                    let event = match seen < self.store.compacted() {
-                        true => WatchEvent::Compacted,
-                        false => WatchEvent::Opened,
-                    };
-                    member.follower.handle(event, now);
-                }
-                Some(WatchNeed::Resync(_)) if self.setup.leaderless => {
-                    // Commits that are no longer in the log were skipped.
-                    let oldest = self.store.compacted().max(member.follower.seen());
-                    member.follower.handle(WatchEvent::Synced(oldest), now);
-                }
-                Some(WatchNeed::Resync(_)) => {
-                    if !self.load_snapshot()? {
-                        return Ok(());
-                    }
-                }
-                None => {
-                    let Some(events) = self.next_events() else { return Ok(()) };
-                    for event in events {
-                        self.watched_event(event)?;
-                    }
-                }
-            }
-        }
-    }
-
-    fn watched_event(&mut self, event: WatchEvent) -> Check {
-        let now = self.node.since_boot;
-        let Some(member) = &mut self.node.member else { return Ok(()) };
-        for batch in member.follower.handle(event, now) {
-            self.feed(Input::Watched(batch.clone()))?;
-            self.lead(leadership::Input::Watched(batch))?;
-        }
-        Ok(())
-    }
-
-    /// What the watch yields next, if anything is due.
-    fn next_events(&mut self) -> Option<Vec<WatchEvent>> {
-        let cluster = self.cluster.as_ref()?;
-        let member = self.node.member.as_mut()?;
-        let position = self.node.watched;
-        let batch = self.store.log().get(position)?;
-        let is_due = cluster.committed_at.get(position).is_some_and(|at| *at + member.lag <= cluster.time);
-        if !is_due || member.is_cut || member.is_stalled {
-            return None;
-        }
-        self.node.watched += 1;
-        if batch.revision <= self.store.compacted() && batch.revision > member.follower.seen() {
-            let is_behind = cluster.committed_at.get(position).is_some_and(|at| *at < cluster.time);
-            if is_behind {
-                return Some(vec![WatchEvent::Compacted]);
-            }
-        }
-        let mut changes: Vec<_> =
-            batch.changes.iter().map(|change| (batch.revision, change.clone())).collect();
-        if member.drop_deletes > 0 && changes.iter().any(|(_, change)| change.value.is_none()) {
-            member.drop_deletes -= 1;
-            self.stats.cluster_faults.lost_deletes += 1;
-            changes.retain(|(_, change)| change.value.is_some());
-        }
-        // A large commit comes in fragments.
-        let second = changes.split_off(changes.len() / 2);
-        let first = WatchEvent::Changes { changes, is_fragment: true };
-        Some(vec![first, WatchEvent::Changes { changes: second, is_fragment: false }])
-    }
-
-    /// Loads a snapshot; returns whether it was new enough.
-    fn load_snapshot(&mut self) -> Result<bool, Violation> {
-        let now = self.node.since_boot;
-        let Some(member) = &mut self.node.member else { return Ok(false) };
-        let mut revision = self.store.revision();
-        if member.stale_reads > 0 {
-            member.stale_reads -= 1;
-            self.stats.cluster_faults.stale_reads += 1;
-            let behind = self.store.log().len().saturating_sub(3);
-            revision = self.store.log().get(behind).map_or(Revision(0), |batch| batch.revision);
-        }
-        if revision < member.follower.seen() {
-            member.follower.handle(WatchEvent::Synced(revision), now);
-            return Ok(false);
-        }
-        self.stats.resyncs += 1;
-        let all = self.store.records_at(revision);
-        let loaded = all.iter().filter(|(key, _)| is_loaded(key));
-        let loaded: Vec<(Key, Versioned)> =
-            loaded.map(|(key, record)| (key.clone(), record.clone())).collect();
-        self.feed(Input::Resync(revision, loaded))?;
-        self.lead(leadership::Input::Synced(revision, of_cluster(all.iter())))?;
-        if let Some(member) = &mut self.node.member {
-            member.follower.handle(WatchEvent::Synced(revision), now);
-        }
-        Ok(true)
     }
 
     /// Every commit in flight succeeds, unless its node is cut off, and those that follow.
@@ -829,122 +648,6 @@ impl World {
             true => {
                 Err(broken("a node more than 2 s off the median does not keep the lead", format!("{offset}")))
             }
-            false => Ok(()),
-        }
-    }
-
-    fn is_calm(&self) -> bool {
-        self.cluster.as_ref().is_some_and(|cluster| cluster.time - cluster.calm_since >= CALM_AFTER)
-    }
-
-    /// How far the current node's clock is from the median of all nodes that run and reach the store.
-    fn true_offset(&self) -> SignedDuration {
-        let own = self.node.now;
-        let nodes = (0..self.nodes()).map(|index| self.node_at(index));
-        let mut clocks: Vec<Timestamp> =
-            nodes.filter(|node| node.is_running() && !node.is_cut()).map(|node| node.now).collect();
-        clocks.sort();
-        let Some(last) = clocks.len().checked_sub(1) else { return SignedDuration::ZERO };
-        let (low, high) = (clocks[last / 2], clocks[clocks.len() / 2]);
-        own.duration_since(rules::plus(low, high.duration_since(low) / 2))
-    }
-
-    /// **A node more than 2 s off the median neither takes nor keeps the lead.** Checked at every commit that is sent,
-    /// once the nodes have had time to hear each other.
-    pub(crate) fn check_clock_of_writer(&self) -> Check {
-        if !self.is_calm() || self.node.is_cut() || self.setup.leaderless {
-            return Ok(());
-        }
-        let offset = self.true_offset();
-        match offset.abs() <= CLOCK_MAX {
-            true => Ok(()),
-            false => {
-                let detail = format!("node {} is {offset} off", self.index());
-                Err(broken("a node more than 2 s off the median does not lead", detail))
-            }
-        }
-    }
-
-    /// **Every transaction carries a fence**, also one that only compares.
-    pub(crate) fn check_has_fence(&self, txn: &Txn) -> Check {
-        match self.cluster.is_some() && !self.setup.leaderless && fence_of(txn).is_none() {
-            true => Err(broken("every transaction carries a fence", format!("{txn:?}"))),
-            false => Ok(()),
-        }
-    }
-
-    /// **Every commit carries the fence of a node that was leader then, and commits of two leaders never interleave.**
-    pub(crate) fn check_fence(&mut self, flight: &Flight) -> Check {
-        if self.cluster.is_none() || self.setup.leaderless || !flight.txn.writes() {
-            return Ok(());
-        }
-        let Some(fence) = fence_of(&flight.txn) else {
-            return Err(broken("every commit carries the fence of the leader", format!("{:?}", flight.txn)));
-        };
-        let record = self.store.records().get(LEADER);
-        let leader = record.filter(|record| record.revision == fence);
-        let leader = leader.and_then(|record| records::decode::<LeaderRecord>(LEADER, &record.value).ok());
-        let leader = leader.and_then(|record| record.leader);
-        let name = format!("node-{}", flight.by);
-        let sent_by = leader.filter(|leader| {
-            leader.node == name
-                && flight.at.node.strip_prefix(&leader.epoch).is_some_and(|rest| rest.starts_with('-'))
-        });
-        if sent_by.is_none() {
-            let detail = format!("{} at fence {fence}, the record is {record:?}", flight.at.node);
-            return Err(broken("every commit is made by the node that leads then", detail));
-        }
-        if fence < self.ledger.fence {
-            let detail = format!("fence {fence} after {}", self.ledger.fence);
-            return Err(broken("commits of two leaders never interleave", detail));
-        }
-        self.ledger.fence = fence;
-        Ok(())
-    }
-
-    /// **A scope whose poll is stored is enabled**, whichever node leads: its user operations get their notice.
-    pub(crate) fn check_enabled(&self, change: &Transition<'_>) -> Check {
-        let key = records::heard(change.id);
-        let stored = self.store.records().get(&key).filter(|_| self.cluster.is_some());
-        let stored = stored.filter(|record| record.revision <= change.flight.sent_at);
-        let Some(stored) = stored.and_then(|record| records::decode::<LastAt>(&key, &record.value).ok())
-        else {
-            return Ok(());
-        };
-        let is_fresh = change.flight.at.now.duration_since(stored.at) < rules::ENABLED_FOR;
-        let at_once = |event: &&Event| match &event.phase {
-            Phase::Started { why, .. } => *why == StartReason::NotEnabled && change.was(event).is_none(),
-            Phase::Scheduled { .. } => false,
-        };
-        match change.live_after().iter().find(at_once).filter(|_| is_fresh) {
-            Some(event) => Err(broken("a scope whose poll is stored is enabled", format!("{event:?}"))),
-            None => Ok(()),
-        }
-    }
-
-    /// **A refused command changes nothing**, also later: no transaction of an earlier attempt lands after the answer to
-    /// a repetition.
-    pub(crate) fn check_not_refused(&self, flight: &Flight, written: &Written) -> Check {
-        let Some((key, record)) = &written.command else { return Ok(()) };
-        let refused = self.ledger.refused.get(&(key.clone(), record.hash.clone()));
-        let attempts =
-            flight.open_requests.iter().filter(|sent| command_key(&sent.request).as_ref() == Some(key));
-        let newest = attempts.map(|sent| sent.id).max();
-        match refused.is_some_and(|refused| newest < Some(*refused)) {
-            true => Err(broken("a refused command changes nothing later", key.clone())),
-            false => Ok(()),
-        }
-    }
-
-    /// **An approval of a live event is not refused as unknown**, if nothing was in flight when it was sent.
-    pub(crate) fn check_known(&self, sent: &SentRequest, refusal: &Refusal) -> Check {
-        let (Command::Guest(approval), Refusal::UnknownEvent(id)) = (&sent.request.command, refusal) else {
-            return Ok(());
-        };
-        let is_live = self.view.live(*id).is_some()
-            && self.ledger.first.get(id).is_some_and(|first| first.scope == approval.scope);
-        match is_live && sent.is_quiet && self.cluster.is_some() {
-            true => Err(broken("an approval of a live event is not refused as unknown", format!("{sent:?}"))),
             false => Ok(()),
         }
     }

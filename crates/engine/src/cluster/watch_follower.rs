@@ -92,7 +92,7 @@ impl WatchFollower {
     }
 
     /// How long the watch has been silent, if that is too long.
-    pub fn stalled_for(&self, now: Duration) -> Option<Duration> {
+    fn stalled_for(&self, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.heard_at)).filter(|silent| *silent >= STALLED_AFTER)
     }
 

@@ -219,24 +219,14 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(in_flight) = job.in_flight.take() else { return };
         job.has_written |= in_flight.may_be_missed;
-        let can_repeat = match &job.work {
-            // A revision that the caller gave was compared in the step that may have landed.
-            Work::Request { idempotency, if_revision, .. } => idempotency.is_some() && if_revision.is_none(),
-            Work::Confirm { .. }
-            | Work::Pulse(_)
-            | Work::Open(..)
-            | Work::ConfirmUnopened { .. }
-            | Work::Step(..)
-            | Work::Record(_)
-            | Work::StoreAlive
-            | Work::StorePolls(_)
-            | Work::DecideHost(_)
-            | Work::HostCommand(_)
-            | Work::ConfirmHostStart { .. } => true,
-        };
+        // A request without a key cannot be repeated, nor one whose given revision the missed step has changed.
+        let is_unrepeatable = matches!(
+            &job.work,
+            Work::Request { idempotency, if_revision, .. } if idempotency.is_none() || if_revision.is_some()
+        );
         if let Some(revision) = in_flight.landed {
             self.on_committed(id, Outcome::Committed(revision), now, effects);
-        } else if in_flight.may_be_missed && !can_repeat {
+        } else if in_flight.may_be_missed && is_unrepeatable {
             let failure = Failure::OutcomeUnknown(FailureCause::NotLeader);
             self.finish(id, Err(failure), now, effects);
         } else {
