@@ -10,10 +10,10 @@ use notbefore_store::{Revision, Store};
 use notbefore_wire::operator::{Fact, FactDetail};
 
 use crate::clock::Clock;
+use crate::follow::{Followed, follow_commits};
 use crate::names::first_of;
 use crate::operator::access::CommandReasons;
 use crate::operator::facts;
-use crate::runtime::{Followed, follow_commits};
 use crate::vm_log::VmLog;
 
 /// Log target.

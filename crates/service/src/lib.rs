@@ -19,6 +19,7 @@ pub mod event_log;
 pub mod exec;
 pub mod fenced_store;
 pub mod fleet;
+mod follow;
 pub mod guest;
 pub mod hosts;
 pub mod integrity;

@@ -15,18 +15,17 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
-use notbefore_engine::records::{self, ALIVE, LOADED};
 use notbefore_engine::{
     Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
     Input, JobId, Publication, Request, RequestId, TypedCommand,
 };
-use notbefore_store::{Batch, Key, Outcome, ReadError, Refusal, Revision, Store, Txn, Versioned, WatchError};
+use notbefore_store::{Batch, Key, Outcome, ReadError, Refusal, Revision, Store, Txn, Versioned};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::driver::{Driver, Report};
+use crate::follow::{Followed, follow_commits, snapshot_for_engine};
 use crate::metrics::Tally;
-use crate::scan::Scan;
 use crate::view::Views;
 
 /// Maximum inputs of one pass; it bounds how long the first input waits for the last.
@@ -37,8 +36,6 @@ const REQUESTS_MAX: usize = 4_096;
 const TICK_MAX: Duration = Duration::from_millis(500);
 /// Interval of attempts to read the whole store after the watch fell behind.
 const SNAPSHOT_RETRY: Duration = Duration::from_secs(1);
-/// Records in a page of such a read.
-const SNAPSHOT_PAGE: usize = 1_000;
 /// Time to finish started work at shutdown.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
@@ -614,58 +611,6 @@ async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::
     }
 }
 
-/// All records that the engine holds, at one revision.
-async fn snapshot_for_engine(store: &dyn Store) -> Result<(Revision, Vec<(Key, Versioned)>), ReadError> {
-    let snapshot = store.snapshot().await?;
-    let mut records = Vec::new();
-    for range in LOADED.into_iter().flat_map(|kind| records::ranges(kind, snapshot.has_costly_ranges())) {
-        let mut scan = Scan::new(&*snapshot, &range, SNAPSHOT_PAGE);
-        while let Some(page) = scan.next().await? {
-            if let Some(key) = page.damaged.first() {
-                return Err(ReadError::Damaged { key: key.to_string() });
-            }
-            records.extend(page.records);
-        }
-    }
-    let alive = snapshot.get(ALIVE).await?;
-    records.extend(alive.map(|record| (Key::from(ALIVE), record)));
-    Ok((snapshot.revision(), records))
-}
-
-/// Why [`follow_commits`] returned.
-pub enum Followed {
-    /// The store has closed, or the handler broke.
-    Ended,
-    /// Commits after `seen` are no longer in the log, whose oldest commit is `oldest`.
-    Compacted { seen: Revision, oldest: Revision },
-}
-
-/// Calls `handle` with every commit after a revision, until it breaks, the store closes or commits are missing.
-pub async fn follow_commits(
-    store: &dyn Store,
-    after: Revision,
-    mut handle: impl FnMut(Batch) -> ControlFlow<()>,
-) -> Followed {
-    let mut seen = after;
-    let mut watch = match store.watch(after).await {
-        Ok(watch) => watch,
-        Err(WatchError::Compacted { oldest }) => return Followed::Compacted { seen, oldest },
-        Err(WatchError::Closed) => return Followed::Ended,
-    };
-    loop {
-        match watch.next().await {
-            Ok(batch) => {
-                seen = batch.revision;
-                if handle(batch).is_break() {
-                    return Followed::Ended;
-                }
-            }
-            Err(WatchError::Compacted { oldest }) => return Followed::Compacted { seen, oldest },
-            Err(WatchError::Closed) => return Followed::Ended,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -675,7 +620,7 @@ mod tests {
     use notbefore_core::{Actor, Settings, samples};
     use notbefore_engine::{AddVm, EngineSettings, VmSpec};
     use notbefore_store::memory::MemoryStore;
-    use notbefore_store::{Snapshot, Watch};
+    use notbefore_store::{Snapshot, Watch, WatchError};
 
     use super::*;
     use crate::clock::SystemClock;

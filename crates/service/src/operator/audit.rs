@@ -87,12 +87,10 @@ pub async fn list(
     let end = last.map(millis);
     let is_past_the_end =
         |key: &str| end.as_deref().is_some_and(|end| if newest_first { key < end } else { key >= end });
-    let was_shown = |position: &CursorPosition| {
-        cursor.as_ref().is_some_and(
-            |cursor| {
-                if newest_first { position >= cursor } else { position <= cursor }
-            },
-        )
+    let was_shown = |position: &CursorPosition| match &cursor {
+        None => false,
+        Some(cursor) if newest_first => position >= cursor,
+        Some(cursor) => position <= cursor,
     };
     let wanted = |entry: &AuditEntry| {
         since.is_none_or(|since| entry.fact.at >= since)

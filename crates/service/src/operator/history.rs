@@ -84,21 +84,21 @@ pub type ScopeFilter<'a> = &'a (dyn Fn(&ScopeId) -> bool + Sync);
 
 #[derive(Default)]
 pub struct EventFilter {
-    pub scope: Option<ScopeId>,
-    pub vm: Option<VmFilter>,
-    pub host: Option<String>,
-    pub event_type: Option<EventType>,
-    pub outcome: Option<Outcome>,
+    scope: Option<ScopeId>,
+    vm: Option<VmFilter>,
+    host: Option<String>,
+    event_type: Option<EventType>,
+    outcome: Option<Outcome>,
 }
 
-pub enum VmFilter {
+enum VmFilter {
     Id(Uuid),
     /// The end of a path, in lower case.
     Named(String),
 }
 
 impl VmFilter {
-    pub fn parse(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         match Uuid::parse_str(text) {
             Ok(id) => Self::Id(id),
             Err(_) => Self::Named(text.to_ascii_lowercase()),
@@ -115,15 +115,8 @@ impl Search {
             return Err(pages::bad_cursor());
         }
         let newest_first = pages::is_newest_first(order)?;
-        let outcome = outcome.map(|text| parse_outcome(&text)).transpose()?;
         Ok(Self {
-            filter: EventFilter {
-                scope: pages::scope(scope.as_deref())?,
-                vm: vm.as_deref().map(VmFilter::parse),
-                host,
-                event_type: super::events::parse_type(event_type.as_deref())?,
-                outcome,
-            },
+            filter: EventFilter::parse(scope, vm, host, event_type, outcome)?,
             newest_first,
             since,
             until,
@@ -195,6 +188,23 @@ impl Search {
 }
 
 impl EventFilter {
+    /// Parses the filters of a query.
+    pub fn parse(
+        scope: Option<String>,
+        vm: Option<String>,
+        host: Option<String>,
+        event_type: Option<String>,
+        outcome: Option<String>,
+    ) -> Result<Self, Problem> {
+        Ok(Self {
+            scope: pages::scope(scope.as_deref())?,
+            vm: vm.as_deref().map(VmFilter::parse),
+            host,
+            event_type: super::events::parse_type(event_type.as_deref())?,
+            outcome: outcome.as_deref().map(parse_outcome).transpose()?,
+        })
+    }
+
     /// Loads the event of an index entry and its revision, if it matches the filter and the caller sees it.
     pub async fn load_if_matching(
         &self,
@@ -242,7 +252,7 @@ fn millisecond(key: &str) -> Option<&str> {
     key.strip_prefix(prefix::ENDED)?.split_once('/').map(|(time, _)| &key[..prefix::ENDED.len() + time.len()])
 }
 
-pub fn parse_outcome(text: &str) -> Result<Outcome, Problem> {
+fn parse_outcome(text: &str) -> Result<Outcome, Problem> {
     let all = [Outcome::Completed, Outcome::Cancelled];
     all.into_iter().find(|one| one.to_string().eq_ignore_ascii_case(text)).ok_or_else(|| {
         let detail = format!("outcome {text:?} is not one of Completed, Cancelled");

@@ -15,7 +15,7 @@ use notbefore_wire::operator::history::{ApprovalTimes, DayCount, HistorySummary}
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::history::{EventFilter, ScopeFilter, VmFilter, parse_outcome};
+use super::history::{EventFilter, ScopeFilter};
 use super::pages::{self, Params};
 use super::problem::{ApiResult, Problem};
 use super::visibility::CallerView;
@@ -54,15 +54,10 @@ pub struct SummaryQuery {
 /// Count ended events by day, type and outcome, and show how long approvals took
 #[utoipa::path(get, path = "/history/summary", tag = "events", params(SummaryQuery), responses((status = 200, body = HistorySummary)))]
 pub async fn show(caller_view: CallerView, Params(query): Params<SummaryQuery>) -> ApiResult<HistorySummary> {
-    let until = query.until.unwrap_or_else(|| caller_view.now());
-    let since = query.since.unwrap_or_else(|| until.checked_sub(DEFAULT_SPAN).unwrap_or(Timestamp::MIN));
-    let filter = EventFilter {
-        scope: pages::scope(query.scope.as_deref())?,
-        vm: query.vm.as_deref().map(VmFilter::parse),
-        host: query.host,
-        event_type: super::events::parse_type(query.event_type.as_deref())?,
-        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
-    };
+    let SummaryQuery { since, until, scope, vm, host, event_type, outcome } = query;
+    let until = until.unwrap_or_else(|| caller_view.now());
+    let since = since.unwrap_or_else(|| until.checked_sub(DEFAULT_SPAN).unwrap_or(Timestamp::MIN));
+    let filter = EventFilter::parse(scope, vm, host, event_type, outcome)?;
     let snapshot = caller_view.snapshot().await?;
     let visible =
         VisibleEvents { filter, sees: &|scope| caller_view.can_see(scope), sees_all: caller_view.sees_all() };
