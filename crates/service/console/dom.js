@@ -127,6 +127,19 @@ export function copyButton(text) {
   return h('span', {}, h('button', { type: 'button', class: 'small', onclick: copy }, 'Copy'), said);
 }
 
+/** Returns a function that calls `draw` in the next frame, once however often it is called. @param {() => void} draw */
+export function oncePerFrame(draw) {
+  let isScheduled = false;
+  return () => {
+    if (isScheduled) return;
+    isScheduled = true;
+    requestAnimationFrame(() => {
+      isScheduled = false;
+      draw();
+    });
+  };
+}
+
 /** Calls a function once a second while the page is visible; returns how to stop. @param {() => void} tick */
 export function everySecond(tick) {
   const timer = setInterval(() => {

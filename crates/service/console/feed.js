@@ -2,7 +2,7 @@
 // no shared workers.
 
 import { get } from './api.js';
-import { HOUR, everySecond, now } from './dom.js';
+import { HOUR, everySecond, now, oncePerFrame } from './dom.js';
 import { Live } from './live.js';
 
 /** @import {Event, Fact, EventStatus} from 'notbefore-api' */
@@ -32,7 +32,8 @@ class Feed extends EventTarget {
      * @type {Map<string, { at: string, status: EventStatus }>}
      */
     this.ended = new Map();
-    this.isDrawing = false;
+    /** Tells the views, at most once a frame. */
+    this.draw = oncePerFrame(() => this.dispatchEvent(new CustomEvent('events')));
     this.isStarted = false;
     /** When the worker said something. */
     this.toldAt = Date.now();
@@ -150,16 +151,6 @@ class Feed extends EventTarget {
     } catch {
       /* The past is a convenience; the live events are shown without it. */
     }
-  }
-
-  /** Tells the views, at most once a frame. */
-  draw() {
-    if (this.isDrawing) return;
-    this.isDrawing = true;
-    requestAnimationFrame(() => {
-      this.isDrawing = false;
-      this.dispatchEvent(new CustomEvent('events'));
-    });
   }
 }
 

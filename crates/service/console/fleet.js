@@ -5,7 +5,7 @@ import { Problem, list } from './api.js';
 import { count, fill, h, local, relative, setText, utc } from './dom.js';
 import { isFullOperator, shortScope } from './events.js';
 import { feed, on } from './feed.js';
-import { Rows, cell, headRow } from './rows.js';
+import { Rows, Selection, cell, headRow } from './rows.js';
 import { listening } from './vm.js';
 
 /** @import {Fact, Scope, Vm} from 'notbefore-api' */
@@ -135,8 +135,7 @@ function vmsView({ query, setQuery, signal, session, act }) {
     /** Something changed during a read. */
     isMissed = false,
     error = '';
-  /** @type {Set<string>} */
-  const selected = new Set();
+  const selection = new Selection(() => drawBulk());
   const search = h('input', {
     type: 'search',
     id: 'search',
@@ -172,7 +171,7 @@ function vmsView({ query, setQuery, signal, session, act }) {
     ]),
     make: () => {
       const parts = {
-        pick: h('input', { type: 'checkbox' }),
+        pick: selection.box(),
         link: h('a'),
         scope: cell('scope'),
         ud: cell('ud'),
@@ -181,12 +180,6 @@ function vmsView({ query, setQuery, signal, session, act }) {
         count: cell('count'),
         addresses: cell('addresses'),
       };
-      parts.pick.addEventListener('change', () => {
-        const id = parts.pick.dataset.vm ?? '';
-        if (parts.pick.checked) selected.add(id);
-        else selected.delete(id);
-        drawBulk();
-      });
       return {
         element: h(
           'div',
@@ -205,9 +198,7 @@ function vmsView({ query, setQuery, signal, session, act }) {
     },
     fill: (parts, index) => {
       const vm = shown[index];
-      parts.pick.dataset.vm = vm.id;
-      parts.pick.checked = selected.has(vm.id);
-      parts.pick.setAttribute('aria-label', `Select ${vm.name}`);
+      selection.fill(parts.pick, vm.id, vm.name);
       setText(parts.link, vm.name);
       parts.link.setAttribute('href', `#/vms/${vm.id}`);
       parts.link.title = vm.path;
@@ -264,7 +255,7 @@ function vmsView({ query, setQuery, signal, session, act }) {
   }
 
   function drawBulk() {
-    const chosen = vms.filter((vm) => selected.has(vm.id));
+    const chosen = vms.filter((vm) => selection.ids.has(vm.id));
     if (chosen.length === 0) return fill(bulk);
     const open = (/** @type {string} */ cause) =>
       act({ kind: 'vms', vms: chosen.slice(0, BULK_MAX + 1).map((vm) => vm.path), cause });
@@ -278,7 +269,7 @@ function vmsView({ query, setQuery, signal, session, act }) {
         {
           type: 'button',
           onclick: () => {
-            selected.clear();
+            selection.ids.clear();
             filter();
           },
         },
@@ -363,7 +354,7 @@ function vmsView({ query, setQuery, signal, session, act }) {
   signal.addEventListener('abort', () => rows.close());
   // After a lost connection, facts are missing.
   on('state', () => feed.state === 'live' && void load(), signal);
-  addEventListener('acted', () => selected.clear(), { signal });
+  addEventListener('acted', () => selection.ids.clear(), { signal });
   void load();
   const where = query.scope ? `scope ${shortScope(query.scope)}` : query.host ? `host ${query.host}` : '';
   const element = h(

@@ -5,7 +5,7 @@ import { count, fill, h, local, relative, setText } from './dom.js';
 import { CAUSES, linked, shortScope } from './events.js';
 import { coalesced, feed, on } from './feed.js';
 import { operationButtons } from './operation.js';
-import { Rows, cell, headRow } from './rows.js';
+import { Rows, Selection, cell, headRow } from './rows.js';
 import { listening, liveEvents } from './vm.js';
 
 /** @import {Host, Operation, Vm} from 'notbefore-api' */
@@ -33,20 +33,19 @@ export async function hostsView({ signal, act }) {
     setText(status, `${count(hosts.length, 'host')}, as of ${local(Date.now())}${cut}`);
     rows.show(hosts.length);
   }
-  /** @type {Set<string>} */
-  const selected = new Set();
+  const selection = new Selection(() => drawBulk());
   const bulk = h('div', { class: 'group' });
   const drawBulk = () =>
     fill(
       bulk,
-      selected.size > 0 && h('span', {}, `${selected.size} selected`),
-      selected.size > 0 &&
+      selection.ids.size > 0 && h('span', {}, `${selection.ids.size} selected`),
+      selection.ids.size > 0 &&
         h(
           'button',
           {
             type: 'button',
             class: 'primary',
-            onclick: () => act({ kind: 'hosts', hosts: [...selected], verb: 'maintain/reboot' }),
+            onclick: () => act({ kind: 'hosts', hosts: [...selection.ids], verb: 'maintain/reboot' }),
           },
           'Schedule…',
         ),
@@ -66,7 +65,7 @@ export async function hostsView({ signal, act }) {
     ]),
     make: () => {
       const parts = {
-        pick: h('input', { type: 'checkbox' }),
+        pick: selection.box(),
         link: h('a'),
         vms: cell('ud'),
         scopes: cell('ud'),
@@ -74,12 +73,6 @@ export async function hostsView({ signal, act }) {
         count: cell('count'),
         operations: cell('waits'),
       };
-      parts.pick.addEventListener('change', () => {
-        const id = parts.pick.dataset.host ?? '';
-        if (parts.pick.checked) selected.add(id);
-        else selected.delete(id);
-        drawBulk();
-      });
       return {
         element: h(
           'div',
@@ -97,9 +90,7 @@ export async function hostsView({ signal, act }) {
     },
     fill: (parts, index) => {
       const host = hosts[index];
-      parts.pick.dataset.host = host.host;
-      parts.pick.checked = selected.has(host.host);
-      parts.pick.setAttribute('aria-label', `Select ${host.host}`);
+      selection.fill(parts.pick, host.host, host.host);
       setText(parts.link, host.host);
       parts.link.setAttribute('href', `#/hosts/${encodeURIComponent(host.host)}`);
       setText(parts.vms, String(host.vms));
@@ -122,7 +113,7 @@ export async function hostsView({ signal, act }) {
   );
   on('events', reload, signal);
   on('state', () => feed.state === 'live' && reload(), signal);
-  addEventListener('acted', () => (selected.clear(), drawBulk(), void reload()), { signal });
+  addEventListener('acted', () => (selection.ids.clear(), drawBulk(), void reload()), { signal });
   await load();
   const element = h(
     'div',

@@ -1,7 +1,7 @@
 // A list of any length with a fixed pool of rows. Scrolling moves rows by `transform` and points them at other items;
 // the document never has more rows than the pool.
 
-import { h } from './dom.js';
+import { h, oncePerFrame } from './dom.js';
 
 /** Rows above and below the visible part. */
 const OVERSCAN = 4;
@@ -39,12 +39,12 @@ export class Rows {
       this.body,
     );
     this.element = h('div', { class: 'rows-frame' }, this.scroller, this.emptyText);
+    this.schedule = oncePerFrame(() => this.draw());
     this.scroller.addEventListener('scroll', () => this.schedule(), { passive: true });
     this.scroller.addEventListener('keydown', (event) => this.onKey(event));
     this.body.addEventListener('click', (event) => this.onClick(event));
     this.observer = new ResizeObserver(() => this.schedule());
     this.observer.observe(this.scroller);
-    this.isScheduled = false;
     this.headHeight = 0;
   }
 
@@ -59,15 +59,6 @@ export class Rows {
       row.index = -1;
     });
     this.draw();
-  }
-
-  schedule() {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    requestAnimationFrame(() => {
-      this.isScheduled = false;
-      this.draw();
-    });
   }
 
   draw() {
@@ -192,3 +183,32 @@ export const headRow = (columns) =>
     { class: 'table-row head', role: 'row' },
     columns.map(([name, text]) => h('div', { class: `cell ${name}`, role: 'columnheader' }, text)),
   );
+
+/** The selected items of a list, by a checkbox in each row. */
+export class Selection {
+  /** @param {() => void} onChange */
+  constructor(onChange) {
+    /** @type {Set<string>} */
+    this.ids = new Set();
+    this.onChange = onChange;
+  }
+
+  /** The checkbox of a new row. */
+  box() {
+    const box = h('input', { type: 'checkbox' });
+    box.addEventListener('change', () => {
+      const id = box.dataset.id ?? '';
+      if (box.checked) this.ids.add(id);
+      else this.ids.delete(id);
+      this.onChange();
+    });
+    return box;
+  }
+
+  /** Points a checkbox at an item. @param {HTMLInputElement} box @param {string} id @param {string} name */
+  fill(box, id, name) {
+    box.dataset.id = id;
+    box.checked = this.ids.has(id);
+    box.setAttribute('aria-label', `Select ${name}`);
+  }
+}

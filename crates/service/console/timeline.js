@@ -1,7 +1,7 @@
 // The timeline: one lane per scope, VM or host; each event a bar from its announcement through NotBefore to its end.
 // Lanes are rows of a pool (rows.js), bars are pooled within a lane, and both move by `transform`.
 
-import { DAY, HOUR, MINUTE, h, local, now, setText } from './dom.js';
+import { DAY, HOUR, MINUTE, h, local, now, oncePerFrame, setText } from './dom.js';
 import { SYMBOLS, instant, stage, stageName, vmNames, when } from './events.js';
 import { Rows } from './rows.js';
 
@@ -164,7 +164,8 @@ export class Timeline {
     /** Width of the track in pixels, and its distance from the left of the rows. */
     this.width = 50;
     this.offset = 0;
-    this.isScheduled = false;
+    /** Draws in the next frame: a wheel turns faster than that. */
+    this.schedule = oncePerFrame(() => this.draw());
     this.openEvent = open;
     /** Called when the shown time is chosen or moved. @type {() => void} */
     this.onMoved = () => {};
@@ -287,16 +288,6 @@ export class Timeline {
       last = this.scale.position(now() + FUTURE_MS);
     this.length = Math.min(this.length, Math.max(SPAN_MIN, last - first));
     this.start = Math.max(first, Math.min(last - this.length, this.start));
-  }
-
-  /** Draws in the next frame: a wheel turns faster than that. */
-  schedule() {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    requestAnimationFrame(() => {
-      this.isScheduled = false;
-      this.draw();
-    });
   }
 
   draw() {
