@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::RecordKey;
 
 pub use leadership::{Action, Leadership, NodeIdentity, StepDown};
-pub use watch_follower::{WatchEvent, WatchFollower, WatchNeed};
+pub use watch_follower::{ResyncReason, WatchEvent, WatchFollower};
 
 /// What a node may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

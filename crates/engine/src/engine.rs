@@ -265,6 +265,8 @@ pub struct Engine {
     held: VecDeque<JobId>,
     /// When jobs that wait for the watch fail.
     waits: BTreeSet<(Timestamp, JobId)>,
+    /// The last installed snapshot.
+    synced_to: Revision,
     /// A snapshot was requested and has not arrived.
     resync_requested: bool,
     unexplained_conflicts: u64,

@@ -96,6 +96,16 @@ pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
 pub const LOADED: [&str; 6] =
     [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
 
+/// Whether the engine holds records with this key.
+pub fn is_loaded(key: &str) -> bool {
+    key == ALIVE || LOADED.iter().any(|kind| key.starts_with(kind))
+}
+
+/// Whether a node of a cluster follows records with this key: those that the engine holds, and those of the cluster.
+pub fn is_followed(key: &str) -> bool {
+    is_loaded(key) || key.starts_with(crate::cluster::CLUSTER)
+}
+
 /// The ranges in which the records with a prefix are loaded, in key order. Where a page costs as much as the rest of its
 /// range, a million VMs are loaded in 256 ranges.
 pub fn ranges(kind: &str, has_costly_ranges: bool) -> Vec<String> {

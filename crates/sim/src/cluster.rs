@@ -17,13 +17,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_engine::cluster::leadership;
-use notbefore_engine::cluster::watch_follower::WatchFollower;
+use notbefore_engine::cluster::leadership::{self, ClusterWrite};
 use notbefore_engine::cluster::{
-    Action, CLUSTER, LEADER, Leadership, NodeIdentity, Role, fence_of, is_leader_key,
+    Action, CLUSTER, LEADER, Leadership, NodeIdentity, Role, WatchFollower, fence_of, is_leader_key,
 };
-use notbefore_engine::{ClockReading, Engine, EngineSettings, Input, Loader, prepare};
-use notbefore_store::{Key, Outcome, Txn, Versioned};
+use notbefore_engine::{ClockReading, Engine, EngineSettings, Input, Loader, prepare, records};
+use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
 
 pub use faults::ClusterFaults;
 
@@ -31,7 +30,7 @@ use crate::conformance::{Flight, Violation};
 use crate::history::{ReportedOutcome, RequestKind, Step};
 use crate::invariants::Check;
 use crate::rules;
-use crate::world::{SimNode, World, broken, domain, is_loaded};
+use crate::world::{SimNode, World, broken, domain};
 
 /// Time passes in steps of this length.
 const TICK: Duration = Duration::from_millis(200);
@@ -39,6 +38,10 @@ const TICK: Duration = Duration::from_millis(200);
 const PASSES_MAX: SignedDuration = SignedDuration::from_secs(20);
 /// Interval of repairs, short enough to happen within a history.
 const REPAIR_EVERY: Duration = Duration::from_secs(12);
+/// A watch this late may cost a leader the lead.
+const LAG_OF_A_FAULT: Duration = Duration::from_millis(800);
+/// How long a snapshot usually takes to load.
+const LOAD_TIME: Duration = Duration::from_millis(300);
 /// How far the clock of a leader that writes may be from the median of all running nodes.
 const CLOCK_MAX: SignedDuration = SignedDuration::from_secs(2);
 /// After this long without faults every node knows the others' clocks.
@@ -88,6 +91,18 @@ pub(crate) struct Member {
     drop_deletes: u8,
     stale_reads: u8,
     lose_answers: u8,
+    /// How long a snapshot takes to load.
+    load_time: Duration,
+    loading: Option<Loading>,
+    /// Outcomes of heartbeats and claims on their way, with the time of their arrival.
+    answers: VecDeque<(Duration, ClusterWrite, Outcome)>,
+}
+
+/// A snapshot that a node is loading.
+struct Loading {
+    revision: Revision,
+    /// When it is complete, by the true time.
+    complete_at: Duration,
 }
 
 impl Member {
@@ -148,7 +163,7 @@ impl World {
         let mut loader = Loader::default();
         let unreadable =
             |error: notbefore_engine::DecodeError| broken("every record can be read", error.to_string());
-        for (key, record) in self.store.records().iter().filter(|(key, _)| is_loaded(key)) {
+        for (key, record) in self.store.records().iter().filter(|(key, _)| records::is_loaded(key)) {
             let prepared = prepare(key.clone(), record.clone()).map_err(unreadable)?;
             loader.take(prepared).map_err(unreadable)?;
         }
@@ -175,6 +190,9 @@ impl World {
             drop_deletes: 0,
             stale_reads: 0,
             lose_answers: 0,
+            load_time: LOAD_TIME,
+            loading: None,
+            answers: VecDeque::new(),
         });
         Ok(node)
     }
@@ -319,6 +337,7 @@ impl World {
             Step::Cut => self.member_fault(|member, faults| {
                 faults.cuts += u64::from(!member.is_cut);
                 member.is_cut ^= true;
+                member.loading = None;
             }),
             Step::Pause => self.member_fault(|member, faults| {
                 faults.pauses += u64::from(!member.is_paused);
@@ -332,6 +351,13 @@ impl World {
                 faults.lags += 1;
                 member.lag = Duration::from_millis(u64::from(*ms));
             }),
+            // No fault: a large fleet.
+            Step::LoadTime { ms } => {
+                if let Some(member) = &mut self.node.member {
+                    member.load_time = Duration::from_millis(u64::from(*ms));
+                }
+                Ok(())
+            }
             // These are counted when they happen.
             Step::DropDeletes { count } => self.member_fault(|member, _| member.drop_deletes = *count),
             Step::StaleReads { count } => self.member_fault(|member, _| member.stale_reads = *count),
@@ -364,14 +390,14 @@ impl World {
 
     fn deliver_in_cluster(&mut self, which: u8, how: ReportedOutcome) -> Check {
         let Some(index) = usize::from(which).checked_rem(self.node.flights.len()) else { return Ok(()) };
-        // The network has no full disk; and a node that is cut off gets no answer.
-        let how = match how {
-            ReportedOutcome::Unavailable => ReportedOutcome::Actual,
-            ReportedOutcome::Actual | ReportedOutcome::UnknownLanded | ReportedOutcome::UnknownLost => how,
-        };
+        // A node that is cut off gets no answer.
         let how = if self.node.is_cut() { ReportedOutcome::UnknownLost } else { how };
-        if how != ReportedOutcome::Actual {
-            self.fault(|faults| faults.unknown_outcomes += 1);
+        match how {
+            ReportedOutcome::Actual => {}
+            ReportedOutcome::Unavailable => self.fault(|faults| faults.refused_commits += 1),
+            ReportedOutcome::UnknownLanded | ReportedOutcome::UnknownLost => {
+                self.fault(|faults| faults.unknown_outcomes += 1);
+            }
         }
         self.deliver(index, how)
     }
@@ -518,12 +544,21 @@ impl World {
             }
             self.restart_members()?;
             self.for_each_running(|world| {
+                world.take_answers()?;
                 world.feed(Input::Tick)?;
                 world.pump()
             })?;
             if left.is_zero() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Gives the leadership machine the outcomes that have arrived.
+    fn take_answers(&mut self) -> Check {
+        match self.next_answer() {
+            Some(answer) => self.lead(answer),
+            None => Ok(()),
         }
     }
 
@@ -540,38 +575,52 @@ impl World {
         if self.setup.leaderless {
             return Ok(());
         }
-        let mut inputs = VecDeque::from([input]);
-        while let Some(input) = inputs.pop_front() {
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
             let reading = self.node.reading();
             let Some(member) = &mut self.node.member else { return Ok(()) };
             for action in member.leadership.handle(input, reading) {
                 match action {
-                    Action::Write(write, txn) => {
-                        let outcome = self.write_cluster(txn);
-                        inputs.push_back(leadership::Input::Wrote(write, outcome));
-                    }
+                    Action::Write(write, txn) => self.write_cluster(write, txn),
                     Action::Become(role) => self.become_role(role)?,
-                    Action::SteppedDown(_) => self.faults += 1,
+                    Action::SteppedDown(reason) => {
+                        self.faults += 1;
+                        self.check_step_down(reason)?;
+                    }
                 }
             }
+            next = self.next_answer();
         }
         Ok(())
     }
 
-    fn write_cluster(&mut self, txn: Txn) -> Outcome {
+    /// The outcome of a heartbeat or a claim that has arrived by now.
+    fn next_answer(&mut self) -> Option<leadership::Input> {
+        let time = self.cluster.as_ref()?.time;
+        let answers = &mut self.node.member.as_mut()?.answers;
+        let (_, write, outcome) = answers.pop_front_if(|(at, ..)| *at <= time)?;
+        Some(leadership::Input::Wrote(write, outcome))
+    }
+
+    /// Writes a record of the cluster. Its outcome takes as long as the watch.
+    fn write_cluster(&mut self, write: ClusterWrite, txn: Txn) {
         let unknown = Outcome::Unknown("connection lost".to_owned());
-        let Some(cluster) = &mut self.cluster else { return unknown };
-        if self.node.is_cut() {
-            cluster.late.push(Late::Cluster(txn));
-            return unknown;
-        }
-        let outcome = self.commit_cluster(&txn);
-        let Some(member) = self.node.member.as_mut().filter(|member| member.lose_answers > 0) else {
-            return outcome;
+        let Some(cluster) = &mut self.cluster else { return };
+        let time = cluster.time;
+        let mut outcome = match self.node.is_cut() {
+            true => {
+                cluster.late.push(Late::Cluster(txn));
+                unknown.clone()
+            }
+            false => self.commit_cluster(&txn),
         };
-        member.lose_answers -= 1;
-        self.stats.cluster_faults.lost_answers += 1;
-        unknown
+        let Some(member) = &mut self.node.member else { return };
+        if member.lose_answers > 0 {
+            member.lose_answers -= 1;
+            self.stats.cluster_faults.lost_answers += 1;
+            outcome = unknown;
+        }
+        member.answers.push_back((time + member.lag, write, outcome));
     }
 
     fn become_role(&mut self, role: Role) -> Check {
@@ -659,12 +708,14 @@ impl World {
         }
         let true_now = self.true_now();
         let Some(cluster) = &mut self.cluster else { return Ok(()) };
+        // Nodes find out only now what has happened meanwhile.
+        cluster.calm_since = cluster.time;
         for node in cluster.parked.iter_mut().flatten().chain([&mut self.node]) {
             node.now = true_now;
             let Some(member) = &mut node.member else { continue };
             member.down_until = member.down_until.map(|_| cluster.time);
             (member.is_paused, member.is_cut, member.is_stalled) = (false, false, false);
-            (member.lag, member.drift_permille) = (Duration::ZERO, 0);
+            (member.lag, member.drift_permille, member.load_time) = (Duration::ZERO, 0, LOAD_TIME);
             (member.drop_deletes, member.stale_reads, member.lose_answers) = (0, 0, 0);
         }
         Ok(())

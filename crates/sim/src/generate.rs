@@ -167,6 +167,7 @@ pub fn cluster_histories() -> impl Strategy<Value = History> {
 fn cluster_step(about: About) -> impl Strategy<Value = Step> {
     let how = prop_oneof![
         8 => Just(ReportedOutcome::Actual),
+        1 => Just(ReportedOutcome::Unavailable),
         2 => Just(ReportedOutcome::UnknownLanded),
         2 => Just(ReportedOutcome::UnknownLost),
     ];
@@ -196,6 +197,7 @@ fn cluster_step(about: About) -> impl Strategy<Value = Step> {
         8 => count().prop_map(|count| Step::DropDeletes { count }),
         2 => Just(Step::Compact),
         2 => count().prop_map(|count| Step::StaleReads { count }),
+        2 => (0u16..10_000).prop_map(|ms| Step::LoadTime { ms }),
         2 => count().prop_map(|count| Step::LoseAnswers { count }),
         4 => any::<u8>().prop_map(|which| Step::LateLanding { which }),
         2 => (0u16..2_000).prop_map(|ms| Step::Lag { ms }),

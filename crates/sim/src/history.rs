@@ -178,6 +178,8 @@ pub enum Step {
     DropDeletes { count: u8 },
     /// The store forgets its log.
     Compact,
+    /// The node's snapshots take this long to load.
+    LoadTime { ms: u16 },
     /// The next snapshots come from a member of the store that lags.
     StaleReads { count: u8 },
     /// The answers to the next heartbeats and claims are lost.

@@ -317,6 +317,7 @@ impl World {
             | Step::DropDeletes { .. }
             | Step::Compact
             | Step::StaleReads { .. }
+            | Step::LoadTime { .. }
             | Step::LoseAnswers { .. }
             | Step::LateLanding { .. }
             | Step::Lag { .. }
@@ -794,11 +795,6 @@ fn node(starts: u32) -> String {
     format!("n{starts}")
 }
 
-/// Whether the engine holds records with this key.
-pub(crate) fn is_loaded(key: &str) -> bool {
-    key == records::ALIVE || records::LOADED.iter().any(|one| key.starts_with(one))
-}
-
 pub(crate) fn start(
     setup: &Setup,
     store: &SimStore,
@@ -806,7 +802,7 @@ pub(crate) fn start(
     now: Timestamp,
 ) -> Result<(Engine, Vec<Effect>), Violation> {
     let settings = EngineSettings { domain: domain(setup), node: node(starts).as_str().into() };
-    let all = store.records().iter().filter(|(key, _)| is_loaded(key));
+    let all = store.records().iter().filter(|(key, _)| records::is_loaded(key));
     let all = all.map(|(key, record)| (key.clone(), record.clone()));
     Engine::new(settings, all, store.revision(), now)
         .map_err(|error| broken("every record can be read", error.to_string()))

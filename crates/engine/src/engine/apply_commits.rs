@@ -7,12 +7,16 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use notbefore_core::{OperationId, Scope};
+use notbefore_core::{Fact, OperationId, Scope};
 use notbefore_store::{Batch, Key, Outcome, Revision, Txn};
 
 use super::{Effect, Engine};
-use crate::records::DecodeError;
+use crate::cluster::Role;
+use crate::records::{self, DecodeError, FactBatch};
 use crate::state::{OwnRecord, Publication, PublishedChange, Revisioned};
+
+/// How a fact batch with a revoked token reads.
+const REVOKED: &[u8] = b"TokenRevoked";
 
 impl Engine {
     pub(super) fn apply_own_commit(
@@ -83,9 +87,16 @@ impl Engine {
                 self.hold_new_events(change.as_ref().ok().and_then(Option::as_ref), before.as_ref());
                 record_foreign_change(change, before, &mut published, &mut to_reconcile);
             }
+            for key in revoked_tokens(&batch) {
+                if self.state.revision_of(&key) < Some(batch.revision) {
+                    published.extend(self.state.install(&key, batch.revision, None).ok().flatten());
+                }
+            }
             self.publish(published, now, effects);
         }
-        self.state.prune_tombstones(self.watched);
+        if self.role == Role::Alone {
+            self.state.prune_tombstones(self.watched);
+        }
         if let Some(id) = landed {
             self.on_committed(id, Outcome::Committed(batch.revision), now, effects);
         }
@@ -150,6 +161,21 @@ impl Engine {
         }));
         effects.extend(drives);
     }
+}
+
+/// The tokens that a commit has revoked, by its facts. Watches may lose the deletion, and a revoked token must not stay
+/// valid until the next repair.
+fn revoked_tokens(batch: &Batch) -> Vec<Key> {
+    let facts = batch.changes.iter().filter(|change| change.key.starts_with(records::prefix::FACT));
+    let values = facts.filter_map(|change| Some((&change.key, change.value.as_ref()?)));
+    let revoking = values.filter(|(_, value)| value.windows(REVOKED.len()).any(|part| part == REVOKED));
+    let batches = revoking.filter_map(|(key, value)| records::decode::<FactBatch>(key, value).ok());
+    let facts = batches.flat_map(|batch| batch.facts);
+    let revoked = facts.filter_map(|recorded| {
+        let Fact::TokenRevoked { name } = recorded.fact else { return None };
+        Some(records::token(&name))
+    });
+    revoked.collect()
 }
 
 /// Processes a record that no job of this process is known to have written: another node's, or one whose commit

@@ -41,6 +41,7 @@ impl Engine {
             self.watch_had_gap();
         }
         self.watched = revision;
+        let synced_before = std::mem::replace(&mut self.synced_to, revision);
         while self.own_revisions.first().is_some_and(|own| *own <= revision) {
             self.own_revisions.pop_first();
         }
@@ -71,7 +72,9 @@ impl Engine {
         }
         self.repaired_records += published.len() as u64;
         self.publish(published, now, effects);
-        self.state.prune_tombstones(self.watched);
+        // A snapshot is loaded after the one before was installed. So the next one does not have older records of what
+        // was removed until then.
+        self.state.prune_tombstones(synced_before);
         self.reconcile_all(to_reconcile, now, effects);
         for (id, _) in std::mem::take(&mut self.conflicted) {
             self.run(id, now, effects);

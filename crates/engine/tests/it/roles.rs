@@ -182,3 +182,24 @@ fn command_of_which_a_part_is_durable_is_not_answered_as_unavailable() {
     let effects = engine.handle(Input::Committed(second, full), now());
     assert!(matches!(answers(&effects)[..], [Err(Failure::OutcomeUnknown(_))]), "{:?}", answers(&effects));
 }
+
+#[test]
+fn revoked_token_goes_even_if_the_watch_loses_its_deletion() {
+    let mut engine = leader();
+    let (id, txn) = created(&mut engine);
+    let mut other = follower(Vec::new());
+    for input in [shown(&txn, 12), Input::Tick] {
+        other.handle(input, now());
+    }
+    assert_eq!(other.state().tokens().count(), 1);
+    engine.handle(Input::Committed(id, Outcome::Committed(Revision(12))), now());
+    let second = TokenCommand::Create(notbefore_core::samples::token("second"));
+    let (id, _) = commits(engine.handle(request(second), now())).remove(0);
+    engine.handle(Input::Committed(id, Outcome::Committed(Revision(13))), now());
+    let revoke = TokenCommand::Revoke("ops".parse().unwrap());
+    let (_, txn) = commits(engine.handle(request(revoke), now())).remove(0);
+    assert_eq!(txn.delete.len(), 1);
+    // `shown` has only what is written.
+    other.handle(shown(&txn, 14), now());
+    assert_eq!(other.state().tokens().count(), 0);
+}

@@ -17,11 +17,12 @@ pub struct ClusterFaults {
     pub drifts: u64,
     pub hand_overs: u64,
     pub unknown_outcomes: u64,
+    pub refused_commits: u64,
 }
 
 impl ClusterFaults {
     /// All counts, with their names.
-    pub fn all(self) -> [(&'static str, u64); 14] {
+    pub fn all(self) -> [(&'static str, u64); 15] {
         [
             ("crashes", self.crashes),
             ("pauses", self.pauses),
@@ -37,6 +38,7 @@ impl ClusterFaults {
             ("drifting clocks", self.drifts),
             ("hand-overs", self.hand_overs),
             ("unknown outcomes", self.unknown_outcomes),
+            ("refused commits", self.refused_commits),
         ]
     }
 }
@@ -60,6 +62,7 @@ impl std::ops::Add for ClusterFaults {
             drifts: self.drifts + other.drifts,
             hand_overs: self.hand_overs + other.hand_overs,
             unknown_outcomes: self.unknown_outcomes + other.unknown_outcomes,
+            refused_commits: self.refused_commits + other.refused_commits,
         }
     }
 }

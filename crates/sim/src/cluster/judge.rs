@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Event, Phase, Refusal, StartReason};
-use notbefore_engine::cluster::{LEADER, LeaderRecord, fence_of};
+use notbefore_engine::cluster::{LEADER, LeaderRecord, StepDown, fence_of};
 use notbefore_engine::records::LastAt;
 use notbefore_engine::{Command, records};
 use notbefore_store::Txn;
 
-use super::{CALM_AFTER, CLOCK_MAX};
+use super::{CALM_AFTER, CLOCK_MAX, LAG_OF_A_FAULT};
 use crate::conformance::{Flight, SentRequest, Written, command_key};
 use crate::invariants::{Check, Transition};
 use crate::rules;
@@ -28,6 +28,35 @@ impl World {
         let Some(last) = clocks.len().checked_sub(1) else { return SignedDuration::ZERO };
         let (low, high) = (clocks[last / 2], clocks[clocks.len() / 2]);
         own.duration_since(rules::plus(low, high.duration_since(low) / 2))
+    }
+
+    /// **A leader keeps the lead while nothing fails**, also while it loads a snapshot.
+    pub(super) fn check_step_down(&self, reason: StepDown) -> Check {
+        let is_well = |index| {
+            self.node_at(index).member.as_ref().is_some_and(|member| {
+                member.is_running()
+                    && !member.is_cut
+                    && !member.is_stalled
+                    && member.lose_answers == 0
+                    && member.lag < LAG_OF_A_FAULT
+            })
+        };
+        let is_expected = match reason {
+            // A clock that drifts.
+            StepDown::Clock(_) => true,
+            StepDown::NotAcknowledged
+            | StepDown::WatchStalled
+            | StepDown::Superseded
+            | StepDown::NotConfirmed
+            | StepDown::Closing => false,
+        };
+        match is_expected || !self.is_calm() || !(0..self.nodes()).all(is_well) {
+            true => Ok(()),
+            false => {
+                let detail = format!("node {} stepped down: {reason:?}", self.index());
+                Err(broken("a leader keeps the lead while nothing fails", detail))
+            }
+        }
     }
 
     /// **A node more than 2 s off the median neither takes nor keeps the lead.** Checked at every commit that is sent,

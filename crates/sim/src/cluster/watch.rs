@@ -1,14 +1,14 @@
 //! Watches and snapshots of a node: what its follower asks for and gets, with their faults.
 
-use notbefore_engine::Input;
-use notbefore_engine::cluster::leadership;
-use notbefore_engine::cluster::watch_follower::{WatchEvent, WatchNeed};
-use notbefore_store::{Key, Revision, Versioned};
+use std::time::Duration;
 
-use super::of_cluster;
-use crate::conformance::Violation;
+use notbefore_engine::cluster::{WatchEvent, leadership};
+use notbefore_engine::{Input, records};
+use notbefore_store::Revision;
+
+use super::Loading;
 use crate::invariants::Check;
-use crate::world::{World, is_loaded};
+use crate::world::World;
 
 impl World {
     /// The engine asked for a snapshot.
@@ -19,43 +19,47 @@ impl World {
         }
     }
 
-    /// Passes on what the current node's watch shows by now.
+    /// Passes on what the current node's watch shows by now, and what it has loaded.
     pub(super) fn pump(&mut self) -> Check {
         loop {
             let now = self.node.since_boot;
+            let time = self.cluster.as_ref().map_or(Duration::ZERO, |cluster| cluster.time);
             let Some(member) = self.node.member.as_mut().filter(|member| member.is_running()) else {
                 return Ok(());
             };
             member.follower.handle(WatchEvent::Tick, now);
-            match member.follower.need() {
-                Some(_) if member.is_cut => return Ok(()),
-                Some(WatchNeed::Reconnect) => {
-                    // Another member of the store.
-                    member.is_stalled = false;
-                    let seen = member.follower.seen();
-                    self.node.watched = self.store.log().partition_point(|batch| batch.revision <= seen);
-                    let event = match seen < self.store.compacted() {
-                        true => WatchEvent::Compacted,
-                        false => WatchEvent::Opened,
-                    };
-                    member.follower.handle(event, now);
+            if member.is_cut {
+                return Ok(());
+            }
+            let needs_snapshot = member.follower.needs_snapshot().is_some();
+            if needs_snapshot && self.setup.leaderless {
+                // Commits that are no longer in the log were skipped.
+                let oldest = self.store.compacted().max(member.follower.seen());
+                member.follower.install(oldest, Vec::new(), now);
+            } else if needs_snapshot && member.loading.is_none() {
+                let complete_at = time + member.load_time;
+                let revision = self.revision_to_load();
+                if let Some(member) = &mut self.node.member {
+                    member.loading = Some(Loading { revision, complete_at });
                 }
-                Some(WatchNeed::Resync(_)) if self.setup.leaderless => {
-                    // Commits that are no longer in the log were skipped.
-                    let oldest = self.store.compacted().max(member.follower.seen());
-                    member.follower.handle(WatchEvent::Synced(oldest), now);
+            } else if let Some(loading) = member.loading.take_if(|loading| loading.complete_at <= time) {
+                self.load_snapshot(loading.revision)?;
+            } else if member.follower.needs_watch() {
+                // Another member of the store.
+                member.is_stalled = false;
+                let seen = member.follower.seen();
+                self.node.watched = self.store.log().partition_point(|batch| batch.revision <= seen);
+                let event = match seen < self.store.compacted() {
+                    true => WatchEvent::Compacted,
+                    false => WatchEvent::Opened,
+                };
+                member.follower.handle(event, now);
+            } else if let Some(events) = self.next_events() {
+                for event in events {
+                    self.watched_event(event)?;
                 }
-                Some(WatchNeed::Resync(_)) => {
-                    if !self.load_snapshot()? {
-                        return Ok(());
-                    }
-                }
-                None => {
-                    let Some(events) = self.next_events() else { return Ok(()) };
-                    for event in events {
-                        self.watched_event(event)?;
-                    }
-                }
+            } else {
+                return Ok(());
             }
         }
     }
@@ -100,31 +104,33 @@ impl World {
         Some(vec![first, WatchEvent::Changes { changes: second, is_fragment: false }])
     }
 
-    /// Loads a snapshot; returns whether it was new enough.
-    fn load_snapshot(&mut self) -> Result<bool, Violation> {
+    /// The revision of a snapshot that is begun now.
+    fn revision_to_load(&mut self) -> Revision {
+        let newest = self.store.revision();
+        let Some(member) = self.node.member.as_mut().filter(|member| member.stale_reads > 0) else {
+            return newest;
+        };
+        member.stale_reads -= 1;
+        self.stats.cluster_faults.stale_reads += 1;
+        let behind = self.store.log().len().saturating_sub(3);
+        self.store.log().get(behind).map_or(Revision(0), |batch| batch.revision)
+    }
+
+    fn load_snapshot(&mut self, revision: Revision) -> Check {
         let now = self.node.since_boot;
-        let Some(member) = &mut self.node.member else { return Ok(false) };
-        let mut revision = self.store.revision();
-        if member.stale_reads > 0 {
-            member.stale_reads -= 1;
-            self.stats.cluster_faults.stale_reads += 1;
-            let behind = self.store.log().len().saturating_sub(3);
-            revision = self.store.log().get(behind).map_or(Revision(0), |batch| batch.revision);
+        let Some(member) = &mut self.node.member else { return Ok(()) };
+        // A compaction ends the reads at older revisions.
+        if revision < self.store.compacted() {
+            return Ok(());
         }
-        if revision < member.follower.seen() {
-            member.follower.handle(WatchEvent::Synced(revision), now);
-            return Ok(false);
-        }
-        self.stats.resyncs += 1;
         let all = self.store.records_at(revision);
-        let loaded = all.iter().filter(|(key, _)| is_loaded(key));
-        let loaded: Vec<(Key, Versioned)> =
-            loaded.map(|(key, record)| (key.clone(), record.clone())).collect();
+        let followed = all.into_iter().filter(|(key, _)| records::is_followed(key)).collect();
+        let Some((revision, records)) = member.follower.install(revision, followed, now) else {
+            return Ok(());
+        };
+        self.stats.resyncs += 1;
+        let (loaded, of_cluster) = records.into_iter().partition(|(key, _)| records::is_loaded(key));
         self.feed(Input::Resync(revision, loaded))?;
-        self.lead(leadership::Input::Synced(revision, of_cluster(all.iter())))?;
-        if let Some(member) = &mut self.node.member {
-            member.follower.handle(WatchEvent::Synced(revision), now);
-        }
-        Ok(true)
+        self.lead(leadership::Input::Synced(revision, of_cluster))
     }
 }
