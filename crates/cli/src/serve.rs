@@ -134,6 +134,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     let config = ServeConfig {
         data: settings.general.data,
         in_memory: false,
+        cluster: None,
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,

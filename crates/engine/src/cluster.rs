@@ -8,6 +8,7 @@
 //! | file | contents |
 //! |---|---|
 //! | [`leadership`] | heartbeats, election, step-down, hand-over and the fence |
+//! | [`name_check`] | no two running nodes have the same name |
 //! | [`watch_follower`] | a watch that never goes back, and what to do when it stalls or is compacted |
 //!
 //! Both are pure: the runtime and the simulator pass in the time and what they read, and carry out what is asked.
@@ -15,6 +16,7 @@
 //! nor compares any of these records.
 
 pub mod leadership;
+pub mod name_check;
 pub mod watch_follower;
 
 use jiff::Timestamp;
@@ -87,10 +89,18 @@ pub fn is_leader_key(key: &Key) -> bool {
 
 /// Key of the leader's record.
 pub const LEADER: &str = "cluster/leader";
+/// Key of the format level of the cluster.
+pub const FORMAT: &str = "cluster/format";
 /// Prefix of the records of this module.
 pub const CLUSTER: &str = "cluster/";
 /// Prefix of the nodes' heartbeats.
 pub const NODE: &str = "cluster/node/";
+
+/// The format level at which nodes write. A node of an older level follows and never leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatRecord {
+    pub level: u32,
+}
 
 /// The leader's record. Its revision is the leader's fence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +135,9 @@ pub struct NodeRecord {
     /// Whether the node's heartbeats return through its own watch. A leader without a watch counts as silent: it may
     /// not even see that the record names it.
     pub is_watching: bool,
+    /// The last heartbeat of a process that stops in an orderly way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_stopped: bool,
     /// The node has shown every commit up to this revision.
     pub watched_revision: Revision,
 }

@@ -11,7 +11,7 @@ use notbefore_core::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 use notbefore_store::Key;
 use uuid::Uuid;
 
-use crate::cluster::{CLUSTER, LEADER, NODE};
+use crate::cluster::{CLUSTER, FORMAT, LEADER, NODE};
 use crate::records::{ALIVE, SWEPT, prefix};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub enum RecordKey<'a> {
     Token(Name),
     /// A secret of the service itself, which is never exported.
     Secret(&'a str),
+    /// The format level of the cluster.
+    ClusterFormat,
     /// The leader of the cluster.
     Leader,
     /// The heartbeat of a node of the cluster, by its name.
@@ -112,6 +114,7 @@ impl<'a> RecordKey<'a> {
             prefix::TOKEN => rest.parse().ok().map(Self::Token),
             prefix::SECRET => Some(rest).filter(|name| !name.is_empty()).map(Self::Secret),
             CLUSTER if key == LEADER => Some(Self::Leader),
+            CLUSTER if key == FORMAT => Some(Self::ClusterFormat),
             CLUSTER => key.strip_prefix(NODE).filter(|name| !name.is_empty()).map(Self::ClusterNode),
             _ => return Err(KeyError::UnknownKind),
         };
@@ -163,6 +166,7 @@ impl fmt::Display for RecordKey<'_> {
             Self::Token(name) => write!(f, "{}{}", prefix::TOKEN, name.folded()),
             Self::Secret(name) => write!(f, "{}{name}", prefix::SECRET),
             Self::Leader => f.write_str(LEADER),
+            Self::ClusterFormat => f.write_str(FORMAT),
             Self::ClusterNode(name) => write!(f, "{NODE}{name}"),
         }
     }
@@ -202,6 +206,7 @@ mod tests {
             RecordKey::Token(text.parse().unwrap()),
             RecordKey::Secret(text),
             RecordKey::Leader,
+            RecordKey::ClusterFormat,
             RecordKey::ClusterNode(text),
         ];
         all.into_iter().nth(kind)
@@ -222,11 +227,11 @@ mod tests {
                 prop_assert_eq!(RecordKey::parse(&written), Ok(key));
                 kinds += 1;
             }
-            prop_assert_eq!(kinds, 17);
+            prop_assert_eq!(kinds, 18);
         }
 
         #[test]
-        fn parse_accepts_any_text_without_panic(kind in 0usize..17, rest in ".{0,60}") {
+        fn parse_accepts_any_text_without_panic(kind in 0usize..18, rest in ".{0,60}") {
             let known = keys(1, 2, 3, "x", IpAddr::from([10, 0, 0, 1]), kind).unwrap().to_string();
             let kind = known.split_inclusive('/').next().unwrap_or_default();
             let _ = RecordKey::parse(&format!("{kind}{rest}"));
@@ -250,6 +255,7 @@ mod tests {
             (RecordKey::Token("Root".parse().unwrap()), "token/root"),
             (RecordKey::Secret("link/ab"), "secret/link/ab"),
             (RecordKey::Leader, "cluster/leader"),
+            (RecordKey::ClusterFormat, "cluster/format"),
             (RecordKey::ClusterNode("a"), "cluster/node/a"),
         ] {
             assert_eq!(key.to_string(), text);

@@ -18,6 +18,7 @@
 //! | `token/{name}` | a token of the operator API |
 //! | `secret/session-key` | the key that seals sessions of the console; never exported |
 //! | `secret/link/{hash}` | a one-time sign-in link of the console; never exported |
+//! | `cluster/format` | the format level at which the nodes of the cluster write |
 //! | `cluster/leader` | the leader of the cluster; its revision is the leader's fence |
 //! | `cluster/node/{name}` | the heartbeat of a node of the cluster |
 //!

@@ -382,6 +382,7 @@ impl State {
             | RecordKey::Alive
             | RecordKey::Swept
             | RecordKey::Secret(_)
+            | RecordKey::ClusterFormat
             | RecordKey::Leader
             | RecordKey::ClusterNode(_) => None,
         }
@@ -440,6 +441,7 @@ impl State {
             | RecordKey::Seen { .. }
             | RecordKey::Swept
             | RecordKey::Secret(_)
+            | RecordKey::ClusterFormat
             | RecordKey::Leader
             | RecordKey::ClusterNode(_) => None,
         })

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use notbefore_core::{Name, Settings};
 
+use crate::cluster::join::ClusterConfig;
 use crate::exec::ExecConfig;
 use crate::fleet::FleetFile;
 use crate::guest::settings::GuestSettings;
@@ -26,6 +27,8 @@ pub struct ServeConfig {
     pub data: PathBuf,
     /// Whether the store is in memory. The data directory then has only small files, such as the first token.
     pub in_memory: bool,
+    /// The cluster of which this is a node; none for the only node of its store.
+    pub cluster: Option<ClusterConfig>,
     /// Whether to create a sign-in link of the first token, for a person at a terminal.
     pub sign_in_link: bool,
     /// The file with the first token; none to create a random one.

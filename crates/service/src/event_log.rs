@@ -36,7 +36,7 @@ pub async fn write(store: Arc<dyn Store>, after: Revision, vm_log: Arc<VmLog>, c
         ControlFlow::Continue(())
     };
     let mut after = after;
-    while let Followed::Compacted { oldest, .. } = follow_commits(&*store, after, &mut log).await {
+    while let Followed::Compacted { oldest, .. } = follow_commits(&*store, after, || (), &mut log).await {
         tracing::warn!(target: TARGET, "changes of events came too fast for the log: some are missing in it");
         after = oldest;
     }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use notbefore_engine::cluster::CLUSTER;
 use notbefore_engine::records::{self, ALIVE, LOADED};
 use notbefore_store::{Batch, Key, ReadError, Revision, Store, Versioned, WatchError};
 
@@ -18,10 +19,12 @@ pub enum Followed {
     Compacted { seen: Revision, oldest: Revision },
 }
 
-/// Calls `handle` with every commit after a revision, until it breaks, the store closes or commits are missing.
+/// Calls `opened` when the watch is open, then `handle` with every commit after a revision, until it breaks, the store
+/// closes or commits are missing.
 pub async fn follow_commits(
     store: &dyn Store,
     after: Revision,
+    opened: impl FnOnce(),
     mut handle: impl FnMut(Batch) -> ControlFlow<()>,
 ) -> Followed {
     let mut seen = after;
@@ -30,6 +33,7 @@ pub async fn follow_commits(
         Err(WatchError::Compacted { oldest }) => return Followed::Compacted { seen, oldest },
         Err(WatchError::Closed) => return Followed::Ended,
     };
+    opened();
     loop {
         match watch.next().await {
             Ok(batch) => {
@@ -44,11 +48,15 @@ pub async fn follow_commits(
     }
 }
 
-/// All records that the engine holds, at one revision.
+/// All records that the engine holds and those of the cluster, at one revision.
 pub async fn snapshot_for_engine(store: &dyn Store) -> Result<(Revision, Vec<(Key, Versioned)>), ReadError> {
     let snapshot = store.snapshot().await?;
     let mut records = Vec::new();
-    for range in LOADED.into_iter().flat_map(|kind| records::ranges(kind, snapshot.has_costly_ranges())) {
+    for range in LOADED
+        .into_iter()
+        .chain([CLUSTER])
+        .flat_map(|kind| records::ranges(kind, snapshot.has_costly_ranges()))
+    {
         let mut scan = Scan::new(&*snapshot, &range, SNAPSHOT_PAGE);
         while let Some(page) = scan.next().await? {
             if let Some(key) = page.damaged.first() {

@@ -11,6 +11,7 @@
 //! parts and stops them in order.
 
 pub mod clock;
+pub mod cluster;
 pub mod config;
 pub mod data_dir;
 pub mod delivery;

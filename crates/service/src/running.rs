@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
+use tokio::sync::watch;
+
+use crate::cluster::Standing;
 use crate::config::GuestListener;
 use crate::listen::ListenAddress;
 use crate::runtime::EngineHandle;
@@ -19,6 +22,8 @@ pub struct Running {
     pub engine: EngineHandle,
     /// What it can reload.
     pub reloads: Reloads,
+    /// In a cluster, what it knows of the other nodes.
+    pub standing: Option<watch::Receiver<Standing>>,
 }
 
 /// The addresses of a running service.

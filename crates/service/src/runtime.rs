@@ -15,6 +15,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
+use notbefore_engine::cluster::fence_of;
 use notbefore_engine::{
     Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
     Input, JobId, Publication, Request, RequestId, TypedCommand,
@@ -23,7 +24,9 @@ use notbefore_store::{Batch, Key, Outcome, ReadError, Refusal, Revision, Store, 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
+use crate::cluster::{ClusterSignal, Member, Membership};
 use crate::driver::{Driver, Report};
+use crate::fenced_store::FenceNews;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
 use crate::metrics::Tally;
 use crate::view::Views;
@@ -39,6 +42,9 @@ const SNAPSHOT_RETRY: Duration = Duration::from_secs(1);
 /// Time to finish started work at shutdown.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
+/// Time to hand the lead over at shutdown.
+const HAND_OVER_GRACE: Duration = Duration::from_secs(1);
+
 type Reply = oneshot::Sender<Result<Answer, Failure>>;
 /// A query, which sends its own answer.
 type Query = Box<dyn FnOnce(&Engine, Timestamp) + Send>;
@@ -51,13 +57,23 @@ enum EngineRequest {
 
 /// Inputs from the runtime's own tasks.
 enum Signal {
-    Committed(Vec<(JobId, Outcome)>),
+    Committed(Vec<Committed>),
     Watched(Batch),
     /// A snapshot of all records that the engine holds, instead of commits that the watch no longer has.
     Snapshot(Revision, Vec<(Key, Versioned)>),
     Input(Input),
+    /// Of a node of a cluster.
+    Cluster(ClusterSignal),
     Ping(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
+}
+
+/// The outcome of a transaction.
+struct Committed {
+    job: JobId,
+    /// The revision of the leader's record that it compared.
+    fence: Option<Revision>,
+    outcome: Outcome,
 }
 
 /// Sends requests to the engine.
@@ -211,6 +227,17 @@ impl EngineHandle {
         &self.stats
     }
 
+    /// Hands the lead of the cluster over, if this node has it, and claims it no more.
+    pub fn hand_over(&self) {
+        // Fails if the engine is closed; then the lead is lost soon, too.
+        let _ = self.signals.send(Signal::Cluster(ClusterSignal::HandOver));
+    }
+
+    /// What an outcome says about the lead, for the leadership machine.
+    pub fn report_fence(&self, news: FenceNews) {
+        let _ = self.signals.send(Signal::Cluster(ClusterSignal::Fence(news)));
+    }
+
     /// Finishes started work and stops the engine.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
@@ -239,6 +266,8 @@ struct Runtime {
     /// The engine has every commit up to this revision.
     complete_to: Revision,
     clock_watch: ClockWatch,
+    /// In a cluster.
+    member: Option<Member>,
 }
 
 /// Starts the engine's task and the task that follows the store's watch. `effects` are those of the engine's
@@ -252,12 +281,32 @@ pub fn start(
     clock: Arc<dyn Clock>,
     driver: Arc<dyn Driver>,
 ) -> EngineHandle {
+    start_node((engine, effects), store, revision, views, clock, driver, None)
+}
+
+/// Like [`start`], for a node of a cluster if there is a membership.
+pub fn start_node(
+    (engine, effects): (Engine, Vec<Effect>),
+    store: Arc<dyn Store>,
+    revision: Revision,
+    views: Arc<Views>,
+    clock: Arc<dyn Clock>,
+    driver: Arc<dyn Driver>,
+    membership: Option<Membership>,
+) -> EngineHandle {
     let (requests, take_requests) = mpsc::channel(REQUESTS_MAX);
     let (signals, take_signals) = mpsc::unbounded_channel();
     let stats = Arc::new(EngineStats::default());
     stats.revision.set(revision.0);
-    tokio::spawn(watch_store(Arc::clone(&store), revision, signals.clone()));
     let reading = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
+    let member = membership.map(|membership| {
+        let signals = signals.clone();
+        let send = Arc::new(move |signal| signals.send(Signal::Cluster(signal)).is_ok());
+        Member::new(membership, revision, Arc::clone(&store), send, reading)
+    });
+    if member.is_none() {
+        tokio::spawn(watch_store(Arc::clone(&store), revision, signals.clone()));
+    }
     let mut runtime = Runtime {
         engine,
         store,
@@ -273,6 +322,7 @@ pub fn start(
         watched: VecDeque::new(),
         complete_to: revision,
         clock_watch: ClockWatch::new(reading),
+        member,
     };
     runtime.report_clock_hold(SignedDuration::ZERO, reading.wall);
     let mut effect_batch = EffectBatch::default();
@@ -286,13 +336,15 @@ pub fn start(
 #[derive(Default)]
 struct Pass {
     /// Outcomes of commits.
-    committed: Vec<(JobId, Outcome)>,
+    committed: Vec<Committed>,
     /// Number of store calls that returned these outcomes.
     calls: usize,
     /// Batches from the store's watch.
     watched: Vec<Batch>,
     /// A snapshot that replaces older batches.
     snapshot: Option<(Revision, Vec<(Key, Versioned)>)>,
+    /// Signals of a node of a cluster, in order.
+    cluster: Vec<ClusterSignal>,
     /// All other inputs, in order.
     others: Vec<Input>,
     /// Queries; they run after all inputs of the pass.
@@ -308,6 +360,7 @@ struct EffectBatch {
     publication: Option<Publication>,
     driver_commands: Vec<DriverCommand>,
     answers: Vec<(RequestId, Result<Answer, Failure>)>,
+    needs_snapshot: bool,
 }
 
 impl EffectBatch {
@@ -321,8 +374,7 @@ impl EffectBatch {
             Effect::Run(run) => self.driver_commands.push(DriverCommand::Run(run)),
             Effect::Stop(command) => self.driver_commands.push(DriverCommand::Stop(command)),
             Effect::Answer(id, answer) => self.answers.push((id, answer)),
-            // The only node of a store has no conflicts that it cannot explain.
-            Effect::Resync => {}
+            Effect::Resync => self.needs_snapshot = true,
         }
     }
 }
@@ -343,6 +395,7 @@ impl Pass {
             Signal::Watched(batch) => self.watched.push(batch),
             Signal::Snapshot(revision, records) => self.snapshot = Some((revision, records)),
             Signal::Input(input) => self.others.push(input),
+            Signal::Cluster(signal) => self.cluster.push(signal),
             Signal::Ping(pong) => {
                 // Fails if the caller is gone.
                 let _ = pong.send(());
@@ -352,7 +405,11 @@ impl Pass {
     }
 
     fn len(&self) -> usize {
-        self.committed.len() + self.watched.len() + self.others.len() + self.queries.len()
+        self.committed.len()
+            + self.watched.len()
+            + self.cluster.len()
+            + self.others.len()
+            + self.queries.len()
     }
 }
 
@@ -418,11 +475,33 @@ impl Runtime {
                 self.handle(pass);
             }
         });
-        if finished.await.is_err() {
+        let is_finished = finished.await.is_ok();
+        self.hand_over(&mut signals).await;
+        if !is_finished {
             tracing::warn!(
                 "commands did not finish within the grace period: their callers get outcome unknown"
             );
         }
+    }
+
+    /// Hands the lead of the cluster over, and says in the last heartbeat that this node stops.
+    async fn hand_over(&mut self, signals: &mut mpsc::UnboundedReceiver<Signal>) {
+        if self.member.is_none() {
+            return;
+        }
+        let mut pass = Pass::default();
+        pass.add(Signal::Cluster(ClusterSignal::HandOver));
+        self.handle(pass);
+        // Without it, others take the lead after 4 s.
+        let _ = tokio::time::timeout(HAND_OVER_GRACE, async {
+            while self.member.as_ref().is_some_and(Member::is_writing) {
+                let Some(signal) = signals.recv().await else { return };
+                let mut pass = Pass::default();
+                pass.add(signal);
+                self.handle(pass);
+            }
+        })
+        .await;
     }
 
     fn accept(&mut self, request: EngineRequest, pass: &mut Pass) {
@@ -440,8 +519,15 @@ impl Runtime {
     fn handle(&mut self, mut pass: Pass) {
         let now = self.clock.now();
         let queries = std::mem::take(&mut pass.queries);
-        let inputs = self.inputs(pass);
         let reading = ClockReading { wall: now, since_boot: self.clock.since_boot() };
+        let inputs: Vec<Input> = match self.member.take() {
+            None => self.inputs(pass).collect(),
+            Some(mut member) => {
+                let inputs = self.inputs_of_member(&mut member, pass, reading);
+                self.member = Some(member);
+                inputs
+            }
+        };
         let change = self.clock_watch.read(reading, self.engine.is_clock_held());
         if change.is_none() {
             self.engine.note_booted_at(reading.booted_at());
@@ -487,10 +573,10 @@ impl Runtime {
     /// The inputs of a pass in the engine's order. Watched batches follow the outcomes of commits: the store shows a
     /// commit before it answers it, and the engine must know its own commits first.
     fn inputs(&mut self, pass: Pass) -> impl Iterator<Item = Input> + use<> {
-        let Pass { committed, calls, watched, snapshot, others, queries: _, close: _ } = pass;
+        let Pass { committed, calls, watched, snapshot, cluster: _, others, queries: _, close: _ } = pass;
         self.calls = self.calls.saturating_sub(calls);
-        for (_, outcome) in &committed {
-            if let Outcome::Committed(revision) = outcome {
+        for one in &committed {
+            if let Outcome::Committed(revision) = &one.outcome {
                 self.committed_to = self.committed_to.max(*revision);
             }
         }
@@ -504,15 +590,34 @@ impl Runtime {
         let complete =
             known.last().map(|batch| batch.revision).max(snapshot.as_ref().map(|(revision, _)| *revision));
         self.complete_to = complete.unwrap_or_default().max(self.complete_to);
-        let committed = committed.into_iter().map(|(id, outcome)| Input::Committed(id, outcome));
+        let committed = committed.into_iter().map(|one| Input::Committed(one.job, one.outcome));
         let snapshot = snapshot.map(|(revision, records)| Input::Resync(revision, records));
         committed.chain(snapshot).chain(known.into_iter().map(Input::Watched)).chain(others)
+    }
+
+    /// The same for a node of a cluster. No batch waits for outcomes of commits: the engine recognises its own.
+    fn inputs_of_member(&mut self, member: &mut Member, pass: Pass, now: ClockReading) -> Vec<Input> {
+        let mut inputs = member.tick(now);
+        for Committed { job, fence, outcome } in pass.committed {
+            inputs.push(Input::Committed(job, outcome.clone()));
+            inputs.extend(member.committed(fence, &outcome, now));
+        }
+        for signal in pass.cluster {
+            inputs.extend(member.take(signal, now));
+        }
+        self.complete_to = member.seen();
+        inputs.extend(pass.others);
+        inputs
     }
 
     /// Carries out the effects of one pass. Commits start first; then durable changes are published; commands and
     /// answers, which rely on publication, come last.
     fn apply(&mut self, effect_batch: EffectBatch) {
-        let EffectBatch { commits, publication, driver_commands, answers } = effect_batch;
+        let EffectBatch { commits, publication, driver_commands, answers, needs_snapshot } = effect_batch;
+        if needs_snapshot && let Some(member) = &mut self.member {
+            let reading = ClockReading { wall: self.clock.now(), since_boot: self.clock.since_boot() };
+            member.distrust(reading);
+        }
         self.commit(commits);
         if let Some(publication) = publication {
             self.views.publish(publication, self.clock.now());
@@ -541,9 +646,12 @@ impl Runtime {
             self.calls += 1;
             tokio::spawn(async move {
                 let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
+                let fences: Vec<_> = txns.iter().map(fence_of).collect();
                 let outcomes = store.commit_all(txns).await;
                 outcomes.iter().zip(writes).for_each(|(outcome, writes)| stats.record(outcome, writes));
-                let _ = signals.send(Signal::Committed(ids.into_iter().zip(outcomes).collect()));
+                let committed = ids.into_iter().zip(fences).zip(outcomes);
+                let committed = committed.map(|((job, fence), outcome)| Committed { job, fence, outcome });
+                let _ = signals.send(Signal::Committed(committed.collect()));
             });
         }
     }
@@ -563,13 +671,16 @@ impl Runtime {
     }
 
     fn time_until_due(&self) -> Duration {
-        let due = self.engine.next_due().map(|due| due.duration_since(self.clock.now()));
-        match due.map(Duration::try_from) {
+        let now = self.clock.now();
+        let due = self.engine.next_due().map(|due| due.duration_since(now));
+        let wait = match due.map(Duration::try_from) {
             Some(Ok(wait)) => wait.min(TICK_MAX),
             // Already overdue.
             Some(Err(_)) => Duration::ZERO,
             None => TICK_MAX,
-        }
+        };
+        let reading = || ClockReading { wall: now, since_boot: self.clock.since_boot() };
+        self.member.as_ref().map_or(wait, |member| wait.min(member.time_until_due(reading())))
     }
 }
 
@@ -588,7 +699,9 @@ async fn watch_store(store: Arc<dyn Store>, mut after: Revision, signals: mpsc::
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         };
-        let Followed::Compacted { seen, oldest } = follow_commits(&*store, after, pass).await else { return };
+        let Followed::Compacted { seen, oldest } = follow_commits(&*store, after, || (), pass).await else {
+            return;
+        };
         tracing::warn!(after = %seen, %oldest, "fell behind the store: reading all records again");
         match snapshot_for_engine(&*store).await {
             Ok((revision, records)) => {
@@ -681,6 +794,7 @@ mod tests {
                 wall: Timestamp::UNIX_EPOCH,
                 since_boot: Duration::ZERO,
             }),
+            member: None,
         };
         let kinds = |inputs: Vec<Input>| -> Vec<String> {
             let kind = |input| match input {
@@ -704,7 +818,7 @@ mod tests {
             }
             for revision in committed {
                 let outcome = Outcome::Committed(Revision(*revision));
-                pass.add(Signal::Committed(vec![(JobId(0), outcome)]));
+                pass.add(Signal::Committed(vec![Committed { job: JobId(0), fence: None, outcome }]));
             }
             kinds(runtime.inputs(pass).collect())
         };

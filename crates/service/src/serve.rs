@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Actor, Fact, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
+use notbefore_engine::cluster::{CLUSTER, Role};
 use notbefore_engine::records::{self, Boot, LOADED};
 use notbefore_engine::{
     AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
@@ -21,6 +22,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock, boot_id};
+use crate::cluster::join::{JoinError, Joining};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
 use crate::delivery::recorder;
@@ -41,11 +43,13 @@ use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
 use crate::sessions::{SessionKey, SessionKeyError, SignInLimit, create_link, record_fact};
-use crate::tokens::TokenError;
+use crate::tokens::{LostToken, TokenError};
 use crate::view::{View, Views};
 use crate::vm_log::VmLog;
 use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 
+/// More than a cluster has nodes.
+const CLUSTER_RECORDS_MAX: usize = 1_000;
 /// Records read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
 /// Interval at which VMs with a listener of their own are recorded as polled.
@@ -108,6 +112,9 @@ pub enum ServeError {
     /// The directory for results of commands is a symbolic link.
     #[error("{} is a symbolic link: results of commands must be in the data directory itself; remove the link", .0.display())]
     ResultsLink(PathBuf),
+    /// The node cannot join its cluster.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// A small file could not be written.
     #[error("cannot write {path}")]
     File { path: PathBuf, source: io::Error },
@@ -133,6 +140,7 @@ impl ServeError {
             | Self::GuestServer(_)
             | Self::Prepare(_)
             | Self::ResultsLink(_)
+            | Self::Join(_)
             | Self::File { .. } => false,
         }
     }
@@ -166,26 +174,43 @@ pub async fn serve(
     let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
 
     let dir = DataDir::prepare(&config.data)?;
-    let raw_store: Arc<dyn Store> = match config.in_memory {
-        true => Arc::new(MemoryStore::new()),
-        false => Arc::new(dir.open_store()?),
+    let (raw_store, joining): (Arc<dyn Store>, _) = match (&config.cluster, config.in_memory) {
+        (Some(cluster), _) => {
+            (Arc::clone(&cluster.store.0), Some(Joining::begin(cluster, String::new(), &*clock).await?))
+        }
+        (None, true) => (Arc::new(MemoryStore::new()), None),
+        (None, false) => (Arc::new(dir.open_store()?), None),
     };
-    let store: Arc<dyn Store> = Arc::new(FencedStore::alone(Arc::clone(&raw_store)));
+    let store: Arc<dyn Store> = Arc::new(match &joining {
+        Some(joining) => joining.fenced(Arc::clone(&raw_store)),
+        None => FencedStore::alone(Arc::clone(&raw_store)),
+    });
     // A service that was killed has left its ready file. The lock is held, so it is not that of another one.
     if let Some(file) = &config.ready_file {
         remove_ready_file(file)?;
     }
-    tokens::ensure_first(&*store, &dir, config.root_token_file.as_deref(), clock.now()).await?;
-    let session_key = SessionKey::load_or_create(&*store).await?;
+    let first_token = config.root_token_file.as_deref();
+    if joining.is_none() {
+        tokens::ensure_first(&*store, &dir, first_token, LostToken::Replace, clock.now()).await?;
+    }
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir).await?;
     let driver: Arc<dyn Driver> = match &exec {
         Some(exec) => Arc::clone(exec) as _,
         None => Arc::new(NoCommand),
     };
-    let node = Node::from(&Uuid::new_v4().simple().to_string()[..8]);
+    let node = match &joining {
+        Some(joining) => Node::from(&*joining.identity().epoch),
+        None => Node::from(&Uuid::new_v4().simple().to_string()[..8]),
+    };
     let revision = store.snapshot().await?.revision();
-    let engine = start_engine(&config, node.clone(), &raw_store, &views, &clock, driver).await?;
+    let engine =
+        start_engine(&config, node.clone(), &raw_store, &views, &clock, driver, joining.as_ref()).await?;
+    let (roles, standing) = (joining.as_ref().map(Joining::roles), joining.as_ref().map(Joining::standing));
+    let session_key = match joining {
+        Some(joining) => joining.wait_until_ready(&engine, &*store, &dir, first_token, &*clock).await?,
+        None => SessionKey::load_or_create(&*store).await?,
+    };
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
     }
@@ -274,9 +299,10 @@ pub async fn serve(
     });
     let janitor =
         janitor::run(Arc::clone(&store), engine.clone(), Arc::clone(&clock), config.history_retention);
+    let refused = Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone());
     let background = [
-        tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone())),
-        tokio::spawn(janitor),
+        tokio::spawn(while_leading(roles.clone(), refused)),
+        tokio::spawn(while_leading(roles, janitor)),
         tokio::spawn(Arc::clone(&vm_log).write(Arc::clone(&clock))),
         tokio::spawn(event_log::write(Arc::clone(&store), revision, Arc::clone(&vm_log), Arc::clone(&clock))),
         tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
@@ -309,7 +335,7 @@ pub async fn serve(
         first_run: first_run_name(&views),
         listeners,
     };
-    ready(&Running { addresses, engine: engine.clone(), reloads });
+    ready(&Running { addresses, engine: engine.clone(), reloads, standing });
 
     let operator_server = OperatorServer {
         router: operator::router(operator),
@@ -364,12 +390,19 @@ async fn start_engine(
     views: &Arc<Views>,
     clock: &Arc<dyn Clock>,
     driver: Arc<dyn Driver>,
+    joining: Option<&Joining>,
 ) -> Result<EngineHandle, ServeError> {
-    let (mut state, revision) = load(&**store).await?;
+    let Loaded { mut state, revision, cluster } = load(&**store).await?;
     let settings = EngineSettings { domain: config.domain.clone(), node };
     let now = clock.now();
     let booted_at = ClockReading { wall: now, since_boot: clock.since_boot() }.booted_at();
     state.set_boot(boot_id().ok().map(|id| Boot { id, at: booted_at }));
+    if let Some(joining) = joining {
+        let follower = Engine::follower(settings, state, revision);
+        let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));
+        let membership = Some(joining.membership(cluster));
+        return Ok(runtime::start_node(follower, store, revision, views, clock, driver, membership));
+    }
     let (mut engine, mut effects) = Engine::from_state(settings, state, revision, now);
     // The engine checked its clock against what would start; check it against what would be removed, too.
     let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);
@@ -380,11 +413,20 @@ async fn start_engine(
     Ok(runtime::start(engine, effects, store, revision, views, clock, driver))
 }
 
+/// The store at one revision.
+pub struct Loaded {
+    pub state: State,
+    pub revision: Revision,
+    /// The records of the cluster.
+    pub cluster: Vec<(Key, Versioned)>,
+}
+
 /// Loads all records; fails if one is damaged or missing. A large fleet's records are never in memory all at once:
 /// while one page is applied, the next is read.
-pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
+pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     let snapshot = store.snapshot().await?;
     let revision = snapshot.revision();
+    let cluster = snapshot.scan(CLUSTER, None, CLUSTER_RECORDS_MAX).await?.records;
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
@@ -422,7 +464,7 @@ pub async fn load(store: &dyn Store) -> Result<(State, Revision), ServeError> {
         }
     }
     reading.await.unwrap_or_else(|died| Err(ReadError::Unavailable(died.to_string()).into()))?;
-    Ok((loader.finish(), revision))
+    Ok(Loaded { state: loader.finish(), revision, cluster })
 }
 
 /// Decodes a page of records on a blocking thread.
@@ -481,7 +523,8 @@ async fn prepare_fleet(
         }
     }
     let name = config.host_name.parse::<Name>().or_else(|_| "localhost".parse::<Name>());
-    if let Ok(name) = name {
+    // In a cluster the first VM would be that of whichever node came first.
+    if let (Ok(name), None) = (name, &config.cluster) {
         let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name };
         engine.ask(Request::new(Actor::Service, first_run)).await?;
     }
@@ -509,6 +552,24 @@ fn first_run_name(views: &Views) -> Option<String> {
     let view = views.newest();
     let vm = view.first_run?;
     view.scope_of(vm)?.member(vm).map(|member| member.name.to_string())
+}
+
+/// Runs a task from the first time that this node leads. Its writes are refused while another node leads, and it goes on
+/// when this node leads again.
+async fn while_leading(roles: Option<watch::Receiver<Role>>, task: impl Future<Output = ()>) {
+    let mut roles = roles.unwrap_or_else(|| watch::channel(Role::Alone).1);
+    tokio::pin!(task);
+    loop {
+        // Fails if the role never changes again.
+        let leads = roles.wait_for(|role| role.leads()).await.is_ok();
+        if !leads && !roles.borrow().leads() {
+            return;
+        }
+        tokio::select! {
+            () = &mut task => return,
+            Ok(_) = roles.wait_for(|role| !role.leads()) => {}
+        }
+    }
 }
 
 /// Keeps scopes of VMs with a listener of their own enabled: these VMs are for rehearsals and count as polling from the

@@ -116,6 +116,12 @@ impl SessionKey {
         stored.ok_or_else(|| SessionKeyError::Store("it is gone again".to_owned()))
     }
 
+    /// Reads the key; none if no node has created it yet.
+    pub async fn load(store: &dyn Store) -> Result<Option<Self>, SessionKeyError> {
+        let found = store.snapshot().await?.get(SESSION_KEY).await?;
+        Ok(found.and_then(|record| Self::decode(&record.value)))
+    }
+
     /// The key in a record; none if the record is malformed.
     fn decode(value: &[u8]) -> Option<Self> {
         let record: SessionKeyRecord = records::decode(SESSION_KEY, value).ok()?;

@@ -197,12 +197,22 @@ fn checked(path: &Path, text: &str) -> Result<String, TokenError> {
     }
 }
 
-/// Creates the first token if no token has full access: at the first start, when its file is gone, or when all such
+/// What to do with a first token whose file is not in the data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostToken {
+    /// The file is lost: create another token.
+    Replace,
+    /// The file is on another node.
+    Keep,
+}
+
+/// Creates the first token if no token has full access: at the first start, when its file is lost, or when all such
 /// tokens have expired. Its secret is that of the file `given`, if there is one.
 pub async fn ensure_first(
     store: &dyn Store,
     dir: &DataDir,
     given: Option<&Path>,
+    lost_token: LostToken,
     now: Timestamp,
 ) -> Result<(), TokenError> {
     let secret = given.map(read_given).transpose()?;
@@ -223,7 +233,7 @@ pub async fn ensure_first(
         }
     }
     let file = dir.file(data_dir::TOKEN);
-    let lost = root.is_some() && !file.exists();
+    let lost = lost_token == LostToken::Replace && root.is_some() && !file.exists();
     if has_full_access && !lost {
         let differs = |secret: &String| root.as_ref().is_some_and(|(_, known)| *known != hash(secret));
         if let (Some(path), true) = (given, secret.as_ref().is_some_and(differs)) {

@@ -149,6 +149,7 @@ impl Record {
             | RecordKey::Swept
             | RecordKey::Token(_)
             | RecordKey::Secret(_)
+            | RecordKey::ClusterFormat
             | RecordKey::Leader
             | RecordKey::ClusterNode(_) => Self::Other,
         })

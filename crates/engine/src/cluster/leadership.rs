@@ -12,6 +12,9 @@
 //! **Unknown outcomes.** A transaction without an answer may land later. The leader then rewrites its record
 //! ([`Role::Confirm`]). When the watch shows the new revision, older transactions have landed before it or never will.
 //!
+//! **Levels.** The first leader writes `cluster/format`, the level at which all nodes write. A node whose release writes
+//! an older one follows and never leads: it would misread what the others have written.
+//!
 //! **No leases.** etcd revokes leases in bulk after its own leader stood still, and shows expiry as deletions, which
 //! some releases lose. The machine trusts only records that it sees in the watch. An acknowledged heartbeat says that
 //! the node reaches the store; outcomes of claims say nothing.
@@ -22,7 +25,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
-use super::{LEADER, Leader, LeaderRecord, NODE, NodeRecord, Role};
+use super::{FORMAT, FormatRecord, LEADER, Leader, LeaderRecord, NODE, NodeRecord, Role};
 use crate::clock_watch::ClockReading;
 use crate::keys::RecordKey;
 use crate::records;
@@ -57,6 +60,18 @@ pub struct NodeIdentity {
     pub epoch: String,
     /// Where the node takes forwarded changes when it leads.
     pub url: String,
+}
+
+impl NodeIdentity {
+    /// `name~epoch`: the process, as other nodes address it.
+    pub fn id(&self) -> String {
+        node_id(&self.name, &self.epoch)
+    }
+}
+
+/// `name~epoch`: a process of a node.
+pub fn node_id(name: &str, epoch: &str) -> String {
+    format!("{name}~{epoch}")
 }
 
 /// A write of the machine, to match its outcome.
@@ -106,6 +121,8 @@ pub enum StepDown {
     Superseded,
     /// The record could not be rewritten in time.
     NotConfirmed,
+    /// The cluster writes at this newer format level.
+    Level(u32),
     Closing,
 }
 
@@ -117,6 +134,7 @@ struct Peer {
     former: Option<String>,
     beat: u64,
     seen_at: Duration,
+    has_stopped: bool,
     /// The peer's wall clock minus this node's monotonic clock when the heartbeat arrived.
     readings: VecDeque<SignedDuration>,
 }
@@ -129,6 +147,8 @@ pub struct Leadership {
     watched: Revision,
     /// The leader's record as watched, and its revision; none if it was never written.
     leader: Option<(LeaderRecord, Revision)>,
+    /// The format level of the cluster; none if it was never written.
+    level: Option<u32>,
     /// When the leader's record or its heartbeat last changed.
     leader_heard_at: Duration,
     peers: BTreeMap<String, Peer>,
@@ -166,6 +186,7 @@ impl Leadership {
             role: Role::Follow,
             watched: Revision(0),
             leader: None,
+            level: None,
             leader_heard_at: mono,
             peers: BTreeMap::new(),
             beats: 0,
@@ -192,6 +213,17 @@ impl Leadership {
     /// The leader by the record that the watch has shown; it may be another process of this node's name.
     pub fn leader(&self) -> Option<&Leader> {
         self.leader.as_ref().and_then(|(record, _)| record.leader.as_ref())
+    }
+
+    /// The other nodes that run, as `name~epoch`.
+    pub fn living_peers(&self, now: ClockReading) -> Vec<String> {
+        let is_living = |name: &str, peer: &Peer| {
+            name != self.me.name
+                && !peer.has_stopped
+                && now.since_boot.saturating_sub(peer.seen_at) < ELECT_AFTER
+        };
+        let living = self.peers.iter().filter(|(name, peer)| is_living(name, peer));
+        living.map(|(name, peer)| node_id(name, &peer.epoch)).collect()
     }
 
     /// Whether the watch works: the node's own heartbeat returns through it.
@@ -251,6 +283,8 @@ impl Leadership {
             Input::Close => {
                 self.closing = true;
                 self.leader_write_due = mono;
+                // The last heartbeat says that the node stops.
+                self.beat_due = mono;
             }
         }
         self.follow_record(now, &mut actions);
@@ -281,12 +315,18 @@ impl Leadership {
         own.saturating_sub(median)
     }
 
+    /// The level of the cluster, if this release does not write it.
+    fn newer_level(&self) -> Option<u32> {
+        self.level.filter(|level| *level > records::FORMAT_LEVEL)
+    }
+
     fn names_me(&self) -> bool {
         self.leader().is_some_and(|leader| leader.node == self.me.name && leader.epoch == self.me.epoch)
     }
 
     fn is_able(&self, now: ClockReading, offset_max: SignedDuration) -> bool {
         !self.closing
+            && self.newer_level().is_none()
             && is_fresh(self.acknowledged, now.since_boot, STEP_DOWN_AFTER)
             && self.is_ready(now)
             && self.clock_offset(now).abs() <= offset_max
@@ -314,6 +354,10 @@ impl Leadership {
                 self.leader_heard_at = now;
                 self.leader_write_due = now;
             }
+        } else if key == FORMAT {
+            // A record that cannot be read was written by a newer release.
+            let level = records::decode::<FormatRecord>(key, value).map_or(u32::MAX, |record| record.level);
+            self.level = Some(level);
         } else if let Some(name) = key.strip_prefix(NODE)
             && let Ok(record) = records::decode::<NodeRecord>(key, value)
         {
@@ -356,7 +400,8 @@ impl Leadership {
             }
             self.unseen.retain(|beat, _| *beat > record.beat);
         }
-        let peer = Peer { epoch: record.epoch, former, beat: record.beat, seen_at: now, readings };
+        let NodeRecord { epoch, beat, has_stopped, .. } = record;
+        let peer = Peer { epoch, former, beat, seen_at: now, has_stopped, readings };
         self.peers.insert(name.to_owned(), peer);
     }
 
@@ -387,6 +432,8 @@ impl Leadership {
         let confirming = now.since_boot.saturating_sub(self.confirming_since);
         let reason = if self.closing {
             StepDown::Closing
+        } else if let Some(level) = self.newer_level() {
+            StepDown::Level(level)
         } else if !is_fresh(self.acknowledged, now.since_boot, STEP_DOWN_AFTER) {
             StepDown::NotAcknowledged
         } else if !is_fresh(self.returned_at, now.since_boot, ELECT_AFTER) {
@@ -430,6 +477,7 @@ impl Leadership {
             url: self.me.url.clone(),
             level: records::FORMAT_LEVEL,
             is_watching: self.is_ready(now),
+            has_stopped: self.closing,
             watched_revision: self.watched,
         };
         let key = RecordKey::ClusterNode(&self.me.name).encode();
@@ -458,11 +506,16 @@ impl Leadership {
         self.leader_write_due = mono + RETRY_AFTER;
         let key: Key = RecordKey::Leader.encode();
         let revision = self.leader.as_ref().map(|(_, revision)| *revision);
-        let txn = Txn {
+        let mut txn = Txn {
             expect: vec![Expect { key: key.clone(), revision }],
             put: vec![(key, records::encode(&LeaderRecord { leader }))],
             ..Txn::default()
         };
+        if self.level.is_none() {
+            let (key, level) = (RecordKey::ClusterFormat.encode(), records::FORMAT_LEVEL);
+            txn.expect.push(Expect { key: key.clone(), revision: None });
+            txn.put.push((key, records::encode(&FormatRecord { level })));
+        }
         actions.push(Action::Write(ClusterWrite::Leader(self.leader_writes), txn));
     }
 

@@ -51,6 +51,7 @@ pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
         | RecordKey::Swept
         | RecordKey::Token(_)
         | RecordKey::Secret(_)
+        | RecordKey::ClusterFormat
         | RecordKey::Leader
         | RecordKey::ClusterNode(_) => Content::Other(Key::clone(&key), value),
     };

@@ -112,9 +112,13 @@ impl RecordChecker {
                 self.counts.tokens += 1;
                 check_key(key, &records::token(&decode::<Token>(key, value)?.name))
             }
-            RecordKey::Leader | RecordKey::ClusterNode(_) => Err(BadRecord::Inconsistency {
-                why: format!("{key} describes running nodes; remove the line, an import does not need it"),
-            }),
+            RecordKey::ClusterFormat | RecordKey::Leader | RecordKey::ClusterNode(_) => {
+                Err(BadRecord::Inconsistency {
+                    why: format!(
+                        "{key} describes running nodes; remove the line, an import does not need it"
+                    ),
+                })
+            }
         }
     }
 

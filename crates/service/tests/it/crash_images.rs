@@ -154,7 +154,8 @@ impl Service {
                 None
             }
             Step::Begin => {
-                let first = tokens::ensure_first(&self.store, &self.dir, None, self.now);
+                let first =
+                    tokens::ensure_first(&self.store, &self.dir, None, tokens::LostToken::Replace, self.now);
                 self.runtime.block_on(first).unwrap();
                 let first_run = FirstRun { vm: VmId(Uuid::new_v4()), name: "lab".parse().unwrap() };
                 self.submit(Actor::Service, None, first_run).unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bit_flips;
+mod cluster;
 mod crash_images;
 #[path = "../../../store/src/redb/tests/disk.rs"]
 #[allow(dead_code, reason = "the store's tests use the rest of it")]

@@ -20,7 +20,7 @@ pub async fn make(path: &Path, commands: Vec<Command>) {
     let dir = DataDir::prepare(path).unwrap();
     let store: Arc<dyn Store> = Arc::new(dir.open_store().unwrap());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    tokens::ensure_first(&*store, &dir, None, clock.now()).await.unwrap();
+    tokens::ensure_first(&*store, &dir, None, tokens::LostToken::Replace, clock.now()).await.unwrap();
     let settings = EngineSettings { domain: Settings::default(), node: "test".into() };
     let revision = store.snapshot().await.unwrap().revision();
     let (engine, effects) = Engine::new(settings, Vec::new(), revision, clock.now()).unwrap();

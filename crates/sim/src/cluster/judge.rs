@@ -48,6 +48,7 @@ impl World {
             | StepDown::WatchStalled
             | StepDown::Superseded
             | StepDown::NotConfirmed
+            | StepDown::Level(_)
             | StepDown::Closing => false,
         };
         match is_expected || !self.is_calm() || !(0..self.nodes()).all(is_well) {

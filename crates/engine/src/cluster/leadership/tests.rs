@@ -338,6 +338,7 @@ fn late_heartbeat_of_the_process_before_a_restart_is_ignored() {
         url: String::new(),
         level: 2,
         is_watching: true,
+        has_stopped: false,
         watched_revision: Revision(1),
     };
     let now = cluster.now;
@@ -453,4 +454,39 @@ proptest! {
         let after: Vec<_> = cluster.nodes.iter().map(|node| node.fences.clone()).collect();
         prop_assert_eq!(after, fences);
     }
+}
+
+#[test]
+fn node_of_an_older_level_follows_and_never_leads() {
+    let mut cluster = TestCluster::new(2);
+    cluster.pass(3 * SECOND);
+    let leads = |cluster: &TestCluster| cluster.nodes.iter().any(|node| node.machine.role().leads());
+    assert!(leads(&cluster));
+    let newer = FormatRecord { level: records::FORMAT_LEVEL + 1 };
+    let put = vec![(FORMAT.into(), records::encode(&newer))];
+    cluster.store.commit(&Txn { put, ..Txn::default() });
+    cluster.pass(20 * SECOND);
+    assert!(!leads(&cluster), "these releases would misread what is written");
+    let reasons: Vec<_> = cluster.nodes.iter().flat_map(|node| node.stepped_down.clone()).collect();
+    assert_eq!(reasons, [StepDown::Level(records::FORMAT_LEVEL + 1)]);
+}
+
+#[test]
+fn first_leader_writes_the_level_of_the_cluster() {
+    let mut cluster = TestCluster::new(2);
+    cluster.pass(3 * SECOND);
+    let (_, value) = &cluster.store.records[FORMAT];
+    let record: FormatRecord = records::decode(FORMAT, value).unwrap();
+    assert_eq!(record.level, records::FORMAT_LEVEL);
+}
+
+#[test]
+fn node_that_stops_is_not_living_any_more() {
+    let mut cluster = TestCluster::new(2);
+    cluster.pass(3 * SECOND);
+    let now = wall(cluster.now, SignedDuration::ZERO);
+    assert_eq!(cluster.nodes[1].machine.living_peers(now), ["a~a-1"]);
+    cluster.feed(0, Input::Close);
+    cluster.settle();
+    assert!(cluster.nodes[1].machine.living_peers(now).is_empty());
 }

@@ -1,0 +1,327 @@
+//! A node of a cluster: drives the leadership machine and the watch follower for the engine's runtime.
+//!
+//! The machines decide ([`notbefore_engine::cluster`]); a [`Member`] carries out what they ask for. It opens watches,
+//! loads snapshots and writes heartbeats in tasks of their own, and their results return as [`ClusterSignal`]s. The
+//! runtime calls [`Member::tick`] before each pass: a process that stood still finds out first that it lost the lead.
+//!
+//! What the node knows of the cluster is in [`Standing`], for all other parts of the service.
+
+pub mod join;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use notbefore_engine::cluster::leadership::{self, ClusterWrite, Leadership};
+use notbefore_engine::cluster::{
+    Action, CLUSTER, Leader, NodeIdentity, ResyncReason, Role, StepDown, WatchEvent, WatchFollower,
+    is_leader_key,
+};
+use notbefore_engine::{ClockReading, Input, records};
+use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::fenced_store::FenceNews;
+use crate::follow::{Followed, follow_commits, snapshot_for_engine};
+
+/// Interval of attempts to open a watch, and to load a snapshot.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+
+/// What a node knows of its cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub me: NodeIdentity,
+    pub role: Role,
+    /// By the newest record that this node has seen. It may be an earlier process of this node.
+    pub leader: Option<Leader>,
+    /// The other nodes that run, as `name~epoch`.
+    pub living: Vec<String>,
+    /// Whether this node's watch works, so that its views are up to date.
+    pub is_ready: bool,
+}
+
+/// Inputs from the tasks of a member.
+pub enum ClusterSignal {
+    /// Of the watch with this number.
+    Watch(u64, WatchEvent),
+    Loaded(Result<(Revision, Vec<(Key, Versioned)>), ReadError>),
+    Wrote(ClusterWrite, Outcome),
+    Fence(FenceNews),
+    /// The node stops: it hands the lead over.
+    HandOver,
+}
+
+/// Sends signals to the runtime. Returns false when it has ended.
+pub type SendSignal = Arc<dyn Fn(ClusterSignal) -> bool + Send + Sync>;
+
+/// What the runtime needs to be a node of a cluster.
+pub struct Membership {
+    pub identity: NodeIdentity,
+    /// The records of the cluster in the snapshot with which the engine starts.
+    pub records: Vec<(Key, Versioned)>,
+    pub repair_every: Duration,
+    /// For [`crate::fenced_store::FencedStore`].
+    pub role: watch::Sender<Role>,
+    pub standing: watch::Sender<Standing>,
+}
+
+/// See the module docs.
+pub struct Member {
+    leadership: Leadership,
+    follower: WatchFollower,
+    store: Arc<dyn Store>,
+    send: SendSignal,
+    role: watch::Sender<Role>,
+    standing: watch::Sender<Standing>,
+    /// The watch that is open or being opened, and its number.
+    watching: Option<AbortHandle>,
+    watches: u64,
+    watch_retry_at: Duration,
+    is_loading: bool,
+    load_retry_at: Duration,
+    writes_in_flight: usize,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(watching) = &self.watching {
+            watching.abort();
+        }
+    }
+}
+
+impl Member {
+    /// A node that has loaded the store at `revision`.
+    pub fn new(
+        membership: Membership,
+        revision: Revision,
+        store: Arc<dyn Store>,
+        send: SendSignal,
+        now: ClockReading,
+    ) -> Self {
+        let Membership { identity, records, repair_every, role, standing } = membership;
+        Self {
+            leadership: Leadership::new(identity, revision, records, now),
+            follower: WatchFollower::new(revision, repair_every, now.since_boot),
+            store,
+            send,
+            role,
+            standing,
+            watching: None,
+            watches: 0,
+            watch_retry_at: Duration::ZERO,
+            is_loading: false,
+            load_retry_at: Duration::ZERO,
+            writes_in_flight: 0,
+        }
+    }
+
+    /// The node has every commit up to this revision.
+    pub fn seen(&self) -> Revision {
+        self.follower.seen()
+    }
+
+    /// How long the runtime may sleep.
+    pub fn time_until_due(&self, now: ClockReading) -> Duration {
+        self.leadership.next_due().saturating_sub(now.since_boot)
+    }
+
+    /// Sees the time. Returns inputs of the engine, as the other methods do.
+    pub fn tick(&mut self, now: ClockReading) -> Vec<Input> {
+        let mut inputs = self.lead(leadership::Input::Tick, now);
+        inputs.extend(self.watched(WatchEvent::Tick, now));
+        self.open_watch(now);
+        self.load_snapshot(now);
+        self.publish_standing(now);
+        inputs
+    }
+
+    pub fn take(&mut self, signal: ClusterSignal, now: ClockReading) -> Vec<Input> {
+        match signal {
+            // An earlier watch has nothing to say any more.
+            ClusterSignal::Watch(number, _) if number != self.watches => Vec::new(),
+            ClusterSignal::Watch(_, event) => self.watched(event, now),
+            ClusterSignal::Loaded(loaded) => self.loaded(loaded, now),
+            ClusterSignal::Wrote(write, outcome) => {
+                self.writes_in_flight = self.writes_in_flight.saturating_sub(1);
+                self.lead(leadership::Input::Wrote(write, outcome), now)
+            }
+            ClusterSignal::Fence(FenceNews::Unknown(fence)) => {
+                self.lead(leadership::Input::Unknown(fence), now)
+            }
+            ClusterSignal::Fence(FenceNews::Lost(fence)) => self.lead(leadership::Input::Fenced(fence), now),
+            ClusterSignal::HandOver => self.lead(leadership::Input::Close, now),
+        }
+    }
+
+    /// The outcome of a transaction of the engine with this fence, which the engine already has.
+    pub fn committed(&mut self, fence: Option<Revision>, outcome: &Outcome, now: ClockReading) -> Vec<Input> {
+        let Some(fence) = fence else { return Vec::new() };
+        match outcome {
+            Outcome::Unknown(_) => self.lead(leadership::Input::Unknown(fence), now),
+            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
+                self.lead(leadership::Input::Fenced(fence), now)
+            }
+            Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) => Vec::new(),
+        }
+    }
+
+    /// The engine found that its state is wrong.
+    pub fn distrust(&mut self, now: ClockReading) {
+        tracing::error!(
+            "a commit conflicted with a record that only this node writes: reading all records again"
+        );
+        self.follower.handle(WatchEvent::Distrusted, now.since_boot);
+    }
+
+    fn lead(&mut self, input: leadership::Input, now: ClockReading) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        for action in self.leadership.handle(input, now) {
+            match action {
+                Action::Write(write, txn) => self.write(write, txn),
+                Action::Become(role) => {
+                    if matches!(role, Role::Lead(_)) && !self.role.borrow().leads() {
+                        tracing::info!("this node leads the cluster");
+                    }
+                    self.role.send_replace(role);
+                    inputs.push(Input::Role(role));
+                }
+                Action::SteppedDown(reason) => report_step_down(reason),
+            }
+        }
+        self.publish_standing(now);
+        inputs
+    }
+
+    fn publish_standing(&self, now: ClockReading) {
+        self.standing.send_if_modified(|standing| {
+            let next = Standing {
+                me: standing.me.clone(),
+                role: self.leadership.role(),
+                leader: self.leadership.leader().cloned(),
+                living: self.leadership.living_peers(now),
+                is_ready: self.leadership.is_ready(now),
+            };
+            let is_new = *standing != next;
+            *standing = next;
+            is_new
+        });
+    }
+
+    /// Whether heartbeats and claims have no answer yet.
+    pub fn is_writing(&self) -> bool {
+        self.writes_in_flight > 0
+    }
+
+    fn write(&mut self, write: ClusterWrite, txn: Txn) {
+        self.writes_in_flight += 1;
+        let (store, send) = (Arc::clone(&self.store), Arc::clone(&self.send));
+        tokio::spawn(async move {
+            let outcome = store.commit(txn).await;
+            send(ClusterSignal::Wrote(write, outcome));
+        });
+    }
+
+    /// The engine gets every batch before the leadership machine: a new leader's state is then complete.
+    fn watched(&mut self, event: WatchEvent, now: ClockReading) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        let before = self.follower.needs_snapshot();
+        for batch in self.follower.handle(event, now.since_boot) {
+            inputs.push(Input::Watched(batch.clone()));
+            inputs.extend(self.lead(leadership::Input::Watched(batch), now));
+        }
+        match self.follower.needs_snapshot().filter(|_| before.is_none()) {
+            Some(ResyncReason::Compacted) => tracing::warn!("the watch fell behind the store's log"),
+            Some(ResyncReason::WentBack) => tracing::error!("the watch showed a commit again"),
+            Some(ResyncReason::Distrusted | ResyncReason::Repair) | None => {}
+        }
+        inputs
+    }
+
+    fn open_watch(&mut self, now: ClockReading) {
+        if !self.follower.needs_watch() || now.since_boot < self.watch_retry_at {
+            return;
+        }
+        self.watch_retry_at = now.since_boot + RETRY_EVERY;
+        if let Some(earlier) = self.watching.take() {
+            earlier.abort();
+        }
+        self.watches += 1;
+        let (number, after) = (self.watches, self.follower.seen());
+        let (store, send) = (Arc::clone(&self.store), Arc::clone(&self.send));
+        let task = tokio::spawn(async move {
+            let send_event = |event| send(ClusterSignal::Watch(number, event));
+            let opened = || _ = send_event(WatchEvent::Opened);
+            let pass = |batch: notbefore_store::Batch| {
+                let changes = batch.changes.iter().map(|change| (batch.revision, change.clone())).collect();
+                match send_event(WatchEvent::Changes { changes, is_fragment: false }) {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            };
+            match follow_commits(&*store, after, opened, pass).await {
+                Followed::Compacted { .. } => send_event(WatchEvent::Compacted),
+                Followed::Ended => send_event(WatchEvent::Lost),
+            };
+        });
+        self.watching = Some(task.abort_handle());
+    }
+
+    fn load_snapshot(&mut self, now: ClockReading) {
+        if self.is_loading || self.follower.needs_snapshot().is_none() || now.since_boot < self.load_retry_at
+        {
+            return;
+        }
+        self.is_loading = true;
+        let (store, send) = (Arc::clone(&self.store), Arc::clone(&self.send));
+        tokio::spawn(async move { send(ClusterSignal::Loaded(snapshot_for_engine(&*store).await)) });
+    }
+
+    fn loaded(
+        &mut self,
+        loaded: Result<(Revision, Vec<(Key, Versioned)>), ReadError>,
+        now: ClockReading,
+    ) -> Vec<Input> {
+        self.is_loading = false;
+        self.load_retry_at = now.since_boot + RETRY_EVERY;
+        let installed = match loaded {
+            Ok((revision, records)) => self.follower.install(revision, records, now.since_boot),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the store: retrying");
+                None
+            }
+        };
+        let Some((revision, records)) = installed else { return Vec::new() };
+        let (of_cluster, of_engine): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|(key, _)| key.starts_with(CLUSTER));
+        debug_assert!(of_engine.iter().all(|(key, _)| records::is_loaded(key)));
+        let mut inputs = vec![Input::Resync(revision, of_engine)];
+        inputs.extend(self.lead(leadership::Input::Synced(revision, of_cluster), now));
+        inputs
+    }
+}
+
+fn report_step_down(reason: StepDown) {
+    match reason {
+        StepDown::NotAcknowledged => {
+            tracing::warn!("this node gives up the lead: the store has not answered for 2.5 s");
+        }
+        StepDown::WatchStalled => tracing::warn!("this node gives up the lead: its watch shows nothing"),
+        StepDown::Clock(offset) => {
+            let seconds = offset.as_secs_f64();
+            tracing::error!(
+                "this node gives up the lead: its clock is {seconds:.1} s from the median; check its NTP"
+            );
+        }
+        StepDown::Superseded => tracing::warn!("another node has taken the lead"),
+        StepDown::NotConfirmed => {
+            tracing::warn!("this node gives up the lead: the outcome of a commit could not be found out");
+        }
+        StepDown::Level(level) => tracing::error!(
+            "this node gives up the lead: the cluster writes format level {level}, this release {}; upgrade this node",
+            records::FORMAT_LEVEL
+        ),
+        StepDown::Closing => tracing::info!("this node hands over the lead"),
+    }
+}

@@ -1,0 +1,213 @@
+//! Joining a cluster: what a node checks and waits for before it serves.
+//!
+//! 1. The store's format level must be one that this release reads.
+//! 2. The node's name must be free. A process that was killed leaves its heartbeat; its successor waits 4 s for it.
+//! 3. The node loads the state and follows the watch. It is ready when its own heartbeat has returned.
+//! 4. The first leader creates what all nodes share: the first token and the keys. The others wait for them.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use notbefore_engine::cluster::name_check::{NameCheck, NameVerdict, READ_EVERY};
+use notbefore_engine::cluster::watch_follower::REPAIR_EVERY;
+use notbefore_engine::cluster::{FORMAT, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
+use notbefore_engine::records::{self, DecodeError};
+use notbefore_store::{Key, ReadError, Store, Versioned};
+use tokio::sync::{mpsc, watch};
+
+use super::{Membership, Standing};
+use crate::clock::Clock;
+use crate::data_dir::DataDir;
+use crate::fenced_store::{FenceNews, FencedStore};
+use crate::runtime::EngineHandle;
+use crate::serve::ServeError;
+use crate::sessions::{SessionKey, SessionKeyError};
+use crate::tokens::{self, LostToken, TokenError};
+
+/// Interval at which a node looks for what the first leader creates.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// After this long, the node says what it waits for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A store that several nodes use.
+#[derive(Clone)]
+pub struct SharedStore(pub Arc<dyn Store>);
+
+impl fmt::Debug for SharedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedStore")
+    }
+}
+
+/// A node of a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// The node's name; no two running nodes have the same.
+    pub node: String,
+    pub store: SharedStore,
+}
+
+/// Why a node cannot join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// Another process of this name runs.
+    #[error(
+        "a node named {name} already runs, with its node listener at {url}; give each node a name of its own"
+    )]
+    NameTaken { name: String, url: String },
+    /// The other nodes write at a level that this release does not read.
+    #[error(
+        "the cluster writes format level {level}, and this release reads levels {}; start a newer release",
+        records::levels_read()
+    )]
+    NewerLevel { level: u32 },
+}
+
+/// The ends of the channels between the machines of the cluster and the rest of the service.
+pub struct Joining {
+    identity: NodeIdentity,
+    role: watch::Sender<Role>,
+    standing: watch::Sender<Standing>,
+    news: mpsc::UnboundedReceiver<FenceNews>,
+    send_news: mpsc::UnboundedSender<FenceNews>,
+}
+
+impl Joining {
+    /// Checks that the node may join. `url` is where it takes forwarded changes.
+    pub async fn begin(config: &ClusterConfig, url: String, clock: &dyn Clock) -> Result<Self, JoinError> {
+        let store = &*config.store.0;
+        check_level(store).await?;
+        check_name(store, &config.node, clock).await?;
+        let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
+        let identity = NodeIdentity { name: config.node.clone(), epoch, url };
+        let standing = Standing {
+            me: identity.clone(),
+            role: Role::Follow,
+            leader: None,
+            living: Vec::new(),
+            is_ready: false,
+        };
+        let (send_news, news) = mpsc::unbounded_channel();
+        let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
+        Ok(Self { identity, role, standing, news, send_news })
+    }
+
+    pub fn identity(&self) -> &NodeIdentity {
+        &self.identity
+    }
+
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    pub fn roles(&self) -> watch::Receiver<Role> {
+        self.role.subscribe()
+    }
+
+    pub fn fenced(&self, store: Arc<dyn Store>) -> FencedStore {
+        FencedStore::new(store, self.role.subscribe(), self.send_news.clone())
+    }
+
+    /// For the runtime, with the records of the cluster that the node has loaded.
+    pub fn membership(&self, records: Vec<(Key, Versioned)>) -> Membership {
+        Membership {
+            identity: self.identity.clone(),
+            records,
+            // At different times, so that not all nodes read the whole store at once.
+            repair_every: REPAIR_EVERY + Duration::from_secs(u64::from(self.identity.epoch.as_bytes()[0])),
+            role: self.role.clone(),
+            standing: self.standing.clone(),
+        }
+    }
+
+    /// Waits until the node can serve, and returns the key of sessions. A node that leads creates what is missing.
+    pub async fn wait_until_ready(
+        self,
+        engine: &EngineHandle,
+        store: &dyn Store,
+        dir: &DataDir,
+        root_token_file: Option<&Path>,
+        clock: &dyn Clock,
+    ) -> Result<SessionKey, ServeError> {
+        let Self { identity, role: _, standing, mut news, send_news } = self;
+        let (engine, mut standings) = (engine.clone(), standing.subscribe());
+        // The fenced store has the other sender.
+        drop(send_news);
+        tokio::spawn(async move {
+            while let Some(news) = news.recv().await {
+                engine.report_fence(news);
+            }
+        });
+        let begun = clock.since_boot();
+        let mut has_said = false;
+        loop {
+            let standing = standings.borrow_and_update().clone();
+            if standing.is_ready && standing.role.may_write() {
+                match create_shared(store, dir, root_token_file, clock).await {
+                    // The lead was lost meanwhile; the next leader creates the rest.
+                    Err(
+                        ServeError::Token(TokenError::Store(_))
+                        | ServeError::SessionKey(SessionKeyError::Store(_)),
+                    ) => {}
+                    done => return done,
+                }
+            } else if standing.is_ready
+                && standing.leader.is_some()
+                && let Some(key) = SessionKey::load(store).await?
+            {
+                return Ok(key);
+            }
+            if !has_said && clock.since_boot().saturating_sub(begun) >= PATIENCE {
+                has_said = true;
+                tracing::warn!(
+                    node = identity.name,
+                    "waiting for the store, or for a node that leads the cluster"
+                );
+            }
+            let _ = tokio::time::timeout(LOOK_EVERY, standings.changed()).await;
+        }
+    }
+}
+
+async fn create_shared(
+    store: &dyn Store,
+    dir: &DataDir,
+    root_token_file: Option<&Path>,
+    clock: &dyn Clock,
+) -> Result<SessionKey, ServeError> {
+    tokens::ensure_first(store, dir, root_token_file, LostToken::Keep, clock.now()).await?;
+    Ok(SessionKey::load_or_create(store).await?)
+}
+
+async fn check_level(store: &dyn Store) -> Result<(), JoinError> {
+    let Some(record) = store.snapshot().await?.get(FORMAT).await? else { return Ok(()) };
+    let FormatRecord { level } = records::decode(FORMAT, &record.value)?;
+    match records::FORMAT_LEVELS_READ.contains(&level) {
+        true => Ok(()),
+        false => Err(JoinError::NewerLevel { level }),
+    }
+}
+
+async fn check_name(store: &dyn Store, name: &str, clock: &dyn Clock) -> Result<(), JoinError> {
+    let key = format!("{NODE}{name}");
+    let mut check = NameCheck::default();
+    loop {
+        let record = store.snapshot().await?.get(&key).await?;
+        // A heartbeat that cannot be read is of another release, and counts as that of a killed process.
+        let record = record.and_then(|record| records::decode::<NodeRecord>(&key, &record.value).ok());
+        match check.read(record.as_ref(), clock.since_boot()) {
+            NameVerdict::Free => return Ok(()),
+            NameVerdict::Taken => {
+                let url = record.map(|record| record.url).unwrap_or_default();
+                return Err(JoinError::NameTaken { name: name.to_owned(), url });
+            }
+            NameVerdict::Wait => tokio::time::sleep(READ_EVERY).await,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Nodes in this process, each in a tokio runtime of its own, so that it can be killed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use jiff::SignedDuration;
+use notbefore_core::{Actor, ScopeKind, Settings, VmId};
+use notbefore_engine::cluster::Role;
+use notbefore_engine::records::Address;
+use notbefore_engine::{AddVm, Request, VmSpec};
+use notbefore_service::cluster::Standing;
+use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
+use notbefore_service::config::ServeConfig;
+use notbefore_service::guest::settings::GuestSettings;
+use notbefore_service::operator::change_rate::ChangeRateLimit;
+use notbefore_service::operator::server::OperatorServerConfig;
+use notbefore_service::proxy::ProxyConfig;
+use notbefore_service::running::Running;
+use notbefore_service::serve::{ServeError, serve};
+use notbefore_store::memory::MemoryStore;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
+
+use crate::PATIENCE;
+
+pub struct TestCluster {
+    pub store: SharedStore,
+    pub nodes: Vec<TestNode>,
+}
+
+impl TestCluster {
+    /// Starts nodes `node-0`, `node-1`, … at the same time.
+    pub async fn start(count: usize) -> Self {
+        let store = SharedStore(Arc::new(MemoryStore::new()));
+        let names: Vec<String> = (0..count).map(|n| format!("node-{n}")).collect();
+        let starting = names.iter().map(|name| TestNode::start(&store, name));
+        let nodes = futures_util::future::join_all(starting).await;
+        Self { store, nodes: nodes.into_iter().map(Result::unwrap).collect() }
+    }
+
+    /// Waits until one node leads and the others know it.
+    pub async fn leader(&self) -> usize {
+        let agreed = async {
+            loop {
+                let standings: Vec<Standing> = self.nodes.iter().map(TestNode::standing).collect();
+                let leading = standings.iter().position(|one| matches!(one.role, Role::Lead(_)));
+                if let Some(index) = leading {
+                    let me = &standings[index].me;
+                    let knows =
+                        |one: &Standing| one.leader.as_ref().is_some_and(|leader| leader.epoch == me.epoch);
+                    if standings.iter().all(knows) {
+                        return index;
+                    }
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, agreed).await.expect("no node leads")
+    }
+}
+
+pub struct TestNode {
+    pub name: String,
+    running: Running,
+    stop: watch::Sender<bool>,
+    served: oneshot::Receiver<Result<(), ServeError>>,
+    /// Dropping it kills the node.
+    kill: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+    _data: tempfile::TempDir,
+}
+
+impl TestNode {
+    pub async fn start(store: &SharedStore, name: &str) -> Result<Self, ServeError> {
+        let data = tempfile::tempdir().unwrap();
+        let config = config(data.path().join("data"), store.clone(), name);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let (send_running, running) = oneshot::channel();
+        let (send_served, mut served) = oneshot::channel();
+        let (kill, killed) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async move {
+                let ready = |running: &Running| drop(send_running.send(running.clone()));
+                tokio::select! {
+                    ended = serve(config, stopped, ready) => drop(send_served.send(ended)),
+                    _ = killed => {}
+                }
+            });
+            runtime.shutdown_background();
+        });
+        let started = tokio::time::timeout(PATIENCE, async {
+            tokio::select! {
+                Ok(running) = running => Ok(running),
+                Ok(ended) = &mut served => Err(ended.expect_err("it ended before it was ready")),
+            }
+        });
+        let running = started.await.expect("the node is not ready")?;
+        Ok(Self { name: name.to_owned(), running, stop, served, kill, thread, _data: data })
+    }
+
+    /// Ends all its tasks at once, as `kill -9` would.
+    pub fn kill(self) {
+        // A dropped `stop` would stop it in an orderly way.
+        drop(self.kill);
+        self.thread.join().unwrap();
+    }
+
+    pub async fn stop(mut self) {
+        self.stop.send(true).unwrap();
+        let served = tokio::time::timeout(PATIENCE, &mut self.served);
+        served.await.expect("the node does not stop").unwrap().unwrap();
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.running.standing.as_ref().unwrap().borrow().clone()
+    }
+
+    pub fn token_file(&self) -> PathBuf {
+        self.running.addresses.token.clone()
+    }
+
+    /// Adds a VM to the scope `web`, as a command to this node's engine.
+    pub async fn add_vm(&self, name: &str, ip: &str) {
+        let address = Address { network: "default".parse().unwrap(), ip: ip.parse().unwrap() };
+        let id = VmId(uuid::Uuid::new_v4());
+        let vm = VmSpec { addresses: vec![address], ..VmSpec::with_defaults(id, name.parse().unwrap()) };
+        let add = AddVm { path: "web".parse().unwrap(), kind: Some(ScopeKind::AvailabilitySet), vm };
+        self.running.engine.ask(Request::new(Actor::Service, add)).await.unwrap();
+    }
+
+    /// Polls as the VM at 127.0.0.1.
+    pub async fn poll(&self) -> String {
+        let target = "/metadata/scheduledevents?api-version=2020-07-01";
+        let address = self.running.addresses.guest[0].at.address;
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n\r\n");
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    }
+
+    pub async fn wait_for_document(&self, part: &str) {
+        let shown = async {
+            while !self.poll().await.contains(part) {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, shown).await.expect("the document is not shown");
+    }
+
+    pub async fn wait_for_vms(&self, count: usize) {
+        let known = async {
+            let vms = |engine: &notbefore_engine::Engine, _| Ok(engine.state().inventory().vms());
+            while self.running.engine.query(vms).await.unwrap() != count {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, known).await.expect("the VMs are not known");
+    }
+}
+
+fn config(data: PathBuf, store: SharedStore, name: &str) -> ServeConfig {
+    ServeConfig {
+        data,
+        in_memory: false,
+        cluster: Some(ClusterConfig { node: name.to_owned(), store }),
+        sign_in_link: false,
+        root_token_file: None,
+        ready_file: None,
+        fleet: None,
+        guest: vec!["127.0.0.1:0".parse().unwrap()],
+        guest_vms: Vec::new(),
+        proxy: ProxyConfig::default(),
+        operator: "127.0.0.1:0".parse().unwrap(),
+        operator_without_tls: false,
+        operator_certificate: None,
+        change_rate_limit: ChangeRateLimit {
+            burst: 1_000.try_into().unwrap(),
+            per_second: 1_000.try_into().unwrap(),
+        },
+        operator_server: OperatorServerConfig::default(),
+        guest_settings: GuestSettings::default(),
+        rfc1123_everywhere: false,
+        domain: Settings::default(),
+        exec: None,
+        history_retention: SignedDuration::from_hours(24),
+        host_name: "localhost".to_owned(),
+    }
+}
