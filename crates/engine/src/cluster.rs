@@ -10,11 +10,13 @@
 //! | [`leadership`] | heartbeats, election, step-down, hand-over and the fence |
 //! | [`name_check`] | no two running nodes have the same name |
 //! | [`watch_follower`] | a watch that never goes back, and what to do when it stalls or is compacted |
+//! | [`digest`] | what followers tell the leader about their guests |
 //!
-//! Both are pure: the runtime and the simulator pass in the time and what they read, and carry out what is asked.
+//! All are pure: the runtime and the simulator pass in the time and what they read, and carry out what is asked.
 //! A service with an embedded store has one node. It leads from start to end ([`Role::Alone`]), and neither writes
 //! nor compares any of these records.
 
+pub mod digest;
 pub mod leadership;
 pub mod name_check;
 pub mod watch_follower;
