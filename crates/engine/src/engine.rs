@@ -108,6 +108,9 @@ pub enum Input {
     Watched(Batch),
     /// A guest of the scope polled.
     Polled(ScopeId, Timestamp),
+    /// Whether the node knows the polls of all nodes, or has waited for them long enough. A node that takes the lead does
+    /// not: false comes before its role. Until true comes, no scope counts as not enabled.
+    PollsComplete(bool),
     /// A command of the exec driver ended.
     Ran(DriverReport),
     /// Time passed.
@@ -247,6 +250,8 @@ pub struct Engine {
     host_commands: HostCommands,
     hosts: HostStarts,
     last_polls: HashMap<ScopeId, LastPoll>,
+    /// This node has taken the lead, and guests may have polled other nodes that have not told it yet.
+    waits_for_polls: bool,
     polls_to_store: BTreeSet<ScopeId>,
     /// Number of transactions in flight that store poll times.
     poll_writes_in_flight: usize,
@@ -374,6 +379,7 @@ impl Engine {
             Input::Committed(id, outcome) => self.on_committed(id, outcome, now, effects),
             Input::Watched(batch) => self.apply_watched(batch, now, effects),
             Input::Polled(scope, at) => self.record_poll(scope, at, now),
+            Input::PollsComplete(is_complete) => self.waits_for_polls = !is_complete,
             Input::Ran(report) => self.on_command_ended(report, now, effects),
             Input::Tick => {}
             Input::Clock(ClockNews::Jumped(by)) => {

@@ -215,6 +215,12 @@ impl EngineHandle {
         let _ = self.signals.send(Signal::Input(Input::Polled(scope, at)));
     }
 
+    /// Tells the engine whether the polls of all nodes are known.
+    pub fn set_polls_complete(&self, is_complete: bool) {
+        // Fails if the engine is closed; then it is not needed.
+        let _ = self.signals.send(Signal::Input(Input::PollsComplete(is_complete)));
+    }
+
     /// Resolves when the engine's task handles it: a liveness check of the task that does not depend on the store.
     /// Returns false once the engine is closed.
     pub async fn ping(&self) -> bool {
@@ -802,6 +808,7 @@ mod tests {
                 Input::Watched(batch) => format!("watched {}", batch.revision),
                 Input::Request(..)
                 | Input::Polled(..)
+                | Input::PollsComplete(_)
                 | Input::Ran(_)
                 | Input::Tick
                 | Input::Clock(_)

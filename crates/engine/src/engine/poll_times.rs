@@ -45,13 +45,14 @@ impl LastPoll {
 
 impl Engine {
     /// Whether a guest of the scope polled within a day. The first-run scope is always enabled: it exists for trying
-    /// things out.
+    /// things out. A new leader of a cluster takes every scope for enabled until it knows the polls of all nodes: a
+    /// notice that nobody needs costs time, a missing one costs work.
     pub fn is_enabled(&self, scope: &ScopeId, now: Timestamp) -> bool {
         let first_run = self.state.scope(scope).is_some_and(|held| held.value.first_run);
         // During a hold, a clock jump must not disable a scope.
         let without_jump = now.checked_sub(self.clock_jumped_by).unwrap_or(now);
         let is_fresh = |poll: &LastPoll| poll.is_fresh(now) || poll.is_fresh(without_jump);
-        first_run || self.last_polls.get(scope).is_some_and(is_fresh)
+        first_run || self.waits_for_polls || self.last_polls.get(scope).is_some_and(is_fresh)
     }
 
     pub(super) fn record_poll(&mut self, scope: ScopeId, at: Timestamp, now: Timestamp) {

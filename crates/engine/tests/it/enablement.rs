@@ -109,3 +109,13 @@ fn stored_poll_time_enables_scope_an_hour_longer() {
     restarted.handle(Input::Polled(id(1), now()), now());
     assert!(!restarted.is_enabled(&id(1), now() + day_and_minute));
 }
+
+#[test]
+fn new_leader_takes_every_scope_for_enabled_until_it_knows_all_polls() {
+    let mut engine = engine(records(1));
+    assert!(!engine.is_enabled(&id(1), now()), "the only node of a store knows all polls");
+    engine.handle(Input::PollsComplete(false), now());
+    assert!(engine.is_enabled(&id(1), now()));
+    engine.handle(Input::PollsComplete(true), now());
+    assert!(!engine.is_enabled(&id(1), now()));
+}
