@@ -23,7 +23,9 @@
 //! | [`ledger`] | first reads by event and VM; pure |
 //! | [`warning`] | when to warn about an unread event; pure |
 //! | [`recorder`] | the task that collects notes, writes records and warns |
+//! | [`digests`] | in a cluster: what a follower tells the leader |
 
+pub mod digests;
 pub mod ledger;
 pub mod recorder;
 #[cfg(test)]
@@ -34,15 +36,17 @@ pub mod warning;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
-use notbefore_core::VmId;
+use notbefore_core::{ScopeId, VmId};
 use notbefore_wire::guest::version::EventsVersion;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::mpsc;
 
+pub use digests::{Digests, Standing};
 pub use ledger::{Ledger, Read};
 pub use vm_polls::VmPolls;
 
+use self::digests::NodeNotes;
 use crate::view::ScopeView;
 
 /// Capacity of the note channel. Notes are taken at once, so this covers a moment of high load. A poll that finds the
@@ -69,6 +73,8 @@ pub struct SentDocument {
 pub struct Delivery {
     notes: mpsc::Sender<SentDocument>,
     ledger: Mutex<Ledger>,
+    /// Notes for the leader of the cluster.
+    pub node_notes: NodeNotes,
     /// Time from an event's publication to its first read by each affected VM.
     pub first_reads: Histogram,
     /// Number of warnings: one for each event and VM.
@@ -80,7 +86,8 @@ impl Delivery {
     pub fn new(ledger: Ledger) -> (Arc<Self>, mpsc::Receiver<SentDocument>) {
         let (notes, taken) = mpsc::channel(SENT_DOCUMENTS_MAX);
         let (ledger, first_reads) = (Mutex::new(ledger), Histogram::new(FIRST_READ_S));
-        (Arc::new(Self { notes, ledger, first_reads, warnings: Counter::default() }), taken)
+        let (node_notes, warnings) = (NodeNotes::default(), Counter::default());
+        (Arc::new(Self { notes, ledger, node_notes, first_reads, warnings }), taken)
     }
 
     /// Records that a VM was sent its scope's document. Usually it was sent before, and then this is one load.
@@ -101,6 +108,16 @@ impl Delivery {
         if !is_affected || self.notes.try_send(sent()).is_ok() {
             vm_polls.record_sent(scope.edition, version);
         }
+    }
+
+    /// Records for the leader that a VM of the scope polled. Call it when the engine is told, once a minute.
+    pub fn record_scope_poll(&self, scope: &ScopeId, at: Timestamp) {
+        self.node_notes.add_scope(scope, at);
+    }
+
+    /// Records for the leader that polls of a VM begin.
+    pub fn record_begin(&self, vm: VmId, version: EventsVersion, at: Timestamp) {
+        self.node_notes.add_heard(vm, version, at);
     }
 
     /// Locks the ledger. Polls never take this lock.

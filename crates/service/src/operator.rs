@@ -52,7 +52,7 @@ mod summary;
 pub mod tls;
 mod tokens;
 mod visibility;
-mod vm_log;
+pub(crate) mod vm_log;
 mod vms;
 mod wire_names;
 

@@ -94,6 +94,14 @@ impl ScheduledEvents {
         vm_polls.record_client(client.number);
         let polled = Happened::Polled { client: vm_log::text(client.agent), version: client.version };
         self.vm_log.record(vm, polled, now);
+        self.delivery.record_begin(vm, client.version, now);
+    }
+
+    /// Reports a poll of a scope, at most once a minute.
+    #[cold]
+    fn report_poll(&self, scope: ScopeId, now: Timestamp) {
+        self.delivery.record_scope_poll(&scope, now);
+        self.engine.record_poll(scope, now);
     }
 
     /// The stored instance metadata of a VM. It is not held in memory: it is rarely read, and larger than all other
@@ -163,7 +171,7 @@ impl Platform for ScheduledEvents {
             vm_polls.record_poll(now, version);
         }
         if guest.scope.polls.claim_report(now.as_second()) {
-            self.engine.record_poll(guest.scope.scope.id(), now);
+            self.report_poll(guest.scope.scope.id(), now);
         }
     }
 
@@ -211,7 +219,7 @@ impl Platform for ScheduledEvents {
     ) -> Result<(), ApproveError> {
         let scope = guest.scope.scope.id();
         if guest.scope.polls.claim_report(now.as_second()) {
-            self.engine.record_poll(scope.clone(), now);
+            self.report_poll(scope.clone(), now);
         }
         let Some(member) = guest.scope.scope.members.get(guest.position) else {
             return Err(ApproveError::UnknownCaller);

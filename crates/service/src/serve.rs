@@ -25,7 +25,7 @@ use crate::clock::{Clock, SystemClock, boot_id};
 use crate::cluster::join::{JoinError, Joining};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
-use crate::delivery::recorder;
+use crate::delivery::{Delivery, recorder};
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
 use crate::fenced_store::FencedStore;
@@ -217,6 +217,7 @@ pub async fn serve(
 
     let vm_log = Arc::new(VmLog::default());
     let (delivery, recorder) = recorder::start(node.clone(), &views, &store, &clock, &vm_log).await?;
+    let guest_delivery = Arc::clone(&delivery);
     let platform = Arc::new(ScheduledEvents::new(
         Arc::clone(&views),
         engine.clone(),
@@ -305,7 +306,13 @@ pub async fn serve(
         tokio::spawn(while_leading(roles, janitor)),
         tokio::spawn(Arc::clone(&vm_log).write(Arc::clone(&clock))),
         tokio::spawn(event_log::write(Arc::clone(&store), revision, Arc::clone(&vm_log), Arc::clone(&clock))),
-        tokio::spawn(keep_bound_enabled(bound, engine.clone(), Arc::clone(&views), Arc::clone(&clock))),
+        tokio::spawn(keep_bound_enabled(
+            bound,
+            engine.clone(),
+            guest_delivery,
+            Arc::clone(&views),
+            Arc::clone(&clock),
+        )),
     ];
     // Each part that can be reloaded registers here: `reloads.add("…", …)`.
     let reloads = Reloads::default();
@@ -577,6 +584,7 @@ async fn while_leading(roles: Option<watch::Receiver<Role>>, task: impl Future<O
 async fn keep_bound_enabled(
     bound: Vec<String>,
     engine: EngineHandle,
+    delivery: Arc<Delivery>,
     views: Arc<Views>,
     clock: Arc<dyn Clock>,
 ) {
@@ -585,6 +593,7 @@ async fn keep_bound_enabled(
         for vm in &bound {
             let scope = view.at_path(vm).and_then(|vm| view.scope_of(vm).cloned());
             if let Some(scope) = scope {
+                delivery.record_scope_poll(&scope.scope.id(), clock.now());
                 engine.record_poll(scope.scope.id(), clock.now());
             }
         }

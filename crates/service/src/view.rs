@@ -300,6 +300,16 @@ impl View {
         members.find(|member| member.name.as_str().eq_ignore_ascii_case(name)).map(|member| member.vm)
     }
 
+    /// All slots of scopes are below this number.
+    pub fn scope_slots(&self) -> usize {
+        self.scopes.len()
+    }
+
+    /// The scope in a slot; a slot may be empty.
+    pub fn scope_in_slot(&self, slot: usize) -> Option<&Arc<ScopeView>> {
+        self.scopes.get(slot)
+    }
+
     fn in_slot(&self, slot: ScopeSlot) -> Option<&Arc<ScopeView>> {
         self.scopes.get(slot.0 as usize)
     }

@@ -6,11 +6,17 @@
 //!
 //! Recording takes a lock for about a microsecond: one of `SHARDS`, by VM. Lines are queued, and a task writes them,
 //! so that a reader of the log that is slow does not delay guests.
+//!
+//! **In a cluster**, guests poll any node, and the leader shows their logs. A follower keeps, besides its own log, the
+//! entries that the leader does not have yet; the next digest takes them ([`VmLog::take_unsent`]). The leader keeps the
+//! entries of the others apart from its own ([`VmLog::record_of_other_node`]), and forgets them when it takes the lead
+//! anew: then every node sends all of its entries again ([`VmLog::all_entries`]).
 
 pub mod entries;
 pub mod lines;
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,7 +27,7 @@ use notbefore_wire::text::{printable, shorten};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
-use self::entries::{Entries, Happened, VmEntries};
+use self::entries::{Entries, Entry, Happened, VmEntries};
 use self::lines::{Hidden, LineLimit, Source};
 use crate::clock::Clock;
 use crate::guest::caller::{Caller, ListenerIdentity};
@@ -33,6 +39,8 @@ use crate::view::ScopeView;
 /// Maximum bytes of all entries.
 const BYTES_MAX: usize = 16 << 20;
 const SHARDS: usize = 16;
+/// Maximum bytes of entries that wait for a digest: a second of many refused requests. More are not told to the leader.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
 /// Maximum characters of a request, a detail or a client.
 const TEXT_CHARS_MAX: usize = 160;
 /// Maximum lines that wait to be written. More wait only if the reader of the log is slow.
@@ -45,6 +53,12 @@ const TARGET: &str = "notbefore::guest";
 /// The logs of all VMs, and the limit of log lines.
 pub struct VmLog {
     shards: [Mutex<Entries>; SHARDS],
+    /// Whether another node leads, which shows this log.
+    is_following: AtomicBool,
+    /// Entries that the leader does not have. Locked before a shard.
+    unsent: Mutex<Entries>,
+    /// Entries of other nodes.
+    others: Mutex<Entries>,
     lines: Mutex<Lines>,
     has_lines: Notify,
 }
@@ -70,6 +84,9 @@ impl Default for VmLog {
     fn default() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::new(Entries::new(BYTES_MAX / SHARDS))),
+            is_following: AtomicBool::new(false),
+            unsent: Mutex::new(Entries::new(UNSENT_BYTES_MAX)),
+            others: Mutex::new(Entries::new(BYTES_MAX)),
             lines: Mutex::default(),
             has_lines: Notify::new(),
         }
@@ -79,12 +96,50 @@ impl Default for VmLog {
 impl VmLog {
     /// Records what a VM did.
     pub fn record(&self, vm: VmId, what: Happened, at: Timestamp) {
+        let mut unsent = self.is_following.load(Relaxed).then(|| lock(&self.unsent));
+        if let Some(unsent) = &mut unsent {
+            unsent.record(vm, what.clone(), at);
+        }
         lock(self.shard(vm)).record(vm, what, at);
     }
 
-    /// The log of a VM.
+    /// The log of a VM, at all nodes that this one knows of.
     pub fn of(&self, vm: VmId) -> VmEntries {
-        lock(self.shard(vm)).get(vm).cloned().unwrap_or_default()
+        let own = lock(self.shard(vm)).get(vm).cloned().unwrap_or_default();
+        let others = lock(&self.others).get(vm).cloned();
+        match others {
+            Some(others) => own.joined(others),
+            None => own,
+        }
+    }
+
+    /// Whether another node leads.
+    pub fn set_following(&self, is_following: bool) {
+        self.is_following.store(is_following, Relaxed);
+        lock(&self.unsent).drain().for_each(drop);
+        lock(&self.others).drain().for_each(drop);
+    }
+
+    /// The entries since the last call.
+    pub fn take_unsent(&self) -> impl Iterator<Item = (VmId, Entry)> + use<> {
+        lock(&self.unsent).drain()
+    }
+
+    /// All entries of this node; none is unsent then.
+    pub fn all_entries(&self) -> Vec<(VmId, Entry)> {
+        // Nothing is recorded meanwhile, so an entry is either among these or unsent.
+        let mut unsent = lock(&self.unsent);
+        unsent.drain().for_each(drop);
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(lock(shard).iter().map(|(vm, entry)| (vm, entry.clone())));
+        }
+        all
+    }
+
+    /// Records an entry of another node.
+    pub fn record_of_other_node(&self, vm: VmId, entry: Entry) {
+        lock(&self.others).record_entry(vm, entry);
     }
 
     fn shard(&self, vm: VmId) -> &Mutex<Entries> {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Event, EventId, MemberState, Resource, ScopeId, VmId};
+use notbefore_core::{Event, EventId, MemberState, Name, Resource, ScopeId, VmId};
 use notbefore_engine::records::{NewRead, Seen, SeenRead};
 use notbefore_wire::guest::version::EventsVersion;
 
@@ -48,6 +48,13 @@ struct Entry {
     warned: BTreeSet<VmId>,
     /// When the event ended.
     ended_at: Option<Timestamp>,
+}
+
+/// The event of a read that may be its first.
+struct NewEntry {
+    event: EventId,
+    scope: ScopeId,
+    is_live: bool,
 }
 
 /// A record to write.
@@ -118,36 +125,96 @@ impl Ledger {
     /// it.
     pub fn record(&mut self, sent: &SentDocument, view: &View, now: Timestamp) -> Vec<f64> {
         let (scope, read) = (&sent.scope.scope, Read { at: sent.at, version: sent.version });
-        let is_late = now.duration_since(sent.at) >= ENDED_KEPT;
         let mut waited = Vec::new();
         for event in &scope.events {
             if !event.includes_vm(sent.vm) || !sent.version.knows(shown_type(event)) {
                 continue;
             }
-            let entry = match self.events.entry(event.id) {
-                hash_map::Entry::Occupied(known) => known.into_mut(),
-                hash_map::Entry::Vacant(vacant) => {
-                    let ended = !view.is_live(event.id);
-                    // The event has left the ledger and its record is final: a new record would replace all other
-                    // reads.
-                    if ended && is_late {
-                        continue;
-                    }
-                    vacant.insert(Entry { ended_at: ended.then_some(now), ..Entry::new(scope.id()) })
-                }
-            };
-            let is_first = !entry.reads.contains_key(&sent.vm);
-            if merge(&mut entry.reads, sent.vm, read) {
-                entry.own.insert(sent.vm);
-                entry.changes += 1;
-            }
-            if let Some(one) = event.resources.iter().find(|one| is_first && one.vm == sent.vm) {
-                entry.fresh.push((entry.changes, NewRead { vm: one.vm, name: one.name.clone() }));
-            }
+            let name = event.resources.iter().find(|one| one.vm == sent.vm).map(|one| &one.name);
+            let new = NewEntry { event: event.id, scope: scope.id(), is_live: view.is_live(event.id) };
+            let is_first = self.enter(new, sent.vm, name, read, now);
             let published = sent.scope.published_at(event.id).filter(|_| is_first);
             waited.extend(published.map(|at| sent.at.duration_since(at).as_secs_f64().max(0.0)));
         }
         waited
+    }
+
+    /// Records a read at another node; returns the seconds from publication to it, if it is the VM's first. Events that
+    /// have ended and VMs that are gone are skipped.
+    pub fn record_elsewhere(
+        &mut self,
+        event: EventId,
+        vm: VmId,
+        read: Read,
+        view: &View,
+        now: Timestamp,
+    ) -> Option<f64> {
+        let scope = view.scope_of_event(event)?;
+        let live = scope.scope.event(event);
+        if live.is_some_and(|event| !event.includes_vm(vm)) {
+            return None;
+        }
+        let name = &scope.member(vm)?.name;
+        let new = NewEntry { event, scope: scope.scope.id(), is_live: live.is_some() };
+        let is_first = self.enter(new, vm, Some(name), read, now);
+        let published = scope.published_at(event).filter(|_| is_first)?;
+        Some(read.at.duration_since(published).as_secs_f64().max(0.0))
+    }
+
+    /// Enters a read; returns whether it is the VM's first that this process knows.
+    fn enter(&mut self, new: NewEntry, vm: VmId, name: Option<&Name>, read: Read, now: Timestamp) -> bool {
+        let entry = match self.events.entry(new.event) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(vacant) => {
+                // The event has left the ledger and its record is final: a new record would replace all other reads.
+                if !new.is_live && now.duration_since(read.at) >= ENDED_KEPT {
+                    return false;
+                }
+                vacant.insert(Entry { ended_at: (!new.is_live).then_some(now), ..Entry::new(new.scope) })
+            }
+        };
+        let is_first = !entry.reads.contains_key(&vm);
+        if merge(&mut entry.reads, vm, read) {
+            entry.own.insert(vm);
+            entry.changes += 1;
+        }
+        if let Some(name) = name.filter(|_| is_first) {
+            entry.fresh.push((entry.changes, NewRead { vm, name: name.clone() }));
+        }
+        is_first
+    }
+
+    /// The reads that this process has noted.
+    pub fn own_reads(&self) -> impl Iterator<Item = (EventId, VmId, Read)> {
+        self.events.iter().flat_map(|(event, entry)| {
+            let own = entry.own.iter().filter_map(|vm| Some((*vm, *entry.reads.get(vm)?)));
+            own.map(|(vm, read)| (*event, vm, read))
+        })
+    }
+
+    /// The node takes the lead, and writes the reads that it noted before and no record has. `stored` has those of the
+    /// records.
+    pub fn take_lead(&mut self, stored: Ledger) {
+        for entry in self.events.values_mut() {
+            entry.changes += 1;
+        }
+        for (event, stored) in stored.events {
+            let entry = self.events.entry(event).or_insert_with(|| Entry::new(stored.scope));
+            for (vm, read) in stored.reads {
+                merge(&mut entry.reads, vm, read);
+                entry.own.remove(&vm);
+                entry.fresh.retain(|(_, fresh)| fresh.vm != vm);
+            }
+        }
+        for entry in self.events.values_mut().filter(|entry| entry.own.is_empty()) {
+            entry.written = entry.changes;
+        }
+    }
+
+    /// Removes events that ended a while ago, also those that are not written: the leader has them.
+    pub fn prune_follower(&mut self, now: Timestamp) {
+        self.events
+            .retain(|_, entry| entry.ended_at.is_none_or(|at| now.duration_since(at).abs() < ENDED_KEPT));
     }
 
     /// The reads of an event that this process knows.

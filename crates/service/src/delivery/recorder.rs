@@ -3,6 +3,11 @@
 //! Notes enter the ledger at once, so readers see them immediately; the store gets them in bulk. Writes run beside the
 //! task: a slow disk delays neither notes nor warnings. Records that the store refused stay in the ledger and are
 //! retried after a second.
+//!
+//! **In a cluster**, a follower writes nothing and warns of nothing. Its notes go to the leader with digests
+//! ([`super::digests`]), and stay in its ledger until their events have ended, in case the leader fails before it has
+//! written them. A node that takes the lead reads the stored reads of live events, and writes those of its own that are
+//! missing. It warns when it knows the guests of all nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +25,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::ledger::{Ledger, UnwrittenRecord};
 use super::warning::Warning;
-use super::{Delivery, SentDocument};
+use super::{Delivery, Read, SentDocument, Standing};
 use crate::clock::Clock;
 use crate::scan::Scan;
 use crate::view::{View, Views, shown_type};
@@ -65,6 +70,8 @@ struct Recorder {
     /// Number of ticks to skip before the next review.
     ticks_to_skip: usize,
     is_failing: bool,
+    /// The term for which the stored reads are known; 0 for a single node.
+    loaded_term: u64,
 }
 
 /// Handle of a running recorder.
@@ -125,6 +132,7 @@ pub async fn start(
         review_at: None,
         ticks_to_skip: 0,
         is_failing: false,
+        loaded_term: 0,
     };
     Ok((delivery, RecorderHandle { stop, task: tokio::spawn(recorder.run(notes, stopped)) }))
 }
@@ -146,6 +154,8 @@ impl Recorder {
         let mut taken = Vec::new();
         // At most one.
         let mut writes: JoinSet<Written> = JoinSet::new();
+        // At most one: the stored reads, for a term.
+        let mut loads: JoinSet<(u64, Result<Ledger, ReadError>)> = JoinSet::new();
         loop {
             tokio::select! {
                 _ = &mut stopped => break,
@@ -154,7 +164,15 @@ impl Recorder {
                         self.write(&mut writes);
                     }
                 }
+                Some(loaded) = loads.join_next() => {
+                    if let Ok((term, loaded)) = loaded {
+                        self.handle_loaded(term, loaded);
+                    }
+                }
                 _ = ticks.tick() => {
+                    if loads.is_empty() {
+                        self.load_for_lead(&mut loads);
+                    }
                     match self.ticks_to_skip {
                         0 => self.review(),
                         ticks => self.ticks_to_skip = ticks - 1,
@@ -192,10 +210,51 @@ impl Recorder {
         for sent in notes.iter() {
             self.vm_log.record(sent.vm, read_of(sent), sent.at);
         }
+        self.delivery.node_notes.add_reads(notes.iter().flat_map(|sent| {
+            let read = Read { at: sent.at, version: sent.version };
+            shown_events(sent).map(move |event| (event, sent.vm, read))
+        }));
         let (view, now) = (self.views.newest(), self.clock.now());
         let mut ledger = self.delivery.ledger();
         for waited in notes.drain(..).flat_map(|sent| ledger.record(&sent, &view, now)) {
             self.delivery.first_reads.observe(waited);
+        }
+    }
+
+    /// Whether this node writes reads: it leads and knows those in the store, or it is the only node.
+    fn writes(&self) -> bool {
+        match self.delivery.node_notes.standing() {
+            Standing::Alone => true,
+            Standing::Following => false,
+            Standing::Collecting | Standing::Leading => self.loaded_term == self.delivery.node_notes.term(),
+        }
+    }
+
+    /// Whether this node warns: it writes, and knows the guests of all nodes.
+    fn warns(&self) -> bool {
+        self.writes() && self.delivery.node_notes.standing() != Standing::Collecting
+    }
+
+    /// Starts to read the stored reads, if this node has taken the lead.
+    fn load_for_lead(&self, loads: &mut JoinSet<(u64, Result<Ledger, ReadError>)>) {
+        let standing = self.delivery.node_notes.standing();
+        let term = self.delivery.node_notes.term();
+        if !matches!(standing, Standing::Collecting | Standing::Leading) || self.loaded_term == term {
+            return;
+        }
+        let (store, view) = (Arc::clone(&self.store), self.views.newest());
+        loads.spawn(async move { (term, load(&*store, &view).await) });
+    }
+
+    fn handle_loaded(&mut self, term: u64, loaded: Result<Ledger, ReadError>) {
+        match loaded {
+            Ok(stored) => {
+                self.delivery.ledger().take_lead(stored);
+                self.loaded_term = term;
+            }
+            Err(error) => {
+                tracing::warn!(target: TARGET, %error, "cannot read the stored reads of events: retrying");
+            }
         }
     }
 
@@ -207,10 +266,19 @@ impl Recorder {
         if has_changed {
             ledger.mark_ended(&view, now);
         }
-        let lost = ledger.prune(now);
+        let lost = match self.delivery.node_notes.standing() {
+            Standing::Following => {
+                ledger.prune_follower(now);
+                0
+            }
+            Standing::Alone | Standing::Collecting | Standing::Leading => ledger.prune(now),
+        };
         let is_due = has_changed || self.review_at.is_some_and(|at| at <= now);
         let mut warnings = Vec::new();
-        if is_due {
+        if !self.warns() {
+            // When it may warn, it looks at once.
+            self.review_at = Some(now);
+        } else if is_due {
             (warnings, self.review_at) = ledger.collect_warnings(&view, now);
         }
         drop(ledger);
@@ -243,6 +311,9 @@ impl Recorder {
 
     /// Starts a write, if there are unwritten records.
     fn write(&self, writes: &mut JoinSet<Written>) {
+        if !self.writes() {
+            return;
+        }
         let drafts = self.delivery.ledger().unwritten(RECORDS_PER_TURN);
         if drafts.is_empty() {
             return;
@@ -300,14 +371,17 @@ impl Recorder {
 
 /// The entry of a VM's log for a document that it was sent.
 fn read_of(sent: &SentDocument) -> Happened {
-    let scope = &sent.scope.scope;
-    let shown = scope.events.iter().filter(|event| event.includes_vm(sent.vm));
-    let shown = shown.filter(|event| sent.version.knows(shown_type(event)));
     Happened::Read {
-        incarnation: scope.incarnation,
+        incarnation: sent.scope.scope.incarnation,
         version: sent.version,
-        events: shown.map(|event| event.id.0).collect(),
+        events: shown_events(sent).map(|event| event.0).collect(),
     }
+}
+
+/// The VM's events that the document shows.
+fn shown_events(sent: &SentDocument) -> impl Iterator<Item = EventId> {
+    let of_vm = sent.scope.scope.events.iter().filter(|event| event.includes_vm(sent.vm));
+    of_vm.filter(|event| sent.version.knows(shown_type(event))).map(|event| event.id)
 }
 
 /// Groups records into transactions within the store's limits.
@@ -429,6 +503,7 @@ mod tests {
             review_at: None,
             ticks_to_skip: 0,
             is_failing: false,
+            loaded_term: 0,
         };
 
         let (view, vm_polls) = (views.newest(), VmPolls::default());

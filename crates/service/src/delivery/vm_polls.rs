@@ -97,6 +97,17 @@ impl VmPolls {
         self.polled.store(millis << BELOW_TIME_BITS | client | version.index() as u64, Relaxed);
     }
 
+    /// Records a poll at another node, if it is later than those known.
+    pub fn record_poll_elsewhere(&self, poll: Poll) {
+        let millis = u64::try_from(poll.at.as_millisecond()).unwrap_or_default();
+        let polled = self.polled.load(Relaxed);
+        if millis > polled >> BELOW_TIME_BITS {
+            let new = millis << BELOW_TIME_BITS | polled & CLIENT_MASK | poll.version.index() as u64;
+            // Fails if the VM polls this node at the same time, which is later.
+            let _ = self.polled.compare_exchange(polled, new, Relaxed, Relaxed);
+        }
+    }
+
     /// The last poll, if there was one.
     pub fn last_poll(&self) -> Option<Poll> {
         let polled = self.polled.load(Relaxed);
@@ -195,6 +206,21 @@ mod tests {
         assert!(!vm_polls.is_continued_by(7, at(300)), "after five minutes");
         assert!(!vm_polls.is_continued_by(7, at(-300)), "the clock was set back far");
         assert!(vm_polls.is_continued_by(7, at(-1)), "another thread's clock");
+    }
+
+    #[test]
+    fn poll_elsewhere_counts_if_it_is_later() {
+        let vm_polls = VmPolls::polled_before_start();
+        let [old, new] = [EventsVersion::V2017_03_01, EventsVersion::NEWEST];
+        vm_polls.record_poll_elsewhere(Poll { at: at(5), version: old });
+        assert_eq!(vm_polls.last_poll(), Some(Poll { at: at(5), version: old }));
+        assert_eq!(vm_polls.listening(at(6), None), Listening::Yes);
+        vm_polls.record_client(7);
+        vm_polls.record_poll(at(9), new);
+        vm_polls.record_poll_elsewhere(Poll { at: at(8), version: old });
+        assert_eq!(vm_polls.last_poll(), Some(Poll { at: at(9), version: new }));
+        vm_polls.record_poll_elsewhere(Poll { at: at(10), version: old });
+        assert!(vm_polls.last_poll().unwrap().at == at(10) && vm_polls.is_continued_by(7, at(11)));
     }
 
     #[test]

@@ -7,13 +7,52 @@ use notbefore_wire::operator::vm_log::{VmLog, VmLogEntry};
 
 use crate::names;
 use crate::view::ScopeView;
-use crate::vm_log::entries::{Entry, Events, Happened, VmEntries};
+use crate::vm_log::entries::{Entry, Events, Happened, Kind, VmEntries};
 use crate::vm_log::with_detail;
 
 pub fn present(scope: &ScopeView, vm: VmId, since: Timestamp, log: VmEntries) -> VmLog {
     let VmEntries { entries, dropped } = log;
-    let entries = entries.into_iter().map(entry).collect();
+    let entries = joined(entries.into_iter().map(entry));
     VmLog { vm: vm.0, path: names::path(scope, vm), since, entries, dropped }
+}
+
+/// Joins entries that are equal except for times and count: of two nodes.
+fn joined(entries: impl Iterator<Item = VmLogEntry>) -> Vec<VmLogEntry> {
+    let mut all: Vec<VmLogEntry> = Vec::new();
+    for mut entry in entries {
+        let is_same = |other: &VmLogEntry| {
+            let VmLogEntry { first_at, last_at, count, .. } = other.clone();
+            VmLogEntry { first_at, last_at, count, ..entry.clone() } == *other
+        };
+        if let Some(at) = all.iter().position(is_same) {
+            let other = all.remove(at);
+            entry.first_at = entry.first_at.min(other.first_at);
+            entry.count = entry.count.saturating_add(other.count);
+        }
+        all.push(entry);
+    }
+    all
+}
+
+/// What happened, for another node to show.
+pub fn encode(what: Happened) -> Vec<u8> {
+    let (first_at, last_at) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+    let shown = entry(Entry { first_at, last_at, count: 0, what });
+    // The type has no map and no number that JSON cannot hold.
+    serde_json::to_vec(&shown).unwrap_or_default()
+}
+
+/// What happened at another node. None if this release does not know it.
+pub fn decode(bytes: &[u8]) -> Option<Happened> {
+    let shown: VmLogEntry = serde_json::from_slice(bytes).ok()?;
+    let kind = match shown.kind {
+        VmLogKind::Approved => Kind::Approved,
+        VmLogKind::FirstRead => Kind::Read,
+        VmLogKind::Polled => Kind::Polled,
+        VmLogKind::Refused => Kind::Refused,
+        VmLogKind::Unknown(_) => return None,
+    };
+    Some(Happened::AtOtherNode { kind, shown: str::from_utf8(bytes).ok()?.into() })
 }
 
 fn entry(entry: Entry) -> VmLogEntry {
@@ -38,6 +77,22 @@ fn entry(entry: Entry) -> VmLogEntry {
             api_version: Some(version.to_string()),
             ..new(VmLogKind::Polled)
         },
+        Happened::AtOtherNode { kind, shown } => {
+            // It was read before it was kept.
+            let shown = serde_json::from_str(&shown).unwrap_or_else(|_| new(kind.into()));
+            VmLogEntry { first_at, last_at, count, ..shown }
+        }
+    }
+}
+
+impl From<Kind> for VmLogKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Approved => Self::Approved,
+            Kind::Read => Self::FirstRead,
+            Kind::Polled => Self::Polled,
+            Kind::Refused => Self::Refused,
+        }
     }
 }
 

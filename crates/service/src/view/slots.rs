@@ -20,6 +20,11 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Clone> Slots<T> {
+    /// Number of slots; some are empty.
+    pub fn len(&self) -> usize {
+        self.chunks.len() * CHUNK
+    }
+
     /// The value in a slot.
     pub fn get(&self, at: usize) -> Option<&T> {
         self.chunks.get(at / CHUNK)?[at % CHUNK].as_ref()

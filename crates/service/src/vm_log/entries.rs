@@ -36,6 +36,17 @@ pub enum Happened {
     Read { incarnation: u64, version: EventsVersion, events: Events },
     /// Polls of a client begin. `client` is its `User-Agent`, escaped.
     Polled { client: Box<str>, version: EventsVersion },
+    /// What another node of the cluster has noted, as the API shows it (JSON).
+    AtOtherNode { kind: Kind, shown: Box<str> },
+}
+
+/// Kinds of entries in the order of worth: of two kinds with equally many entries, the later one drops an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Approved,
+    Read,
+    Polled,
+    Refused,
 }
 
 /// Events of an entry: the first [`EVENTS_MAX`], and the number of the others.
@@ -61,24 +72,26 @@ impl Happened {
             Self::Approved(events) | Self::Read { events, .. } => {
                 size_of_val(&*events.listed) + ALLOCATION_BYTES
             }
-            Self::Polled { client, .. } => client.len() + ALLOCATION_BYTES,
+            Self::Polled { client: text, .. } | Self::AtOtherNode { shown: text, .. } => {
+                text.len() + ALLOCATION_BYTES
+            }
         }
     }
 
-    /// The kind, in the order of worth: of two kinds with equally many entries, the later one drops an entry.
-    fn kind(&self) -> u8 {
+    fn kind(&self) -> Kind {
         match self {
-            Self::Approved(_) => 0,
-            Self::Read { .. } => 1,
-            Self::Polled { .. } => 2,
-            Self::Refused { .. } => 3,
+            Self::Approved(_) => Kind::Approved,
+            Self::Read { .. } => Kind::Read,
+            Self::Polled { .. } => Kind::Polled,
+            Self::Refused { .. } => Kind::Refused,
+            Self::AtOtherNode { kind, .. } => *kind,
         }
     }
 
     fn reason(&self) -> Option<Discriminant<GuestError>> {
         match self {
             Self::Refused { error, .. } => Some(discriminant(error)),
-            Self::Approved(_) | Self::Read { .. } | Self::Polled { .. } => None,
+            Self::Approved(_) | Self::Read { .. } | Self::Polled { .. } | Self::AtOtherNode { .. } => None,
         }
     }
 }
@@ -106,20 +119,31 @@ impl VmEntries {
         VM_BYTES + ALLOCATION_BYTES + self.entries.capacity() * size_of::<Entry>() + heap
     }
 
-    /// Merges what happened with an equal entry; false if there is none.
-    fn merge(&mut self, what: &Happened, at: Timestamp) -> bool {
-        let Some(known) = self.entries.iter().position(|entry| entry.what == *what) else { return false };
+    /// Merges an entry with an equal one; false if there is none.
+    fn merge(&mut self, new: &Entry) -> bool {
+        let Some(known) = self.entries.iter().position(|entry| entry.what == new.what) else { return false };
         let mut entry = self.entries.remove(known);
-        entry.first_at = entry.first_at.min(at);
-        entry.last_at = entry.last_at.max(at);
-        entry.count += 1;
+        entry.first_at = entry.first_at.min(new.first_at);
+        entry.last_at = entry.last_at.max(new.last_at);
+        entry.count = entry.count.saturating_add(new.count);
         self.insert(entry);
         true
     }
 
-    fn add(&mut self, what: Happened, at: Timestamp) {
+    fn add(&mut self, entry: Entry) {
         self.entries.reserve_exact(1);
-        self.insert(Entry { first_at: at, last_at: at, count: 1, what });
+        self.insert(entry);
+    }
+
+    /// These entries and those of another log of the same VM.
+    pub fn joined(mut self, other: Self) -> Self {
+        for entry in other.entries {
+            self.insert(entry);
+        }
+        let excess = self.entries.len().saturating_sub(ENTRIES_MAX);
+        self.entries.drain(..excess);
+        self.dropped += other.dropped + excess as u64;
+        self
     }
 
     /// Inserts in the order of last times. An entry may come late: a first read is recorded after it happened.
@@ -176,16 +200,34 @@ impl Entries {
     }
 
     pub fn record(&mut self, vm: VmId, what: Happened, at: Timestamp) {
+        self.record_entry(vm, Entry { first_at: at, last_at: at, count: 1, what });
+    }
+
+    /// Records something that happened several times.
+    pub fn record_entry(&mut self, vm: VmId, entry: Entry) {
         let mut log = self.take(vm).unwrap_or_default();
-        if !log.merge(&what, at) && self.make_room(&mut log, &what) {
-            log.add(what, at);
+        if !log.merge(&entry) && self.make_room(&mut log, &entry.what) {
+            log.add(entry);
         }
         self.put(vm, log);
     }
 
+    /// The entries of all VMs.
+    pub fn iter(&self) -> impl Iterator<Item = (VmId, &Entry)> {
+        self.vms.iter().flat_map(|(vm, log)| log.entries.iter().map(|entry| (*vm, entry)))
+    }
+
+    /// Removes the entries of all VMs and returns them.
+    pub fn drain(&mut self) -> impl Iterator<Item = (VmId, Entry)> + use<> {
+        self.ranks.clear();
+        self.bytes = 0;
+        let vms = std::mem::take(&mut self.vms);
+        vms.into_iter().flat_map(|(vm, log)| log.entries.into_iter().map(move |entry| (vm, entry)))
+    }
+
     /// Drops entries until one more fits into a VM's log, which was taken out; false if it does not fit.
     fn make_room(&mut self, log: &mut VmEntries, what: &Happened) -> bool {
-        let is_poll = matches!(what, Happened::Polled { .. });
+        let is_poll = what.kind() == Kind::Polled;
         let entry_bytes = size_of::<Entry>() + what.heap_bytes();
         // Others make room only if the VM's own entries are not enough.
         while self.bytes + VmEntries::default().bytes() + entry_bytes > self.bytes_max {

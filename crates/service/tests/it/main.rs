@@ -5,6 +5,7 @@
 mod bit_flips;
 mod cluster;
 mod crash_images;
+mod digests;
 #[path = "../../../store/src/redb/tests/disk.rs"]
 #[allow(dead_code, reason = "the store's tests use the rest of it")]
 mod disk;
