@@ -107,6 +107,18 @@ impl Fleet {
         Ok(())
     }
 
+    /// The fleet's records, for a node in this process.
+    pub fn records(&self) -> impl Iterator<Item = (Key, Versioned)> {
+        let vms = (0..self.vms()).flat_map(|vm| {
+            let id = VmId(vm_id(vm));
+            let claim = (records::claim(&self.address(vm)), records::encode(&id));
+            [claim, (records::vm(id), records::encode(&self.vm(vm)))]
+        });
+        let scopes =
+            (0..self.scopes).map(|n| (records::scope(&self.scope_id(n)), records::encode(&self.scope(n))));
+        scopes.chain(vms).map(|(key, value)| (key, Versioned { revision: Revision(1), value }))
+    }
+
     fn address(&self, vm: usize) -> Address {
         let (scope, member) = (vm / self.per_scope, vm % self.per_scope);
         let ip = match self.callers {

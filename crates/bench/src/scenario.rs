@@ -2,6 +2,7 @@
 
 mod agent;
 mod cli;
+mod digest;
 mod fairness;
 mod growth;
 mod idle;
@@ -74,6 +75,11 @@ pub const ALL: &[Scenario] = &[
         name: "fairness",
         about: "poll latency of other guests while one guest floods the service",
         run: fairness::run,
+    },
+    Scenario {
+        name: "digest",
+        about: "CPU of digests between nodes, 100,000 VMs that poll each second",
+        run: digest::run,
     },
     Scenario {
         name: "growth",
