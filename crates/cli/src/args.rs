@@ -220,6 +220,9 @@ pub enum TopCommand {
     #[cfg(unix)]
     #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]
     ExecKeeper {
+        /// End of the command's lease, in milliseconds since boot
+        #[arg(long, value_name = "MS")]
+        lease_until: Option<u64>,
         /// Result file that the command may write
         result: PathBuf,
         /// The command

@@ -138,8 +138,10 @@ fn run(args: Args) -> anyhow::Result<()> {
         #[cfg(unix)]
         TopCommand::Check => check::run(&args.reach, args.output),
         #[cfg(unix)]
-        TopCommand::ExecKeeper { result, command } => {
-            notbefore_service::exec::keeper::keep(&result, &command).context("cannot supervise the command")
+        TopCommand::ExecKeeper { lease_until, result, command } => {
+            let lease_until = lease_until.map(std::time::Duration::from_millis);
+            notbefore_service::exec::keeper::keep(&result, &command, lease_until)
+                .context("cannot supervise the command")
         }
         #[cfg(unix)]
         TopCommand::Import(verb) => import::run(&args.reach, verb, args.output),

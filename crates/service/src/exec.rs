@@ -16,7 +16,8 @@
 //!
 //! A command gets a minimal environment (`environment`), because the service's own may contain an operator token. No
 //! process of a command outlives its run, even if the service is killed: see [`keeper`]. If the keeper was killed too,
-//! the next attempt starts when no process of the earlier one is left: see `orphans.rs`.
+//! the next attempt starts when no process of the earlier one is left: see `orphans.rs`. With several nodes, a command
+//! ends before another node can run it, even if its node is stopped: see [`lease`].
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -33,12 +34,14 @@ use tokio::task::JoinSet;
 use tracing::field::{DisplayValue, display};
 
 pub mod keeper;
+pub mod lease;
 mod orphans;
 mod output;
 mod processes;
 mod result;
 mod run;
 
+use self::lease::LeaseEnd;
 use crate::driver::{Driver, Report};
 use crate::lock;
 
@@ -186,6 +189,7 @@ pub struct Exec {
     config: Arc<ExecConfig>,
     /// The directory of result files.
     results: Arc<Path>,
+    lease: Option<LeaseEnd>,
     slots: Arc<Semaphore>,
     /// Hosts have as many of their own: a host takes long to start, and VMs must not wait for that.
     host_slots: Arc<Semaphore>,
@@ -224,8 +228,8 @@ struct State {
 
 impl Exec {
     /// Prepares the directory `results`, and waits until no command of an earlier service is left that used it. Old and
-    /// new commands must not overlap.
-    pub async fn prepare(config: ExecConfig, results: &Path) -> io::Result<Self> {
+    /// new commands must not overlap. The only node of a store has no lease.
+    pub async fn prepare(config: ExecConfig, results: &Path, lease: Option<LeaseEnd>) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(results)?;
         // Commands run in another working directory than the service.
         let results: Arc<Path> = std::path::absolute(results)?.into();
@@ -242,7 +246,7 @@ impl Exec {
             }
         }
         let [slots, host_slots] = [(); 2].map(|()| Arc::new(Semaphore::new(config.concurrency)));
-        Ok(Self { config: Arc::new(config), results, slots, host_slots, state: Arc::default() })
+        Ok(Self { config: Arc::new(config), results, lease, slots, host_slots, state: Arc::default() })
     }
 
     /// Stops all commands and waits until none runs. Stopped commands have not failed: they run again after the next
@@ -271,6 +275,7 @@ impl Driver for Exec {
         let locked = Locked::by(&run);
         let turn = Arc::clone(state.locks.entry(locked.clone()).or_default());
         let (config, results) = (Arc::clone(&self.config), Arc::clone(&self.results));
+        let lease = self.lease.clone();
         let slots = match locked {
             Locked::Vm(_) => Arc::clone(&self.slots),
             Locked::Host(_) => Arc::clone(&self.host_slots),
@@ -286,7 +291,9 @@ impl Driver for Exec {
                 turn = turn => Some(turn),
             };
             let ending = match &turn {
-                Some((_turn, Ok(_slot))) => run::run_attempt(&config, &results, &run, &mut stopped).await,
+                Some((_turn, Ok(_slot))) => {
+                    run::run_attempt(&config, &results, &run, lease, &mut stopped).await
+                }
                 Some((_, Err(_))) | None => None,
             };
             drop(turn);

@@ -386,7 +386,7 @@ async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<
     }
     let failed = |source| ServeError::File { path: path.clone(), source };
     make_private(&path).map_err(failed)?;
-    Ok(Some(Arc::new(Exec::prepare(exec.clone(), &path).await.map_err(failed)?)))
+    Ok(Some(Arc::new(Exec::prepare(exec.clone(), &path, None).await.map_err(failed)?)))
 }
 
 /// Loads the engine's state at one revision and starts it.

@@ -8,8 +8,9 @@
 //!
 //! - is a *child subreaper*: orphans below it become its children, so all descendants of the command can be found
 //!   through their parents in `/proc`;
-//! - has one end of a socket as standard input. One byte on it requests SIGTERM for all descendants. End of file, which
-//!   comes however the service dies, kills all of them;
+//! - has one end of a socket as standard input. An order on it requests SIGTERM for all descendants, or renews the
+//!   command's lease. End of file, which comes however the service dies, kills all of them. So does the end of the
+//!   lease, because a service that was stopped neither dies nor orders (`lease.rs`);
 //! - kills the processes that the command leaves behind, waits until none is left, and then writes to the socket how
 //!   the command ended (`End`).
 //!
@@ -37,14 +38,18 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::sync::mpsc;
 
+use super::lease::{Lease, LeaseState};
 use super::orphans::PidRecord;
 use super::processes::{Process, descendants};
+use crate::clock::{Clock, SystemClock};
 
 /// The subcommand that runs a keeper.
 pub const SUBCOMMAND: &str = "exec-keeper";
-/// The byte that requests SIGTERM.
-pub(super) const TERMINATE: u8 = b't';
+/// The order that requests SIGTERM. An order is a number of 8 bytes, big-endian; any other is the new end of the lease,
+/// in milliseconds since boot.
+pub(super) const TERMINATE: u64 = 0;
 /// First and longest interval between two rounds of SIGKILL. A process in a system call dies later; a process that
 /// cannot be signalled (setuid) ends by itself.
 const KILL_BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
@@ -65,6 +70,8 @@ pub(super) enum End {
         signal: i32,
         left: usize,
     },
+    /// Its lease ended before it did.
+    LeaseOver,
 }
 
 /// Waits until no keeper locks the directory of results; false if one still does after `patience`.
@@ -106,8 +113,8 @@ const SURVIVED: [Signal; 16] = [
 ];
 
 /// Runs a command that may write `result`, and returns when none of its processes is left. Standard input is the socket
-/// to the service.
-pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
+/// to the service. `lease_until` is the end of the command's lease, if it has one, as time since boot.
+pub fn keep(result: &Path, command: &OsStr, lease_until: Option<Duration>) -> io::Result<()> {
     let results = result.parent().ok_or(io::ErrorKind::InvalidInput)?;
     // Network file systems may not support locks; then the records are enough.
     let lock = fs::File::open(results)?;
@@ -118,15 +125,23 @@ pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut socket = UnixStream::from_std(socket)?;
+        let (mut order_bytes, mut report) = UnixStream::from_std(socket)?.into_split();
+        let (send, mut orders) = mpsc::channel(1);
+        // A task of its own, because a read of several bytes cannot be cancelled.
+        tokio::spawn(async move {
+            while let Ok(order) = order_bytes.read_u64().await
+                && send.send(order).await.is_ok()
+            {}
+        });
         let mut children = signal(SignalKind::child())?;
         for survived in SURVIVED {
             // The handler stays registered.
             drop(signal(SignalKind::from_raw(survived.as_raw()))?);
         }
-        let ending = supervise(result, command, &mut socket, &mut children).await?;
+        let lease = Lease::new(lease_until);
+        let ending = supervise(result, command, lease, &mut orders, &mut children).await?;
         // The service may have died.
-        let _ = socket.write_all(&serde_json::to_vec(&ending).unwrap_or_default()).await;
+        let _ = report.write_all(&serde_json::to_vec(&ending).unwrap_or_default()).await;
         Ok(())
     })
 }
@@ -135,9 +150,11 @@ pub fn keep(result: &Path, command: &OsStr) -> io::Result<()> {
 async fn supervise(
     result: &Path,
     command: &OsStr,
-    socket: &mut UnixStream,
+    mut lease: Lease,
+    orders: &mut mpsc::Receiver<u64>,
     children: &mut Signals,
 ) -> io::Result<End> {
+    let clock = SystemClock;
     let mut terminate = signal(SignalKind::terminate())?;
     let not_started = |error: io::Error| End::NotStarted { errno: error.raw_os_error().unwrap_or_default() };
     // Without a record, the next service could not find the command.
@@ -145,6 +162,10 @@ async fn supervise(
         Ok(recorder) => recorder,
         Err(error) => return Ok(not_started(error)),
     };
+    // The service may have been stopped just before it started this process.
+    if lease.check(clock.since_boot()) != LeaseState::Valid {
+        return Ok(End::LeaseOver);
+    }
     // An own process group, so that a script that signals its group (`kill 0`) does not signal the keeper.
     let spawned = Command::new(command).stdin(Stdio::null()).process_group(0).spawn();
     let main = match spawned {
@@ -160,16 +181,25 @@ async fn supervise(
         if status.is_some() && !is_terminating {
             break;
         }
-        let mut order = 0;
-        tokio::select! {
-            _ = children.recv() => {}
-            _ = terminate.recv() => order = TERMINATE,
-            read = socket.read_u8() => match read {
-                Ok(byte) => order = byte,
-                Err(_) => break,
-            },
+        let now = clock.since_boot();
+        let mut must_terminate = match lease.check(now) {
+            LeaseState::Valid => false,
+            LeaseState::Over => !is_terminating,
+            LeaseState::LongOver => break,
+        };
+        if !must_terminate {
+            tokio::select! {
+                _ = children.recv() => {}
+                _ = terminate.recv() => must_terminate = true,
+                order = orders.recv() => match order {
+                    Some(TERMINATE) => must_terminate = true,
+                    Some(until) => lease.renew(Duration::from_millis(until)),
+                    None => break,
+                },
+                () = pause(lease.next_check(now)) => {}
+            }
         }
-        if order == TERMINATE {
+        if must_terminate {
             is_terminating = true;
             signal_all(Signal::TERM);
         }
@@ -181,11 +211,22 @@ async fn supervise(
         let _ = tokio::time::timeout(pause, children.recv()).await;
         pause = (pause * 2).min(KILL_BACK_OFF.1);
     }
+    if lease.is_over() {
+        return Ok(End::LeaseOver);
+    }
     let status = status.ok_or_else(|| io::Error::other("the command's exit status was not found"))?;
     Ok(match status.signal() {
         Some(signal) => End::Killed { signal, left },
         None => End::Exited { code: status.code().unwrap_or_default(), left },
     })
+}
+
+/// Waits for ever without a time.
+async fn pause(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Reaps all ended children; true if others are left.

@@ -1,5 +1,6 @@
 //! One attempt of a command, from start to report.
 
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -14,7 +15,7 @@ use notbefore_core::Ending;
 use notbefore_engine::{CommandId, DriverRun, RunTarget};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::keeper::{self, End, TERMINATE};
+use super::lease::{LEASE, LeaseEnd};
 use super::output::{self, Budget};
 use super::{ExecConfig, LogFields, Program, environment, orphans, result};
 
@@ -53,6 +55,7 @@ pub(super) async fn run_attempt(
     config: &ExecConfig,
     results: &Path,
     run: &Arc<DriverRun>,
+    mut lease: Option<LeaseEnd>,
     stopped: &mut watch::Receiver<()>,
 ) -> Option<Ending> {
     let Some(program) = config.program(run) else {
@@ -67,7 +70,7 @@ pub(super) async fn run_attempt(
     if let Err(why) = orphans::kill(results, is_earlier, KILLED_GRACE).await {
         return Some(Ending::Blocked { why: why.to_string() });
     }
-    let started = write_vms(run, &result).and_then(|()| start(config, program, run, &result));
+    let started = write_vms(run, &result).and_then(|()| start(config, program, run, &result, lease.as_mut()));
     let mut running = match started {
         Ok(running) => running,
         Err(error) => {
@@ -89,7 +92,7 @@ pub(super) async fn run_attempt(
         tokio::spawn(async move { output::read_lines(stream, "stderr", &budget, &run).await })
     });
 
-    let (end, interruption) = running.wait_for_end(program.timeout, config.grace, stopped).await;
+    let (end, interruption) = running.wait_for_end(program.timeout, config.grace, lease, stopped).await;
 
     let mut last_line = String::new();
     for (stream, is_error) in [(out, false), (err, true)] {
@@ -162,13 +165,21 @@ fn write_vms(run: &DriverRun, result: &Path) -> io::Result<()> {
 }
 
 /// Starts the keeper, which starts the command.
-fn start(config: &ExecConfig, program: Program<'_>, run: &DriverRun, result: &Path) -> io::Result<Running> {
+fn start(
+    config: &ExecConfig,
+    program: Program<'_>,
+    run: &DriverRun,
+    result: &Path,
+    lease: Option<&mut LeaseEnd>,
+) -> io::Result<Running> {
+    let lease = lease.map(|end| millis(*end.borrow_and_update()));
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let (status, control) = UnixStream::from_std(ours)?.into_split();
     let keeper = Command::new(&config.keeper)
         .arg0("notbefore")
         .arg(keeper::SUBCOMMAND)
+        .args(lease.map(|until| format!("--lease-until={until}")))
         .arg("--")
         .arg(result)
         .arg(program.command)
@@ -185,12 +196,13 @@ fn start(config: &ExecConfig, program: Program<'_>, run: &DriverRun, result: &Pa
 }
 
 impl Running {
-    /// Waits for the end of the command, and interrupts it at its time limit. Returns how it ended, if the keeper
-    /// reported it.
+    /// Waits for the end of the command, renews its lease, and interrupts it at its time limit. Returns how it ended, if
+    /// the keeper reported it.
     async fn wait_for_end(
         mut self,
         time_limit: Duration,
         grace: Duration,
+        lease: Option<LeaseEnd>,
         stopped: &mut watch::Receiver<()>,
     ) -> (Option<End>, Option<Interruption>) {
         let status = async {
@@ -199,20 +211,57 @@ impl Running {
             serde_json::from_str::<End>(&text).ok()
         };
         tokio::pin!(status);
-        let interruption = tokio::select! {
-            biased;
-            ending = &mut status => return (ending, None),
-            _ = stopped.changed() => Interruption::Stopped,
-            () = sleep(time_limit) => Interruption::TimedOut,
+        let interruption = {
+            let renewals = renew(lease, &self.control);
+            tokio::pin!(renewals);
+            let interruption = tokio::select! {
+                biased;
+                ending = &mut status => return (ending, None),
+                _ = stopped.changed() => Interruption::Stopped,
+                () = sleep(time_limit) => Interruption::TimedOut,
+                never = &mut renewals => match never {},
+            };
+            let terminated = async {
+                send(&self.control, TERMINATE).await;
+                (&mut status).await
+            };
+            tokio::select! {
+                ended = timeout(grace, terminated) => if let Ok(ending) = ended {
+                    return (ending, Some(interruption));
+                },
+                never = &mut renewals => match never {},
+            }
+            interruption
         };
-        // Both requests fail if it has ended meanwhile.
-        let _ = self.control.write_all(&[TERMINATE]).await;
-        if let Ok(ending) = timeout(grace, &mut status).await {
-            return (ending, Some(interruption));
-        }
         drop(self.control);
         (timeout(KILLED_GRACE, &mut status).await.unwrap_or_default(), Some(interruption))
     }
+}
+
+/// Passes every new end of the lease to the keeper.
+async fn renew(lease: Option<LeaseEnd>, control: &OwnedWriteHalf) -> Infallible {
+    if let Some(mut end) = lease {
+        while end.changed().await.is_ok() {
+            let until = *end.borrow_and_update();
+            send(control, millis(until)).await;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Sends an order to the keeper, or waits while a keeper that was stopped reads none. The socket takes an order as a
+/// whole. An error means that the keeper has ended.
+async fn send(control: &OwnedWriteHalf, order: u64) {
+    while control.writable().await.is_ok() {
+        match control.try_write(&order.to_be_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The ending of a run. A reason starts with the most important part, because it may be truncated.
@@ -229,6 +278,10 @@ fn ending_of(
             "unknown exit status: its keeper did not report one; an operator or the out-of-memory killer may have killed it{said}"
         ),
         (Some(End::NotStarted { errno }), _) => not_started(errno),
+        (Some(End::LeaseOver), _) => format!(
+            "interrupted by its keeper, not failed: this node had not renewed its lead for {:#}{said}",
+            SignedDuration::try_from(LEASE).unwrap_or(SignedDuration::MAX),
+        ),
         (Some(_), Some(_)) => format!(
             "not done within {:#} and stopped; find out what it waits for, or raise {}{said}",
             SignedDuration::try_from(program.timeout).unwrap_or(SignedDuration::MAX),
@@ -304,6 +357,7 @@ mod tests {
             End::NotStarted { errno: i32::MIN },
             End::Exited { code: i32::MIN, left: usize::MAX },
             End::Killed { signal: 64, left: usize::MAX },
+            End::LeaseOver,
         ] {
             let text = serde_json::to_string(&end).unwrap();
             assert!(text.len() as u64 <= ENDING_BYTES_MAX, "{text}");
@@ -328,5 +382,11 @@ mod tests {
             assert!(reason.ends_with("(/opt/carry-out)"), "{reason}");
         }
         assert!(reason(None, None, "").contains("its keeper did not report"));
+        for interruption in [None, Some(Interruption::TimedOut)] {
+            assert_eq!(
+                reason(Some(End::LeaseOver), interruption, ""),
+                "interrupted by its keeper, not failed: this node had not renewed its lead for 3s (/opt/carry-out)"
+            );
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The exec driver: commands that succeed, hang, flood, fork or vanish.
 
+mod lease;
 mod runner;
 mod service;
 mod virsh;

@@ -37,7 +37,7 @@ impl Trial {
 
     fn exec(&self) -> Exec {
         let results = self.path("results");
-        self.runtime.block_on(Exec::prepare(self.config.clone(), &results)).unwrap()
+        self.runtime.block_on(Exec::prepare(self.config.clone(), &results, None)).unwrap()
     }
 
     /// Runs the script once and waits for its end.
@@ -74,12 +74,12 @@ fn id(event: u128) -> CommandId {
     CommandId { target: CommandTarget::Vm { event, vm }, fence: 6, attempt: 5 }
 }
 
-fn report(event: u128, to: &mpsc::Sender<(u128, Ending)>) -> Report {
+pub(super) fn report(event: u128, to: &mpsc::Sender<(u128, Ending)>) -> Report {
     let to = to.clone();
     Report::new(id(event), move |report| to.send((event, report.ending)).unwrap())
 }
 
-fn test_run(event: u128) -> DriverRun {
+pub(super) fn test_run(event: u128) -> DriverRun {
     DriverRun {
         id: id(event),
         operation: OperationId(Uuid::from_u128(2)),
