@@ -17,6 +17,7 @@
 //! | `swept` | the time of the last cleanup of old records |
 //! | `token/{name}` | a token of the operator API |
 //! | `secret/session-key` | the key that seals sessions of the console; never exported |
+//! | `secret/node-key` | the key that signs messages between nodes; never exported |
 //! | `secret/link/{hash}` | a one-time sign-in link of the console; never exported |
 //! | `cluster/format` | the format level at which the nodes of the cluster write |
 //! | `cluster/leader` | the leader of the cluster; its revision is the leader's fence |
@@ -88,6 +89,9 @@ pub const SWEPT: &str = "swept";
 
 /// Key of the record with the key that seals sessions.
 pub const SESSION_KEY: &str = "secret/session-key";
+
+/// Key of the record with the key that signs messages between nodes.
+pub const NODE_KEY: &str = "secret/node-key";
 
 /// Keys without an id.
 pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
@@ -243,14 +247,14 @@ pub struct Seen {
     pub added: Vec<NewRead>,
 }
 
-/// The key that seals sessions of the console.
+/// The value of [`SESSION_KEY`] and [`NODE_KEY`].
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionKeyRecord {
+pub struct StoredKeyRecord {
     /// 32 random bytes, in hexadecimal.
     pub key: String,
 }
 
-impl SessionKeyRecord {
+impl StoredKeyRecord {
     /// Whether the key is 64 hexadecimal digits, as the service writes it.
     pub fn is_well_formed(&self) -> bool {
         self.key.len() == 64 && self.key.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

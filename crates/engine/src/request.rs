@@ -418,6 +418,9 @@ pub enum FailureCause {
     /// This node of a cluster does not lead, or has just lost the lead.
     #[error("this node does not lead the cluster")]
     NotLeader,
+    /// The request could not be forwarded to the leader, or the answer was lost.
+    #[error("{0}")]
+    Forwarding(String),
     /// The request timed out.
     #[error("the request took longer than {0} s")]
     Late(u64),

@@ -76,6 +76,10 @@ impl Admission {
         Self { limits, open: HashMap::new(), remote: 0, unauthenticated: BySource::default(), authenticated }
     }
 
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Admits a connection; returns the one evicted for it, if any.
     pub fn admit(&mut self, id: Id, source: Source) -> Option<Id> {
         let for_all = self.limits.connections.saturating_sub(LOOPBACK_RESERVE);

@@ -4,6 +4,7 @@
 //! [`AdmissionSlot::evicted`] beside its other work and ends when that resolves. Dropping a slot frees it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -31,6 +32,7 @@ pub struct AdmissionSlot {
     slots: Arc<AdmissionSlots>,
     id: Id,
     evicted: Arc<Notify>,
+    is_authenticated: AtomicBool,
 }
 
 impl AdmissionSlots {
@@ -40,13 +42,18 @@ impl AdmissionSlots {
         Arc::new(Self(Mutex::new(State { connections, streams, holders: HashMap::new(), next: 0 })))
     }
 
+    /// Most connections.
+    pub fn connections_max(&self) -> usize {
+        self.lock().connections.limits().connections
+    }
+
     /// A slot for a connection, and whether another connection was evicted for it.
     pub fn admit(self: &Arc<Self>, source: Source) -> (AdmissionSlot, bool) {
         let mut state = self.lock();
         let (id, evicted) = state.new_slot();
         let closed = state.connections.admit(id, source);
         state.notify(closed);
-        (AdmissionSlot { slots: Arc::clone(self), id, evicted }, closed.is_some())
+        (self.slot(id, evicted), closed.is_some())
     }
 
     /// A slot for a stream of a token.
@@ -56,7 +63,11 @@ impl AdmissionSlots {
         let closed = state.streams.acquire(id, token)?;
         let (id, evicted) = state.new_slot();
         state.notify(closed);
-        Ok(AdmissionSlot { slots: Arc::clone(self), id, evicted })
+        Ok(self.slot(id, evicted))
+    }
+
+    fn slot(self: &Arc<Self>, id: Id, evicted: Arc<Notify>) -> AdmissionSlot {
+        AdmissionSlot { slots: Arc::clone(self), id, evicted, is_authenticated: AtomicBool::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -92,7 +103,13 @@ impl AdmissionSlot {
         let mut state = self.slots.lock();
         let closed = state.connections.authenticate(self.id, token)?;
         state.notify(closed);
+        self.is_authenticated.store(true, Relaxed);
         Ok(())
+    }
+
+    /// Whether this connection counts toward a valid token.
+    pub fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Relaxed)
     }
 }
 

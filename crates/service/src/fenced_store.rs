@@ -1,6 +1,6 @@
 //! The store for everything but the engine's runtime: adds the leader's fence to every transaction.
 //!
-//! The recorder, the refused requests, the janitor, sessions and the first token write beside the engine. In a cluster they may
+//! The recorder, the refused requests, the janitor, sessions, keys of the service and the first token write beside the engine. In a cluster they may
 //! write only while their node leads, and a transaction that arrives late must not change what the next leader wrote.
 //! So nothing but the runtime holds the store itself. A service with an embedded store has one node: it leads from start
 //! to end, and its transactions compare nothing more.
@@ -196,7 +196,7 @@ mod tests {
     /// node's heartbeats (`cluster.rs`) use the store itself.
     #[test]
     fn writers_are_known() {
-        const WRITERS: [&str; 8] = [
+        const WRITERS: [&str; 9] = [
             "cluster.rs",
             "delivery/recorder.rs",
             "fenced_store.rs",
@@ -204,6 +204,7 @@ mod tests {
             "refusals.rs",
             "runtime.rs",
             "sessions.rs",
+            "stored_key.rs",
             "tokens.rs",
         ];
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

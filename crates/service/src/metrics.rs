@@ -63,6 +63,12 @@ impl Metrics {
         registry.register("unread_warnings", help, delivery.warnings.clone());
         let help = "Seconds from the publication of an event to its first read by each affected VM";
         registry.register("first_read_seconds", help, delivery.first_reads.clone());
+        if let Some(nodes) = &operator.nodes {
+            let help = "Requests forwarded to the leader of the cluster, by outcome";
+            registry.register("forwarded_requests", help, nodes.forwarded.clone());
+            let help = "Messages of other nodes that this node refused, by reason";
+            registry.register("node_messages_refused", help, nodes.refused.clone());
+        }
         registry.register_collector(Box::new(ScrapeCollector(operator)));
         Self(registry)
     }

@@ -40,7 +40,7 @@ mod pages;
 mod path;
 mod plan;
 mod present;
-mod problem;
+pub(crate) mod problem;
 mod reader;
 pub(crate) mod scopes;
 mod seen;
@@ -79,6 +79,7 @@ use crate::clock::Clock;
 use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
 use crate::metrics::Metrics;
+use crate::nodes::{Nodes, forward};
 use crate::refusals::Refusals;
 use crate::runtime::EngineHandle;
 use crate::view::Views;
@@ -89,7 +90,7 @@ use problem::Problem;
 use visibility::SharedState;
 
 /// Largest body, enough for a scope of a thousand VMs with metadata.
-const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Time limit of a request, from its head to the head of its response. A stream may continue after that.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -122,6 +123,8 @@ pub struct Parts {
     pub sessions: session::Sessions,
     /// Limits concurrent exports to [`EXPORTS_MAX`].
     pub exports: Arc<Semaphore>,
+    /// The node's place in a cluster; none for a service with one node.
+    pub nodes: Option<Arc<Nodes>>,
     /// Becomes true when the service stops; streams end then.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -148,7 +151,7 @@ pub fn router(operator: Operator) -> Router {
         .layer(DefaultBodyLimit::max(session::SIGN_IN_BYTES_MAX))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(operator.clone(), access::record_refusals));
-    Router::new()
+    let router = Router::new()
         .nest("/v1", api.merge(public))
         .merge(console::routes())
         .route("/healthz", get(health::healthz))
@@ -156,7 +159,13 @@ pub fn router(operator: Operator) -> Router {
         .route("/metrics", get(move || async move { health::metrics(&metrics) }))
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+    // A service with one node has no such layer.
+    let router = match &operator.nodes {
+        Some(_) => router.layer(middleware::from_fn_with_state(operator.clone(), forward::forward_changes)),
+        None => router,
+    };
+    router
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_host))
         .layer(middleware::from_fn(with_timeout))
         .layer(middleware::from_fn(with_security_headers))

@@ -20,6 +20,8 @@ use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::client::Client;
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, RefusedRequest, Rendered};
 use crate::guest::rate::RateState;
+use crate::nodes::Nodes;
+use crate::nodes::messages::{Approval, GuestIdentity};
 use crate::proxy::TrustedProxies;
 use crate::runtime::EngineHandle;
 use crate::view::{Guest, ScopeView, View, Views};
@@ -43,6 +45,8 @@ pub struct ScheduledEvents {
     store: Arc<dyn Store>,
     /// Limits concurrent reads from the store.
     reads: Semaphore,
+    /// The node's place in a cluster; none for a service with one node.
+    nodes: Option<Arc<Nodes>>,
 }
 
 /// A resolved guest, with its scope at that moment.
@@ -85,7 +89,13 @@ impl ScheduledEvents {
         vm_log: Arc<VmLog>,
         store: Arc<dyn Store>,
     ) -> Self {
-        Self { views, engine, proxies, delivery, vm_log, store, reads: Semaphore::new(READS_MAX) }
+        let reads = Semaphore::new(READS_MAX);
+        Self { views, engine, proxies, delivery, vm_log, store, reads, nodes: None }
+    }
+
+    /// Forwards approvals if another node of the cluster leads.
+    pub fn with_nodes(self, nodes: Option<Arc<Nodes>>) -> Self {
+        Self { nodes, ..self }
     }
 
     /// Records that polls of a client begin.
@@ -224,7 +234,6 @@ impl Platform for ScheduledEvents {
         let Some(member) = guest.scope.scope.members.get(guest.position) else {
             return Err(ApproveError::UnknownCaller);
         };
-        let by = Actor::Vm { vm: guest.vm, name: member.name.clone(), address: caller.source };
         let approved = Happened::Approved(events.iter().copied().collect());
         let events = events.into_iter().map(EventId).collect();
         // The first-run VM has no address of its own.
@@ -236,20 +245,32 @@ impl Platform for ScheduledEvents {
             }
             ListenerIdentity::Network(_) | ListenerIdentity::Bound(_) => None,
         };
-        let approval = GuestApproval { scope, events, network };
-        match self.engine.ask(Request::new(by, approval)).await {
-            Ok(()) => {
-                self.vm_log.record(guest.vm, approved, now);
-                Ok(())
+        let (vm, address) = (guest.vm, caller.source);
+        match self.nodes.as_ref().filter(|nodes| !nodes.leads()) {
+            Some(nodes) => {
+                let identity = GuestIdentity::new(network);
+                nodes.approve(&Approval { identity, address, vm, scope, events }).await?;
             }
-            Err(Failure::Refused(Refusal::UnknownEvent(event))) => Err(ApproveError::UnknownEvent(event.0)),
-            Err(Failure::Refused(Refusal::UnknownCaller(_))) => Err(ApproveError::UnknownCaller),
-            Err(Failure::OutcomeUnknown(_)) => Err(ApproveError::OutcomeUnknown),
-            Err(failure @ (Failure::Refused(_) | Failure::KeyReused | Failure::Unavailable(_))) => {
-                Err(ApproveError::Unavailable(failure.to_string()))
+            None => {
+                let by = Actor::Vm { vm, name: member.name.clone(), address };
+                approve(&self.engine, by, GuestApproval { scope, events, network }).await?;
             }
         }
+        self.vm_log.record(vm, approved, now);
+        Ok(())
     }
+}
+
+/// Asks the engine to approve events for a guest.
+pub async fn approve(engine: &EngineHandle, by: Actor, approval: GuestApproval) -> Result<(), ApproveError> {
+    engine.ask(Request::new(by, approval)).await.map_err(|failure| match failure {
+        Failure::Refused(Refusal::UnknownEvent(event)) => ApproveError::UnknownEvent(event.0),
+        Failure::Refused(Refusal::UnknownCaller(_)) => ApproveError::UnknownCaller,
+        Failure::OutcomeUnknown(_) => ApproveError::OutcomeUnknown,
+        Failure::Refused(_) | Failure::KeyReused | Failure::Unavailable(_) => {
+            ApproveError::Unavailable(failure.to_string())
+        }
+    })
 }
 
 /// A VM's instance metadata: the inventory's values override the stored ones.

@@ -33,6 +33,7 @@ use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
 use crate::integrity::IntegrityError;
 use crate::listen::{BindError, ListenAddress};
+use crate::nodes::NodesConfigError;
 use crate::operator::server::OperatorServer;
 use crate::operator::session::Sessions;
 use crate::operator::tls::{Certificate, TlsError};
@@ -42,7 +43,8 @@ use crate::refusals::Refusals;
 use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
-use crate::sessions::{SessionKey, SessionKeyError, SignInLimit, create_link, record_fact};
+use crate::sessions::{SessionKey, SignInLimit, create_link, record_fact};
+use crate::stored_key::StoredKeyError;
 use crate::tokens::{LostToken, TokenError};
 use crate::view::{View, Views};
 use crate::vm_log::VmLog;
@@ -75,9 +77,9 @@ pub enum ServeError {
     /// The first token cannot be created.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The key of the console's sessions cannot be read or created.
+    /// A key of the service itself cannot be read or created.
     #[error(transparent)]
-    SessionKey(#[from] SessionKeyError),
+    StoredKey(#[from] StoredKeyError),
     /// An address cannot be bound.
     #[error("cannot listen at {at} for {what}: {error}; {}", .error.hint(.flag))]
     Listen { at: String, what: &'static str, flag: &'static str, error: BindError },
@@ -89,6 +91,9 @@ pub enum ServeError {
         "the operator listener at {0} would be open to the network without encryption; set --operator-cert and --operator-key, use a loopback address, or set --operator-without-tls to allow it"
     )]
     OperatorExposed(SocketAddr),
+    /// The settings of the node listener cannot be used.
+    #[error(transparent)]
+    Nodes(#[from] NodesConfigError),
     /// Two listeners have the same address.
     #[error("{0} and {1} have the same address, {2}; give each listener an address or a port of its own")]
     DuplicateAddress(String, String, ListenAddress),
@@ -126,6 +131,7 @@ impl ServeError {
         match self {
             Self::Token(error) => error.is_setting(),
             Self::OperatorExposed(_)
+            | Self::Nodes(_)
             | Self::DuplicateAddress(..)
             | Self::Tls(_)
             | Self::ReadyFile(_)
@@ -136,7 +142,7 @@ impl ServeError {
             | Self::Damaged(_)
             | Self::Decode(_)
             | Self::Listen { .. }
-            | Self::SessionKey(_)
+            | Self::StoredKey(_)
             | Self::GuestServer(_)
             | Self::Prepare(_)
             | Self::ResultsLink(_)
@@ -253,6 +259,7 @@ pub async fn serve(
             proxies: config.operator_server.proxies.clone(),
         },
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
+        nodes: None,
         shutdown: shutdown.clone(),
     });
 
@@ -345,8 +352,9 @@ pub async fn serve(
     ready(&Running { addresses, engine: engine.clone(), reloads, standing });
 
     let operator_server = OperatorServer {
+        callers: "operators",
         router: operator::router(operator),
-        certificate,
+        certificate: certificate.map(|certificate| certificate as _),
         slots: operator_slots,
         proxies: config.operator_server.proxies,
     };

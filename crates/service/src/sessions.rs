@@ -13,24 +13,22 @@
 //! work and fill the audit trail.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
-use hmac::{Hmac, KeyInit, Mac};
+use data_encoding::BASE64URL_NOPAD;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Actor, Fact, Name, Recorded};
 use notbefore_engine::Failure;
-use notbefore_engine::records::{self, FactBatch, SESSION_KEY, SessionKeyRecord, SignInLink, prefix};
+use notbefore_engine::records::{self, FactBatch, SignInLink, prefix};
 use notbefore_engine::request::{FailureCause, StoreError};
 use notbefore_store::{Expect, Outcome, ReadError, Store, Txn};
-use sha2::Sha256;
 
 use crate::guest::rate::{RateLimit, RateState};
 use crate::lock;
+use crate::stored_key::{KeyKind, StoredKey, StoredKeyError};
 use crate::tokens::{KnownToken, hash};
 
 /// Longest session: a month, so that a screen on a wall needs no daily sign-in.
@@ -50,25 +48,9 @@ const ATTEMPTS_AT_ONCE: u32 = 10;
 /// Most addresses with counted attempts.
 const SOURCES_MAX: usize = 4_096;
 
-/// Why the key of the sessions cannot be read or created.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionKeyError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("cannot create the key of the console's sessions: the system gives no random bytes")]
-    Random(#[source] std::io::Error),
-    #[error("cannot store the key of the console's sessions: {0}")]
-    Store(String),
-}
-
 /// The key that seals cookies.
-pub struct SessionKey(Hmac<Sha256>);
-
-impl fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionKey").finish_non_exhaustive()
-    }
-}
+#[derive(Debug)]
+pub struct SessionKey(pub(crate) StoredKey);
 
 /// What a cookie says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,46 +73,14 @@ impl SealedSession {
 }
 
 impl SessionKey {
-    /// Reads the key, or creates it at the first start. A malformed key is replaced: sessions end, but guests are served.
-    pub async fn load_or_create(store: &dyn Store) -> Result<Self, SessionKeyError> {
-        let found = store.snapshot().await?.get(SESSION_KEY).await?;
-        if let Some(record) = &found {
-            if let Some(key) = Self::decode(&record.value) {
-                return Ok(key);
-            }
-            tracing::warn!(
-                "the record {SESSION_KEY} is malformed and is replaced: users of the console must sign in again"
-            );
-        }
-        let key = HEXLOWER.encode(&random().map_err(SessionKeyError::Random)?);
-        let put = vec![(SESSION_KEY.into(), records::encode(&SessionKeyRecord { key }))];
-        let expect = vec![Expect { key: SESSION_KEY.into(), revision: found.map(|record| record.revision) }];
-        match store.commit(Txn { expect, put, delete: Vec::new() }).await {
-            // After a conflict, another node's key counts.
-            Outcome::Committed(_) | Outcome::Conflict(_) => {}
-            Outcome::Refused(refusal) => return Err(SessionKeyError::Store(refusal.to_string())),
-            Outcome::Unknown(why) => return Err(SessionKeyError::Store(why)),
-        }
-        let stored = store.snapshot().await?.get(SESSION_KEY).await?;
-        let stored = stored.and_then(|record| Self::decode(&record.value));
-        stored.ok_or_else(|| SessionKeyError::Store("it is gone again".to_owned()))
+    /// Reads the key, or creates it at the first start.
+    pub async fn load_or_create(store: &dyn Store) -> Result<Self, StoredKeyError> {
+        StoredKey::load_or_create(store, KeyKind::Session).await.map(Self)
     }
 
     /// Reads the key; none if no node has created it yet.
-    pub async fn load(store: &dyn Store) -> Result<Option<Self>, SessionKeyError> {
-        let found = store.snapshot().await?.get(SESSION_KEY).await?;
-        Ok(found.and_then(|record| Self::decode(&record.value)))
-    }
-
-    /// The key in a record; none if the record is malformed.
-    fn decode(value: &[u8]) -> Option<Self> {
-        let record: SessionKeyRecord = records::decode(SESSION_KEY, value).ok()?;
-        let key = Some(record).filter(SessionKeyRecord::is_well_formed)?.key;
-        Self::of(&HEXLOWER.decode(key.as_bytes()).ok()?)
-    }
-
-    pub(crate) fn of(key: &[u8]) -> Option<Self> {
-        Hmac::new_from_slice(key).ok().map(Self)
+    pub async fn load(store: &dyn Store) -> Result<Option<Self>, StoredKeyError> {
+        Ok(StoredKey::load(store, KeyKind::Session).await?.map(Self))
     }
 
     /// The value of a cookie.
@@ -138,15 +88,16 @@ impl SessionKey {
         let SealedSession { token, token_revision, expires_at } = session;
         // Names have dots, so the name is last.
         let content = format!("{}.{token_revision}.{}", expires_at.as_second(), token.folded());
-        let seal = self.0.clone().chain_update(PURPOSE).chain_update(&content).finalize().into_bytes();
-        format!("{content}.{}", BASE64URL_NOPAD.encode(&seal))
+        format!("{content}.{}", BASE64URL_NOPAD.encode(&self.0.sign(PURPOSE, content.as_bytes())))
     }
 
-    /// What a cookie says, if its seal is valid and it has not expired. The comparison is constant-time.
+    /// What a cookie says, if its seal is valid and it has not expired.
     pub fn open(&self, value: &str, now: Timestamp) -> Option<SealedSession> {
         let (content, seal) = value.rsplit_once('.')?;
         let seal = BASE64URL_NOPAD.decode(seal.as_bytes()).ok()?;
-        self.0.clone().chain_update(PURPOSE).chain_update(content).verify_slice(&seal).ok()?;
+        if !self.0.verify(PURPOSE, content.as_bytes(), &seal) {
+            return None;
+        }
         let mut parts = content.splitn(3, '.');
         let expires_at = Timestamp::from_second(parts.next()?.parse().ok()?).ok()?;
         let token_revision = parts.next()?.parse().ok()?;
@@ -315,11 +266,11 @@ mod tests {
 
     #[test]
     fn sealed_session_opens_until_it_expires_and_only_unchanged() {
-        let key = SessionKey::of(&[7; 32]).unwrap();
+        let key = SessionKey(StoredKey::of(&[7; 32]).unwrap());
         let value = key.seal(&session());
         assert_eq!(key.open(&value, at(59)), Some(session()));
         assert_eq!(key.open(&value, at(60)), None, "expired");
-        assert_eq!(SessionKey::of(&[8; 32]).unwrap().open(&value, at(0)), None, "another key");
+        assert_eq!(SessionKey(StoredKey::of(&[8; 32]).unwrap()).open(&value, at(0)), None, "another key");
         for (from, to) in [(".12.", ".13."), ("ops", "opt"), ("1790000060", "1790000061")] {
             assert!(value.contains(from));
             assert_eq!(key.open(&value.replacen(from, to, 1), at(0)), None, "{from} changed");
@@ -334,26 +285,6 @@ mod tests {
         assert_eq!(SealedSession::new(&known(Some(at(5))), None, at(0)).expires_at, at(5));
         assert_eq!(SealedSession::new(&known(Some(at(5))), Some(at(4)), at(0)).expires_at, at(4));
         assert_eq!(SealedSession::new(&known(None), None, at(0)).expires_at, at(30 * 86_400));
-    }
-
-    #[tokio::test]
-    async fn key_survives_restart_and_is_shared() {
-        let store = MemoryStore::new();
-        let value = SessionKey::load_or_create(&store).await.unwrap().seal(&session());
-        assert!(SessionKey::load_or_create(&store).await.unwrap().open(&value, at(0)).is_some());
-        let other = MemoryStore::new();
-        assert!(SessionKey::load_or_create(&other).await.unwrap().open(&value, at(0)).is_none());
-    }
-
-    #[tokio::test]
-    async fn malformed_key_is_replaced() {
-        for wrong in ["1 {\"key\":\"zz\"}", "1 {\"key\":1}", "garbage"] {
-            let store = MemoryStore::new();
-            let put = vec![(SESSION_KEY.into(), wrong.into())];
-            store.commit(Txn { put, ..Txn::default() }).await;
-            let value = SessionKey::load_or_create(&store).await.unwrap().seal(&session());
-            assert!(SessionKey::load_or_create(&store).await.unwrap().open(&value, at(0)).is_some());
-        }
     }
 
     #[tokio::test]

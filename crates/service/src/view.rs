@@ -25,6 +25,7 @@ use notbefore_core::{Event, EventId, Member, Operation, OperationId, Phase, Pref
 use notbefore_engine::{Address, Inventory, Publication, PublishedChange, Revisioned, ScopeSlot};
 use notbefore_store::Revision;
 use notbefore_wire::operator::Listening;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 pub use self::counts::Counts;
@@ -43,6 +44,8 @@ pub struct Views {
     newest: ArcSwap<View>,
     /// The newest view shows every commit up to this revision.
     complete_to: AtomicU64,
+    /// Notified when `complete_to` rises.
+    completed: Notify,
     /// Waiters for the next change.
     wait_queues: WaitQueues<ScopeId>,
     rfc1123_everywhere: bool,
@@ -179,7 +182,21 @@ impl Views {
 
     /// Records that the newest view shows every commit up to a revision.
     pub fn set_complete_to(&self, revision: Revision) {
-        self.complete_to.fetch_max(revision.0, Release);
+        if self.complete_to.fetch_max(revision.0, Release) < revision.0 {
+            self.completed.notify_waiters();
+        }
+    }
+
+    /// Resolves when the newest view shows every commit up to a revision.
+    pub async fn wait_for(&self, revision: Revision) {
+        loop {
+            let completed = self.completed.notified();
+            // `completed` counts from its creation, so a rise after this check resolves it.
+            if self.complete_to.load(Acquire) >= revision.0 {
+                return;
+            }
+            completed.await;
+        }
     }
 
     /// A revision up to which every commit is shown, and the newest view, which may show later commits.
@@ -582,6 +599,9 @@ fn later<'a>(start: &'a str, from: Bound<&'a str>) -> Bound<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
     use notbefore_core::Cause;
     use notbefore_wire::guest::version::EventsVersion;
 
@@ -610,6 +630,18 @@ mod tests {
         fixture.publish(&scope("a", &[new]), at(6));
         assert_eq!(listening(&fixture, old, at(6)), Listening::No);
         assert!(fixture.views.newest().vm_polls(old).is_none());
+    }
+
+    #[test]
+    fn wait_for_a_revision_ends_when_the_view_has_it() {
+        let views = Views::default();
+        let mut wait = pin!(views.wait_for(Revision(2)));
+        assert!(wait.as_mut().now_or_never().is_none());
+        views.set_complete_to(Revision(1));
+        assert!(wait.as_mut().now_or_never().is_none());
+        views.set_complete_to(Revision(3));
+        assert!(wait.now_or_never().is_some());
+        assert!(views.wait_for(Revision(3)).now_or_never().is_some());
     }
 
     #[test]

@@ -23,7 +23,8 @@ use crate::data_dir::DataDir;
 use crate::fenced_store::{FenceNews, FencedStore};
 use crate::runtime::EngineHandle;
 use crate::serve::ServeError;
-use crate::sessions::{SessionKey, SessionKeyError};
+use crate::sessions::SessionKey;
+use crate::stored_key::StoredKeyError;
 use crate::tokens::{self, LostToken, TokenError};
 
 /// Interval at which a node looks for what the first leader creates.
@@ -153,7 +154,7 @@ impl Joining {
                     // The lead was lost meanwhile; the next leader creates the rest.
                     Err(
                         ServeError::Token(TokenError::Store(_))
-                        | ServeError::SessionKey(SessionKeyError::Store(_)),
+                        | ServeError::StoredKey(StoredKeyError::Store(..)),
                     ) => {}
                     done => return done,
                 }

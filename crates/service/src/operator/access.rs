@@ -39,15 +39,13 @@ pub struct ConnectionInfo {
     pub from: SocketAddr,
     /// Whether the local address is a loopback address.
     pub is_loopback: bool,
-    pub slot: Arc<AdmissionSlot>,
+    /// None for a request that another node has forwarded: its connection is there.
+    pub slot: Option<Arc<AdmissionSlot>>,
 }
 
 /// The address of a request's peer, if known.
-pub fn source(request: &Request) -> Option<IpAddr> {
-    request
-        .extensions()
-        .get::<ConnectionInfo>()
-        .map(|connection_info| connection_info.from.ip().to_canonical())
+pub fn source(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectionInfo>().map(|connection_info| connection_info.from.ip().to_canonical())
 }
 
 /// The token, the session and the peer's address of a request.
@@ -155,7 +153,7 @@ pub async fn require_host(
 
 /// Refuses requests without a valid token. Records all refusals, also those of later layers and handlers.
 pub async fn require_token(State(operator): State<Operator>, mut request: Request, next: Next) -> Response {
-    let from = source(&request);
+    let from = source(request.extensions());
     let asked = (request.method().clone(), super::uri(&request).clone());
     let (known, response) = match authenticate(&operator, &request) {
         Ok(principal) => {
@@ -171,7 +169,7 @@ pub async fn require_token(State(operator): State<Operator>, mut request: Reques
 
 /// Records the refusals of routes that need no token.
 pub async fn record_refusals(State(operator): State<Operator>, request: Request, next: Next) -> Response {
-    let from = source(&request);
+    let from = source(request.extensions());
     let asked = (request.method().clone(), super::uri(&request).clone());
     let response = next.run(request).await;
     record_if_refused(&operator, from, None, &asked, &response);
@@ -194,7 +192,7 @@ fn record_if_refused(
 }
 
 /// The principal of a request; or why the token is refused, and the token if it is known.
-fn authenticate(
+pub fn authenticate(
     operator: &Operator,
     request: &Request,
 ) -> Result<Principal, (Option<Arc<KnownToken>>, Problem)> {
@@ -218,12 +216,13 @@ fn authenticate(
         return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
     let (known, session_expires_at) = found.map_err(|problem| (None, problem))?;
-    let principal = Principal { known, from: source(request), session_expires_at };
+    let principal = Principal { known, from: source(request.extensions()), session_expires_at };
     if principal.token().is_expired(now) {
         return Err((Some(principal.known), token_refused()));
     }
-    if let Some(connection_info) = request.extensions().get::<ConnectionInfo>()
-        && let Err(exceeded) = connection_info.slot.authenticate(principal.quota_key())
+    let slot = request.extensions().get::<ConnectionInfo>().and_then(|info| info.slot.as_ref());
+    if let Some(slot) = slot
+        && let Err(exceeded) = slot.authenticate(principal.quota_key())
     {
         return Err((Some(principal.known), too_many("connections", exceeded)));
     }

@@ -1,4 +1,5 @@
-//! The operator listener: accepts connections, limits them, and closes them at shutdown.
+//! The server of the operator listener and the node listener: accepts connections, limits them, and closes them at
+//! shutdown.
 //!
 //! hyper implements HTTP. This module adds a limit of connections, timeouts for heads and writes, and a graceful
 //! shutdown with a time limit.
@@ -30,9 +31,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::access::ConnectionInfo;
-use super::tls::Certificate;
 use crate::clock::Stopwatch;
 use crate::proxy::AddressPrefix;
 
@@ -77,10 +78,18 @@ impl OperatorServerLimits {
     }
 }
 
+/// The certificate of a listener.
+pub trait TlsSource: Send + Sync {
+    /// The acceptor for new connections.
+    fn acceptor(&self) -> TlsAcceptor;
+}
+
 pub struct OperatorServer {
+    /// The callers, for the log.
+    pub callers: &'static str,
     pub router: Router,
     /// None without TLS.
-    pub certificate: Option<Arc<Certificate>>,
+    pub certificate: Option<Arc<dyn TlsSource>>,
     pub slots: Arc<AdmissionSlots>,
     /// Addresses of reverse proxies.
     pub proxies: Vec<AddressPrefix>,
@@ -101,7 +110,7 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
     loop {
         tokio::select! {
             biased;
-            _ = shutdown.wait_for(|closing| *closing) => break,
+            () = async { drop(shutdown.wait_for(|closing| *closing).await) } => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
@@ -110,14 +119,15 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
                         tracing::warn!(
                             %from,
                             closed,
-                            limit = CONNECTIONS_MAX,
-                            "too many connections of operators; closed the oldest one without a token, of the source with the most"
+                            limit = server.slots.connections_max(),
+                            "too many connections of {}; closed the oldest one without a token, of the source with the most",
+                            server.callers
                         );
                     }
                     let slot = Arc::new(slot);
                     // If the address is unknown, apply the stricter rule for loopback.
                     let is_loopback = stream.local_addr().map_or(true, |at| at.ip().to_canonical().is_loopback());
-                    let connection_info = ConnectionInfo { from, is_loopback, slot: Arc::clone(&slot) };
+                    let connection_info = ConnectionInfo { from, is_loopback, slot: Some(Arc::clone(&slot)) };
                     let (router, closing) = (server.router.clone(), closing.clone());
                     let certificate = server.certificate.clone();
                     connections.spawn(async move {
@@ -129,7 +139,7 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
                 }
                 Err(error) => {
                     if let Some(times) = failing.record(stopwatch.elapsed()) {
-                        tracing::warn!(%error, times, "cannot accept connections of operators; will retry");
+                        tracing::warn!(%error, times, "cannot accept connections of {}; will retry", server.callers);
                     }
                     sleep(ACCEPT_PAUSE).await;
                 }
@@ -139,7 +149,11 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
     drop(listener);
     let finished = timeout(CLOSING_GRACE, async { while connections.join_next().await.is_some() {} });
     if finished.await.is_err() {
-        tracing::warn!(open = connections.len(), "closing operator connections that did not finish in time");
+        tracing::warn!(
+            open = connections.len(),
+            "closing connections of {} that did not finish in time",
+            server.callers
+        );
         connections.shutdown().await;
     }
 }
@@ -149,7 +163,7 @@ async fn serve_stream(
     stream: TcpStream,
     connection_info: ConnectionInfo,
     router: Router,
-    certificate: Option<Arc<Certificate>>,
+    certificate: Option<Arc<dyn TlsSource>>,
     mut closing: watch::Receiver<bool>,
 ) {
     // An error only means more latency.
@@ -166,8 +180,8 @@ async fn serve_stream(
     };
     match handshaken {
         Ok(Ok(stream)) => serve_connection(stream, connection_info, router, closing).await,
-        Ok(Err(error)) => tracing::debug!(%error, %from, "TLS handshake of an operator failed"),
-        Err(_) => tracing::debug!(%from, "TLS handshake of an operator timed out"),
+        Ok(Err(error)) => tracing::debug!(%error, %from, "TLS handshake failed"),
+        Err(_) => tracing::debug!(%from, "TLS handshake timed out"),
     }
 }
 
@@ -198,6 +212,6 @@ async fn serve_connection(
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(%error, "operator connection failed");
+        tracing::debug!(%error, "connection failed");
     }
 }

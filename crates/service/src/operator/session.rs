@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::{Actor, Fact, SignInMethod};
 use notbefore_wire::operator::session::{Session, SignIn, SignInLink};
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::access::{self, Principal};
@@ -49,7 +50,49 @@ pub struct Sessions {
     pub proxies: Vec<AddressPrefix>,
 }
 
+/// What the node that a browser talks to knows of the browser's connection. A forwarded request brings it along, and
+/// is marked by it: no client can set a request's extensions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Browser {
+    /// The browser's address: that of the peer, or what a reverse proxy says.
+    pub client: Option<IpAddr>,
+    /// The listener's port.
+    pub port: u16,
+    /// Whether the browser's connection is encrypted, here or at a reverse proxy.
+    pub is_encrypted: bool,
+}
+
+impl Browser {
+    /// The cookie's name. A browser accepts the prefix `__Host-` only over TLS, for this host and all paths.
+    fn cookie_name(&self) -> String {
+        let prefix = if self.is_encrypted { "__Host-" } else { "" };
+        format!("{prefix}notbefore-{}", self.port)
+    }
+
+    /// The values of `Set-Cookie`. Without TLS, another page of this host can set a cookie of this name at the API's path,
+    /// which browsers send first; such a cookie is removed. The prefix `__Host-` forbids other paths.
+    fn set_cookies(&self, value: &str, max_age_s: i64) -> Vec<String> {
+        let name = self.cookie_name();
+        let cookie = |value: &str, path: &str, max_age_s: i64| {
+            format!("{name}={value}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={max_age_s}")
+        };
+        let own = cookie(value, "/", max_age_s);
+        if self.is_encrypted { vec![own + "; Secure"] } else { vec![own, cookie("", "/v1", 0)] }
+    }
+}
+
 impl Sessions {
+    /// The browser of a request, here or at the node that has forwarded it.
+    pub fn browser(&self, extensions: &Extensions, headers: &HeaderMap) -> Browser {
+        let forwarded = extensions.get::<Browser>().cloned();
+        forwarded.unwrap_or_else(|| self.own_browser(access::source(extensions), headers))
+    }
+
+    fn own_browser(&self, from: Option<IpAddr>, headers: &HeaderMap) -> Browser {
+        let (client, is_encrypted) = (self.client(from, headers), self.is_encrypted(from, headers));
+        Browser { client, port: self.port, is_encrypted }
+    }
+
     fn is_proxy(&self, from: Option<IpAddr>) -> bool {
         from.is_some_and(|from| self.proxies.iter().any(|proxy| proxy.contains(from)))
     }
@@ -63,7 +106,6 @@ impl Sessions {
         self.has_tls || by_proxy()
     }
 
-    /// The browser's address: that of the peer, or what a reverse proxy says.
     fn client(&self, from: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
         let last =
             || headers.get_all("X-Forwarded-For").iter().next_back()?.to_str().ok()?.rsplit(',').next();
@@ -71,35 +113,11 @@ impl Sessions {
         if self.is_proxy(from) { forwarded().or(from) } else { from }
     }
 
-    /// The cookie's name. A browser accepts the prefix `__Host-` only over TLS, for this host and all paths.
-    fn cookie_name(&self, is_encrypted: bool) -> String {
-        let prefix = if is_encrypted { "__Host-" } else { "" };
-        format!("{prefix}notbefore-{}", self.port)
-    }
-
-    /// The values of `Set-Cookie`. Without TLS, another page of this host can set a cookie of this name at the API's path,
-    /// which browsers send first; such a cookie is removed. The prefix `__Host-` forbids other paths.
-    fn set_cookies(
-        &self,
-        from: Option<IpAddr>,
-        headers: &HeaderMap,
-        value: &str,
-        max_age_s: i64,
-    ) -> Vec<String> {
-        let is_encrypted = self.is_encrypted(from, headers);
-        let name = self.cookie_name(is_encrypted);
-        let cookie = |value: &str, path: &str, max_age_s: i64| {
-            format!("{name}={value}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={max_age_s}")
-        };
-        let own = cookie(value, "/", max_age_s);
-        if is_encrypted { vec![own + "; Secure"] } else { vec![own, cookie("", "/v1", 0)] }
-    }
-
     /// The token and the expiry of a request's session, or why there is none; nothing if the request has no cookie.
     /// Cookies without a valid session are ignored: other pages of this host can set them.
     pub fn find(&self, request: &Request, view: &View, now: Timestamp) -> Option<Result<Found, Problem>> {
-        let (from, headers) = (access::source(request), request.headers());
-        let name = self.cookie_name(self.is_encrypted(from, headers));
+        let headers = request.headers();
+        let name = self.browser(request.extensions(), headers).cookie_name();
         let values = cookies(headers, &name);
         if values.is_empty() {
             return None;
@@ -174,19 +192,14 @@ fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
 pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Result<Response, Problem> {
     check_origin(request.method(), request.headers())?;
     let (sessions, now) = (&operator.sessions, operator.clock.now());
-    let (from, headers) = (access::source(&request), request.headers().clone());
-    let client = sessions.client(from, &headers);
+    let browser = sessions.browser(request.extensions(), request.headers());
+    let client = browser.client;
     sessions.sign_ins.try_acquire(client, now).map_err(|wait| {
         let detail =
             "too many attempts to sign in from this address; wait for the time that Retry-After gives";
         Problem::too_many("too_many_sign_ins", detail, wait)
     })?;
-    let body = access::read_body(request, &(), SIGN_IN_BYTES_MAX);
-    let body = timeout(SIGN_IN_BODY_TIMEOUT, body).await.map_err(|_| {
-        let detail =
-            format!("the body took longer than {} s; repeat the request", SIGN_IN_BODY_TIMEOUT.as_secs());
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
-    })??;
+    let body = in_time(access::read_body(request, &(), SIGN_IN_BYTES_MAX)).await??;
     let (known, session_expires_at, method) = match reader::body(&body)? {
         SignIn { token: Some(secret), code: None } => {
             (operator.views.newest().tokens.by_secret(secret.trim()).cloned(), None, SignInMethod::Token)
@@ -213,8 +226,17 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
     sessions::record_fact(&*operator.store, by, client, Fact::SignedIn { method }, now).await;
     let sealed = SealedSession::new(&known, session_expires_at, now);
     let max_age_s = sealed.expires_at.as_second() - now.as_second();
-    let cookies = sessions.set_cookies(from, &headers, &sessions.key.seal(&sealed), max_age_s);
+    let cookies = browser.set_cookies(&sessions.key.seal(&sealed), max_age_s);
     Ok((set_cookies(&cookies)?, Json(session(&known, Some(sealed.expires_at), now))).into_response())
+}
+
+/// Applies the time limit of a body without a token.
+pub async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Problem> {
+    timeout(SIGN_IN_BODY_TIMEOUT, reading).await.map_err(|_| {
+        let detail =
+            format!("the body took longer than {} s; repeat the request", SIGN_IN_BODY_TIMEOUT.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+    })
 }
 
 fn set_cookies(cookies: &[String]) -> Result<HeaderMap, Problem> {
@@ -251,8 +273,8 @@ pub async fn show(caller: Caller) -> ApiResult<Session> {
 ///
 /// A copy of the cookie stays valid until it expires or the token is revoked.
 #[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
-pub async fn sign_out(caller: Caller, headers: HeaderMap) -> Result<Response, Problem> {
-    let cookies = caller.sessions().set_cookies(caller.principal().from, &headers, "", 0);
+pub async fn sign_out(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let cookies = caller.sessions().browser(request.extensions(), request.headers()).set_cookies("", 0);
     Ok((StatusCode::NO_CONTENT, set_cookies(&cookies)?).into_response())
 }
 
@@ -279,6 +301,7 @@ impl From<LinkError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stored_key::StoredKey;
 
     fn headers(text: &str) -> HeaderMap {
         let pairs = text.lines().filter_map(|line| line.split_once(": "));
@@ -325,7 +348,7 @@ mod tests {
     }
 
     fn sessions(has_tls: bool) -> Sessions {
-        let key = SessionKey::of(&[7; 32]).unwrap();
+        let key = SessionKey(StoredKey::of(&[7; 32]).unwrap());
         let proxies = vec!["10.0.0.9".parse().unwrap()];
         Sessions { key, sign_ins: SignInLimit::default(), port: 9255, has_tls, proxies }
     }
@@ -337,7 +360,7 @@ mod tests {
         let plain = "notbefore-9255=v; Path=/; HttpOnly; SameSite=Strict; Max-Age=60";
         let secure = format!("__Host-{plain}; Secure");
         let cookie = |has_tls, from, headers: &HeaderMap| {
-            sessions(has_tls).set_cookies(from, headers, "v", 60).remove(0)
+            sessions(has_tls).own_browser(from, headers).set_cookies("v", 60).remove(0)
         };
         assert_eq!(cookie(false, browser, &HeaderMap::new()), plain);
         assert_eq!(cookie(true, browser, &HeaderMap::new()), secure);
@@ -348,7 +371,7 @@ mod tests {
             let chain = headers(&format!("X-Forwarded-Proto: {value}"));
             assert_eq!(cookie(false, proxy, &chain), expected, "the browser's is the first of {value}");
         }
-        let client = |from| sessions(false).client(from, &forwarded).unwrap().to_string();
+        let client = |from| sessions(false).own_browser(from, &forwarded).client.unwrap().to_string();
         assert_eq!((client(proxy), client(browser)), ("192.0.2.7".to_owned(), "10.0.0.1".to_owned()));
     }
 

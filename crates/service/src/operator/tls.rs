@@ -22,6 +22,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
 use tokio_rustls::TlsAcceptor;
 
+use super::server::TlsSource;
 use crate::data_dir::{self, DataDir};
 use crate::running::ReloadError;
 use crate::secret_file;
@@ -54,6 +55,19 @@ pub enum TlsError {
     Mismatch { cert: PathBuf, key: PathBuf },
     #[error("the certificate in {cert} with the key in {key} cannot be used: {error}")]
     Unusable { cert: PathBuf, key: PathBuf, error: rustls::Error },
+    #[error("the authority's certificates in {path} cannot be used: {error}")]
+    Authority { path: PathBuf, error: String },
+}
+
+impl CertificateFiles {
+    /// The error for a pair that rustls refuses.
+    pub(crate) fn unusable(&self, error: rustls::Error) -> TlsError {
+        let (cert, key) = (self.cert.clone(), self.key.clone());
+        match matches!(error, rustls::Error::InconsistentKeys(_)) {
+            true => TlsError::Mismatch { cert, key },
+            false => TlsError::Unusable { cert, key, error },
+        }
+    }
 }
 
 /// The pair in use.
@@ -89,11 +103,6 @@ impl Certificate {
         Ok(())
     }
 
-    /// The acceptor for new connections.
-    pub fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.pair.load().config))
-    }
-
     /// When the certificate expires, if known.
     pub fn ends_at(&self) -> Option<Timestamp> {
         self.pair.load().ends_at
@@ -113,44 +122,58 @@ impl Certificate {
     }
 }
 
+impl TlsSource for Certificate {
+    fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.pair.load().config))
+    }
+}
+
 impl Pair {
     fn load(files: &CertificateFiles, now: Timestamp) -> Result<Self, TlsError> {
-        let CertificateFiles { cert, key } = files;
-        let pem = read(cert)?;
-        let key_pem = read(key)?;
-        let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| TlsError::NoCertificate { path: cert.clone() })?;
-        let secret =
-            PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| TlsError::NoKey { path: key.clone() })?;
+        let PemPair { pem, chain, secret } = read_pair(files)?;
         let own = chain.first().cloned();
         let ends_at = own.as_ref().and_then(|own| ends_at(own));
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
-        let mut config = builder.map_err(|error| {
-            let (cert, key) = (cert.clone(), key.clone());
-            match matches!(error, rustls::Error::InconsistentKeys(_)) {
-                true => TlsError::Mismatch { cert, key },
-                false => TlsError::Unusable { cert, key, error },
-            }
-        })?;
+        let mut config = builder.map_err(|error| files.unusable(error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        warn(files, ends_at, now);
+        warn("the operator listener's certificate", files, own.as_ref(), now);
         Ok(Self { config: Arc::new(config), pem, own, ends_at })
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+/// A certificate chain and its key, as read from files.
+pub(crate) struct PemPair {
+    /// The chain's file.
+    pem: Vec<u8>,
+    /// Not empty; the server's certificate is first.
+    pub chain: Vec<CertificateDer<'static>>,
+    pub secret: PrivateKeyDer<'static>,
+}
+
+pub(crate) fn read_pair(files: &CertificateFiles) -> Result<PemPair, TlsError> {
+    let CertificateFiles { cert, key } = files;
+    let pem = read(cert)?;
+    let key_pem = read(key)?;
+    let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    let chain = chain.ok_or_else(|| TlsError::NoCertificate { path: cert.clone() })?;
+    let secret =
+        PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| TlsError::NoKey { path: key.clone() })?;
+    Ok(PemPair { pem, chain, secret })
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     let mut bytes = Vec::new();
     let read = secret_file::open(path).and_then(|file| file.take(PEM_BYTES_MAX).read_to_end(&mut bytes));
     read.map_err(|error| TlsError::Read { path: path.to_owned(), error })?;
     Ok(bytes)
 }
 
-/// Logs problems that do not make the pair unusable.
-fn warn(files: &CertificateFiles, ends_at: Option<Timestamp>, now: Timestamp) {
+/// Logs problems that do not make the pair unusable. `what` names the certificate.
+pub(crate) fn warn(what: &str, files: &CertificateFiles, own: Option<&CertificateDer<'_>>, now: Timestamp) {
     let (cert, key) = (files.cert.display(), files.key.display());
     let mode = fs::metadata(&files.key).map(|metadata| metadata.permissions().mode() & 0o777);
     if let Ok(mode) = mode
@@ -158,12 +181,12 @@ fn warn(files: &CertificateFiles, ends_at: Option<Timestamp>, now: Timestamp) {
     {
         tracing::warn!(%key, mode = format!("{mode:o}"), "all users of this machine can read the private key; chmod 600 it");
     }
-    let Some(ends_at) = ends_at else { return };
+    let Some(ends_at) = own.and_then(|own| ends_at(own)) else { return };
     let days = ends_at.duration_since(now).as_hours() / 24;
     if ends_at <= now {
-        tracing::warn!(%cert, %ends_at, "the operator listener's certificate has expired; callers will refuse it");
+        tracing::warn!(%cert, %ends_at, "{what} has expired; callers will refuse it");
     } else if days < WARN_DAYS {
-        tracing::warn!(%cert, %ends_at, days, "the operator listener's certificate expires soon");
+        tracing::warn!(%cert, %ends_at, days, "{what} expires soon");
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, Token, VmId};
 use notbefore_engine::DecodeError;
 use notbefore_engine::records::{
-    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, SessionKeyRecord, SignInLink, Vm,
+    self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, SignInLink, StoredKeyRecord, Vm,
     decode,
 };
 use notbefore_engine::state::{CallerKey, caller_key};
@@ -97,8 +97,8 @@ impl RecordChecker {
             RecordKey::Heard(_) | RecordKey::Alive | RecordKey::Swept => {
                 Ok(decode::<LastAt>(key, value).map(drop)?)
             }
-            RecordKey::Secret(_) if key == records::SESSION_KEY => {
-                match decode::<SessionKeyRecord>(key, value)?.is_well_formed() {
+            RecordKey::Secret(_) if [records::SESSION_KEY, records::NODE_KEY].contains(&key) => {
+                match decode::<StoredKeyRecord>(key, value)?.is_well_formed() {
                     true => Ok(()),
                     false => Err(BadRecord::Inconsistency {
                         why: format!(
@@ -219,15 +219,17 @@ mod tests {
     }
 
     #[test]
-    fn key_of_sessions_has_64_hexadecimal_digits() {
-        let check = |key: &str| {
-            let value = format!("1 {{\"key\":\"{key}\"}}");
-            RecordChecker::default().check(1, records::SESSION_KEY, value.as_bytes())
-        };
-        check(&"0a".repeat(32)).unwrap();
-        for wrong in [&"0a".repeat(31), &"0g".repeat(32), ""] {
-            let why = check(wrong).unwrap_err().to_string();
-            assert!(why.contains("secret/session-key") && why.contains("64 hexadecimal digits"), "{why}");
+    fn stored_keys_have_64_hexadecimal_digits() {
+        for record in [records::SESSION_KEY, records::NODE_KEY] {
+            let check = |key: &str| {
+                let value = format!("1 {{\"key\":\"{key}\"}}");
+                RecordChecker::default().check(1, record, value.as_bytes())
+            };
+            check(&"0a".repeat(32)).unwrap();
+            for wrong in [&"0a".repeat(31), &"0g".repeat(32), ""] {
+                let why = check(wrong).unwrap_err().to_string();
+                assert!(why.contains(record) && why.contains("64 hexadecimal digits"), "{why}");
+            }
         }
     }
 

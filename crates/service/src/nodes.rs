@@ -1,0 +1,437 @@
+//! Nodes of a cluster that talk: a follower forwards changes to the leader and waits until its own view has them.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `signature` | signed messages: HMAC, clock window, nonces |
+//! | `messages`, `parts` | what messages and answers contain, and how it becomes bytes |
+//! | `key`, `tls` | the key of the signatures; mutual TLS |
+//! | `leader_client` | a follower's connections to the leader |
+//! | `forward` | at a follower: which requests are forwarded, and what their callers get |
+//! | `listener` | at the leader: takes messages and carries them out |
+//!
+//! A forwarded request is sent at most once. Its caller gets the leader's answer, `unavailable` if nothing was carried out,
+//! or `outcome_unknown`. A service with one node has no [`Nodes`] and does none of this.
+
+pub mod forward;
+pub mod key;
+mod leader_client;
+pub mod listener;
+pub mod messages;
+mod parts;
+pub mod signature;
+pub mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+use notbefore_engine::Failure;
+use notbefore_engine::cluster::Leader;
+use notbefore_engine::cluster::leadership::node_id;
+use notbefore_engine::request::FailureCause;
+use notbefore_listener::log_limit::LogRateLimit;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+use self::key::NodeKey;
+use self::leader_client::{Connection, LeaderClient, Sent};
+use self::messages::Answer;
+use self::signature::{Kind, Message};
+use self::tls::{NodeTls, NodeTlsFiles};
+use crate::clock::{Clock, Stopwatch};
+use crate::cluster::Standing;
+use crate::lock;
+use crate::metrics::Counters;
+use crate::view::Views;
+
+/// Settings of the node listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodesConfig {
+    pub listen: SocketAddr,
+    /// Mutual TLS; required beyond loopback.
+    pub tls: Option<NodeTlsFiles>,
+}
+
+impl NodesConfig {
+    /// A free port of the loopback interface.
+    pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+    pub fn check(&self) -> Result<(), NodesConfigError> {
+        let ip = self.listen.ip().to_canonical();
+        if ip.is_unspecified() {
+            return Err(NodesConfigError::Unspecified(self.listen));
+        }
+        match self.tls.is_none() && !ip.is_loopback() {
+            true => Err(NodesConfigError::Exposed(self.listen)),
+            false => Ok(()),
+        }
+    }
+
+    /// The URL of the listener, for the node's heartbeat. `address` is where it is bound.
+    pub fn url(&self, address: SocketAddr) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}")
+    }
+}
+
+impl Default for NodesConfig {
+    fn default() -> Self {
+        Self { listen: Self::LISTEN, tls: None }
+    }
+}
+
+/// Why the settings of the node listener cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodesConfigError {
+    #[error(
+        "the node listener at {0} would be open to the network without mutual TLS; set --node-cert, --node-key and --node-ca, or use a loopback address"
+    )]
+    Exposed(SocketAddr),
+    #[error(
+        "--node-listen {0}: other nodes connect to this address; give the address at which they reach this node"
+    )]
+    Unspecified(SocketAddr),
+}
+
+/// The digests of polls, which messages carry. The content is opaque here.
+pub trait Digests: Send + Sync {
+    /// At a follower: what must reach the leader (`name~epoch`) before a request that is forwarded now; empty if there is
+    /// nothing. The next message repeats it unless it was acknowledged.
+    fn pending(&self, leader: &str) -> Bytes;
+
+    /// At a follower: the leader (`name~epoch`) has answered.
+    fn acknowledged(&self, leader: &str, acknowledgement: Bytes);
+
+    /// At the leader: takes the digest of a node (`name~epoch`); returns the acknowledgement.
+    fn receive(&self, sender: &str, digest: Bytes) -> Bytes;
+}
+
+/// For a service without digests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDigests;
+
+impl Digests for NoDigests {
+    fn pending(&self, _: &str) -> Bytes {
+        Bytes::new()
+    }
+
+    fn acknowledged(&self, _: &str, _: Bytes) {}
+
+    fn receive(&self, _: &str, _: Bytes) -> Bytes {
+        Bytes::new()
+    }
+}
+
+/// Limits of forwarding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardLimits {
+    /// From the end of an operator's request to its answer.
+    pub operator_timeout: Duration,
+    /// The same for a guest's approval.
+    pub guest_timeout: Duration,
+    /// Requests at a time; 503 above it.
+    pub in_flight_max: usize,
+    /// Requests at a time whose token this node does not know, from before their body.
+    pub unknown_callers_max: usize,
+}
+
+impl Default for ForwardLimits {
+    fn default() -> Self {
+        Self {
+            operator_timeout: Duration::from_secs(5),
+            guest_timeout: Duration::from_secs(2),
+            in_flight_max: 256,
+            unknown_callers_max: 16,
+        }
+    }
+}
+
+/// Why a request has no answer of the leader. Details are for the log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForwardError {
+    #[error("no node leads the cluster")]
+    NoLeader,
+    #[error("the leader of the cluster cannot be reached")]
+    Unreachable(String),
+    #[error("the leader of the cluster refused the message")]
+    Refused(String),
+    #[error("{0} requests are being forwarded to the leader of the cluster, which is the limit")]
+    TooMany(usize),
+    #[error("the request is too large to be forwarded")]
+    TooLarge,
+    #[error("the connection to the leader of the cluster broke")]
+    Broken(String),
+    #[error("the leader of the cluster did not answer within {} s", .0.as_secs())]
+    Late(Duration),
+    #[error("this node did not see the change within {} s", .0.as_secs())]
+    NotSeen(Duration),
+}
+
+impl ForwardError {
+    /// Whether the request may have been carried out.
+    pub fn is_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Broken(_) | Self::Late(_) | Self::NotSeen(_) => true,
+            Self::NoLeader | Self::Unreachable(_) | Self::Refused(_) | Self::TooMany(_) | Self::TooLarge => {
+                false
+            }
+        }
+    }
+
+    fn detail(&self) -> &str {
+        match self {
+            Self::Unreachable(why) | Self::Refused(why) | Self::Broken(why) => why,
+            Self::NoLeader | Self::TooMany(_) | Self::TooLarge | Self::Late(_) | Self::NotSeen(_) => "",
+        }
+    }
+
+    /// The label of the metric.
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::NoLeader => "no_leader",
+            Self::Unreachable(_) => "unreachable",
+            Self::Refused(_) => "refused",
+            Self::TooMany(_) => "too_many",
+            Self::TooLarge => "too_large",
+            Self::Broken(_) | Self::Late(_) | Self::NotSeen(_) => "outcome_unknown",
+        }
+    }
+}
+
+impl From<ForwardError> for Failure {
+    fn from(error: ForwardError) -> Self {
+        let cause = FailureCause::Forwarding(error.to_string());
+        match error.is_outcome_unknown() {
+            true => Self::OutcomeUnknown(cause),
+            false => Self::Unavailable(cause),
+        }
+    }
+}
+
+/// What [`Nodes`] is made of.
+pub struct NodesParts {
+    pub standing: watch::Receiver<Standing>,
+    pub views: Arc<Views>,
+    pub key: Arc<NodeKey>,
+    pub tls: Option<Arc<NodeTls>>,
+    pub digests: Arc<dyn Digests>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: ForwardLimits,
+}
+
+/// A node of a cluster: what it knows of the others, and its way to the leader.
+pub struct Nodes {
+    standing: watch::Receiver<Standing>,
+    views: Arc<Views>,
+    key: Arc<NodeKey>,
+    client: LeaderClient,
+    digests: Arc<dyn Digests>,
+    clock: Arc<dyn Clock>,
+    limits: ForwardLimits,
+    in_flight: Semaphore,
+    unknown_callers: Semaphore,
+    /// Requests that this node forwarded, by outcome.
+    pub forwarded: Counters,
+    /// Messages that this node refused, by reason.
+    pub refused: Counters,
+    log_limit: std::sync::Mutex<LogRateLimit>,
+    since_start: Stopwatch,
+}
+
+impl Nodes {
+    pub fn new(parts: NodesParts) -> Self {
+        let NodesParts { standing, views, key, tls, digests, clock, limits } = parts;
+        Self {
+            standing,
+            views,
+            key,
+            client: LeaderClient::new(tls),
+            digests,
+            clock,
+            limits,
+            in_flight: Semaphore::new(limits.in_flight_max),
+            unknown_callers: Semaphore::new(limits.unknown_callers_max),
+            forwarded: Counters::default(),
+            refused: Counters::default(),
+            log_limit: std::sync::Mutex::default(),
+            since_start: Stopwatch::start(),
+        }
+    }
+
+    /// Whether changes are carried out here.
+    pub fn leads(&self) -> bool {
+        self.standing.borrow().role.leads()
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
+    }
+
+    /// Sends a digest, which [`Digests::pending`] returns. Returns whether the leader has acknowledged it.
+    pub async fn send_digest(&self, within: Duration) -> bool {
+        self.exchange(Kind::Digest, Bytes::new(), within).await.is_ok()
+    }
+
+    /// Sends a message to the leader and waits for the answer. Counts the outcome.
+    async fn exchange(&self, kind: Kind, content: Bytes, within: Duration) -> Result<Answer, ForwardError> {
+        let is_sent = AtomicBool::new(false);
+        let answer = match timeout(within, self.exchange_in_time(kind, content, &is_sent)).await {
+            Ok(answer) => answer,
+            Err(_) if is_sent.load(Relaxed) => Err(ForwardError::Late(within)),
+            Err(_) => Err(ForwardError::Unreachable(format!("no connection within {within:?}"))),
+        };
+        if let Err(error) = &answer {
+            self.log(kind, error);
+        }
+        answer
+    }
+
+    async fn exchange_in_time(
+        &self,
+        kind: Kind,
+        content: Bytes,
+        is_sent: &AtomicBool,
+    ) -> Result<Answer, ForwardError> {
+        let Standing { me, leader, .. } = self.standing();
+        let leader = leader.ok_or(ForwardError::NoLeader)?;
+        let receiver = node_id(&leader.node, &leader.epoch);
+        let sender = me.id();
+        if receiver == sender {
+            // The record names this process, which does not lead yet, or no longer.
+            return Err(ForwardError::NoLeader);
+        }
+        let mut message = Message {
+            kind,
+            sender,
+            receiver: receiver.clone(),
+            sent_at: self.clock.now(),
+            nonce: [0; 16],
+            notes: self.digests.pending(&receiver),
+            content,
+        };
+        let mut idle = self.client.idle(&leader).await;
+        loop {
+            let is_new = idle.is_none();
+            let mut connection = match idle.take() {
+                Some(connection) => connection,
+                None => self.connect(&leader, &message).await?,
+            };
+            let key = self.key.get().await.ok_or_else(no_key)?;
+            (message.sent_at, message.nonce) = (self.clock.now(), nonce()?);
+            let signed = message.sign(&key).ok_or(ForwardError::TooLarge)?;
+            match connection.send(signed, || is_sent.store(true, Relaxed)).await? {
+                Sent::Answered(bytes) => {
+                    let answer = Answer::decode(bytes);
+                    let answer =
+                        answer.ok_or_else(|| ForwardError::Broken("the answer is malformed".to_owned()))?;
+                    self.client.keep(connection);
+                    self.digests.acknowledged(&receiver, answer.acknowledgement.clone());
+                    return Ok(answer);
+                }
+                // The connection was closed while it was idle; no byte of the message was sent.
+                Sent::Unsent => {
+                    is_sent.store(false, Relaxed);
+                    if is_new {
+                        return Err(ForwardError::Unreachable("the leader closed the connection".to_owned()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A new connection, after its hello. If the leader has another key, this node reads the key again.
+    async fn connect(&self, leader: &Leader, message: &Message) -> Result<Connection, ForwardError> {
+        let mut connection = self.client.connect(leader).await?;
+        let mut key = self.key.get().await.ok_or_else(no_key)?;
+        for attempt in 0..2 {
+            let hello = Message {
+                kind: Kind::Hello,
+                sent_at: self.clock.now(),
+                nonce: nonce()?,
+                notes: Bytes::new(),
+                content: Bytes::new(),
+                ..message.clone()
+            };
+            let has_other_key = connection.hello(&key, &hello).await?;
+            if !has_other_key {
+                return Ok(connection);
+            }
+            if attempt == 0 {
+                key = self.key.read_again().await.ok_or_else(other_key)?;
+            }
+        }
+        Err(other_key())
+    }
+
+    fn log(&self, kind: Kind, error: &ForwardError) {
+        if let Some(times) = lock(&self.log_limit).record(self.since_start.elapsed()) {
+            let (message, detail) = (kind.name(), error.detail());
+            tracing::warn!(message, times, detail, "cannot send a message to the leader: {error}");
+        }
+    }
+}
+
+fn nonce() -> Result<signature::Nonce, ForwardError> {
+    let mut nonce = [0; 16];
+    let random = getrandom::fill(&mut nonce);
+    random
+        .map_err(|error| ForwardError::Unreachable(format!("the system gives no random bytes: {error}")))?;
+    Ok(nonce)
+}
+
+fn no_key() -> ForwardError {
+    ForwardError::Unreachable("the leader has not put the key of messages into the store yet".to_owned())
+}
+
+fn other_key() -> ForwardError {
+    ForwardError::Refused(
+        "the leader has another key: all nodes of a cluster must use the same store".to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_listener_beyond_loopback_needs_mutual_tls() {
+        let pair = crate::operator::tls::CertificateFiles { cert: "c".into(), key: "k".into() };
+        let tls = Some(NodeTlsFiles { pair, authority: "ca".into() });
+        let check = |listen: &str, tls: &Option<NodeTlsFiles>| {
+            NodesConfig { listen: listen.parse().unwrap(), tls: tls.clone() }.check()
+        };
+        assert_eq!(NodesConfig::default().check(), Ok(()));
+        for listen in ["127.0.0.1:0", "[::1]:9256", "127.0.0.9:1"] {
+            assert_eq!((check(listen, &None), check(listen, &tls)), (Ok(()), Ok(())), "{listen}");
+        }
+        for listen in ["10.0.0.1:9256", "[fd00::1]:9256"] {
+            let error = check(listen, &None).unwrap_err().to_string();
+            assert!(error.contains(listen) && error.contains("--node-ca"), "{error}");
+            assert_eq!(check(listen, &tls), Ok(()));
+        }
+        for listen in ["0.0.0.0:9256", "[::]:9256"] {
+            let error = check(listen, &tls).unwrap_err();
+            assert_eq!(error, NodesConfigError::Unspecified(listen.parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn failures_before_sending_change_nothing() {
+        let why = || "x".to_owned();
+        for (error, code) in [
+            (ForwardError::NoLeader, "unavailable"),
+            (ForwardError::Unreachable(why()), "unavailable"),
+            (ForwardError::Refused(why()), "unavailable"),
+            (ForwardError::TooMany(256), "unavailable"),
+            (ForwardError::TooLarge, "unavailable"),
+            (ForwardError::Broken(why()), "outcome_unknown"),
+            (ForwardError::Late(Duration::from_secs(5)), "outcome_unknown"),
+            (ForwardError::NotSeen(Duration::from_secs(2)), "outcome_unknown"),
+        ] {
+            assert_eq!(Failure::from(error).code(), code);
+        }
+    }
+}

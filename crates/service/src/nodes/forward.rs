@@ -1,0 +1,167 @@
+//! At a follower: forwards changes of operators and approvals of guests to the leader.
+//!
+//! **Operators.** Requests that are not safe go to the leader whole, also dry runs and sign-ins. The leader judges them:
+//! token, role, rate limit, idempotency key, audit. This node keeps what belongs to the client's connection: the check of
+//! `Host`, connection limits, the client's address, and how cookies are named. Signing out removes only a cookie and
+//! stays here.
+//!
+//! **Guests.** This node identifies the caller and reads the body. The leader looks the address up again and judges the
+//! events.
+
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use notbefore_engine::Failure;
+use notbefore_engine::request::FailureCause;
+use notbefore_store::Revision;
+use tokio::time::timeout;
+
+use super::messages::{Answer, Approval, ApprovalOutcome, ClientConnection, OperatorAnswer, OperatorRequest};
+use super::signature::Kind;
+use super::{ForwardError, Nodes};
+use crate::clock::Stopwatch;
+use crate::guest::platform::ApproveError;
+use crate::operator::access::{self, ConnectionInfo};
+use crate::operator::problem::Problem;
+use crate::operator::session::{self, Browser, SIGN_IN_BYTES_MAX};
+use crate::operator::{BODY_BYTES_MAX, Operator};
+
+/// A layer of the operator API: forwards changes if another node leads.
+pub async fn forward_changes(State(operator): State<Operator>, request: Request, next: Next) -> Response {
+    let Some(nodes) = operator.nodes.as_ref().filter(|nodes| !nodes.leads() && is_forwarded(&request)) else {
+        return next.run(request).await;
+    };
+    // A message for the leader has arrived at a node that no longer leads: it goes no further.
+    if request.extensions().get::<Browser>().is_some() {
+        return Problem::from(Failure::Unavailable(FailureCause::NotLeader)).into_response();
+    }
+    nodes.forward(&operator, request).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Whether a request changes something that the leader writes.
+fn is_forwarded(request: &Request) -> bool {
+    let path = request.uri().path();
+    let is_sign_out = request.method() == Method::DELETE && path == "/v1/session";
+    !request.method().is_safe() && path.starts_with("/v1/") && !is_sign_out
+}
+
+impl Nodes {
+    async fn forward(&self, operator: &Operator, request: Request) -> Result<Response, Problem> {
+        let request = self.whole_request(operator, request).await?;
+        let (deadline, content) = (Deadline::new(self.limits.operator_timeout), request.encode());
+        let answered = async {
+            let answer = self.send(Kind::Operator, content, deadline).await?;
+            let response = OperatorAnswer::decode(answer.content).ok_or_else(malformed)?;
+            // A refusal changed nothing, so it is true whatever this node shows.
+            match self.shows(answer.revision, deadline).await || !response.status.is_success() {
+                true => Ok(response),
+                false => Err(ForwardError::NotSeen(deadline.within)),
+            }
+        };
+        let OperatorAnswer { status, headers, body } = self.counted(answered.await).map_err(Failure::from)?;
+        let mut response = (status, body).into_response();
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+
+    /// Forwards an approval. Resolves when this node's view has it.
+    pub async fn approve(&self, approval: &Approval) -> Result<(), ApproveError> {
+        let deadline = Deadline::new(self.limits.guest_timeout);
+        let content = serde_json::to_vec(approval).ok().map(Bytes::from);
+        let answered = async {
+            let answer = self.send(Kind::Approval, content, deadline).await?;
+            let outcome: ApprovalOutcome =
+                serde_json::from_slice(&answer.content).map_err(|_| malformed())?;
+            match self.shows(answer.revision, deadline).await || outcome != ApprovalOutcome::Approved {
+                true => Ok(outcome),
+                false => Err(ForwardError::NotSeen(deadline.within)),
+            }
+        };
+        match self.counted(answered.await) {
+            Ok(outcome) => outcome.into(),
+            Err(error) if error.is_outcome_unknown() => Err(ApproveError::OutcomeUnknown),
+            Err(error) => Err(ApproveError::Unavailable(error.to_string())),
+        }
+    }
+
+    async fn send(
+        &self,
+        kind: Kind,
+        content: Option<Bytes>,
+        deadline: Deadline,
+    ) -> Result<Answer, ForwardError> {
+        let too_many = |_| ForwardError::TooMany(self.limits.in_flight_max);
+        let _permit = self.in_flight.try_acquire().map_err(too_many)?;
+        self.exchange(kind, content.ok_or(ForwardError::TooLarge)?, deadline.within).await
+    }
+
+    /// Waits until this node's view has a revision; false if it does not in time.
+    async fn shows(&self, revision: Revision, deadline: Deadline) -> bool {
+        timeout(deadline.rest(), self.views.wait_for(revision)).await.is_ok()
+    }
+
+    fn counted<T>(&self, answered: Result<T, ForwardError>) -> Result<T, ForwardError> {
+        let outcome = answered.as_ref().map_or_else(ForwardError::outcome, |_| "answered");
+        self.forwarded.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+        answered
+    }
+
+    /// Reads the request. Callers whose token this node does not know share a few places: a token may be new, and only
+    /// the leader can tell, but the bodies of strangers must not fill the memory.
+    async fn whole_request(&self, operator: &Operator, request: Request) -> Result<OperatorRequest, Problem> {
+        let is_known = match access::authenticate(operator, &request) {
+            Ok(_) => true,
+            Err((_, problem)) if problem.is("too_many_connections") => return Err(problem),
+            Err(_) => false,
+        };
+        let has_credentials =
+            [header::AUTHORIZATION, header::COOKIE].iter().any(|name| request.headers().contains_key(name));
+        let bytes_max = if has_credentials { BODY_BYTES_MAX } else { SIGN_IN_BYTES_MAX };
+        let client = ClientConnection {
+            from: request.extensions().get::<ConnectionInfo>().map(|connection_info| connection_info.from),
+            browser: operator.sessions.browser(request.extensions(), request.headers()),
+        };
+        let (method, target, headers) =
+            (request.method().clone(), request.uri().clone(), request.headers().clone());
+        let body = match is_known {
+            true => read_body(request, bytes_max).await?,
+            false => {
+                let too_many = |_| ForwardError::TooMany(self.limits.unknown_callers_max);
+                let place = self.unknown_callers.try_acquire().map_err(too_many);
+                let _place = place.or_else(|error| self.counted(Err(error))).map_err(Failure::from)?;
+                session::in_time(read_body(request, bytes_max)).await??
+            }
+        };
+        Ok(OperatorRequest { method, target, client, headers, body })
+    }
+}
+
+/// A time limit that began at its creation.
+#[derive(Clone, Copy)]
+struct Deadline {
+    within: Duration,
+    since: Stopwatch,
+}
+
+impl Deadline {
+    fn new(within: Duration) -> Self {
+        Self { within, since: Stopwatch::start() }
+    }
+
+    fn rest(self) -> Duration {
+        self.within.saturating_sub(self.since.elapsed())
+    }
+}
+
+fn malformed() -> ForwardError {
+    ForwardError::Broken("the leader's answer is malformed".to_owned())
+}
+
+async fn read_body(mut request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+    DefaultBodyLimit::max(bytes_max).apply(&mut request);
+    access::read_body(request, &(), bytes_max).await
+}

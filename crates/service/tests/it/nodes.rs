@@ -1,0 +1,7 @@
+//! Nodes that talk: a leader and a follower over one store in memory, with real sockets between them.
+
+mod bad_messages;
+mod forwarding;
+mod harness;
+mod lost_answers;
+mod mutual_tls;
