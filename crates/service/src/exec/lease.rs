@@ -11,7 +11,7 @@
 //! | 3.5 s | the keeper sends SIGKILL |
 //! | 4 s, `ELECT_AFTER` | another node may claim the lead, and then start the command again |
 //!
-//! The last half second is for the keeper to wake up, which takes up to [`CHECK_EVERY`], and for processes to die. If a
+//! The last half second is for the keeper to wake up, which takes up to a quarter of a second, and for processes to die. If a
 //! node gives up the lead of its own accord, for example because its clock is off, the successor does not wait: then the
 //! old command may run beside the new one, for at most the rest of the lease. Fence and attempt tell them apart.
 //!
