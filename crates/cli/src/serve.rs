@@ -11,6 +11,7 @@ use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
+use notbefore_service::janitor::HistoryLimits;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::OperatorServerLimits;
 use notbefore_service::operator::tls::CertificateFiles;
@@ -191,7 +192,10 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             },
         },
         exec: exec_config(settings.driver.kind, &settings.exec)?,
-        history_retention: SignedDuration::try_from(settings.events.keep_history)?,
+        history: HistoryLimits {
+            retention: SignedDuration::try_from(settings.events.keep_history)?,
+            bytes_max: settings.events.keep_history_bytes,
+        },
         host_name: host_name()?,
     };
     config.check()?;

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use jiff::SignedDuration;
 use notbefore_core::{Name, Settings};
 
 use crate::cluster::join::ClusterConfig;
 use crate::exec::ExecConfig;
 use crate::fleet::FleetFile;
 use crate::guest::settings::GuestSettings;
+use crate::janitor::HistoryLimits;
 use crate::listen::ListenAddress;
 use crate::operator::change_rate::ChangeRateLimit;
 use crate::operator::server::OperatorServerConfig;
@@ -61,8 +61,7 @@ pub struct ServeConfig {
     pub domain: Settings,
     /// The exec driver's configuration, if it is the driver.
     pub exec: Option<ExecConfig>,
-    /// How long history is kept.
-    pub history_retention: SignedDuration,
+    pub history: HistoryLimits,
     /// The name of the first-run VM: the machine's host name.
     pub host_name: String,
 }

@@ -59,6 +59,8 @@ impl Metrics {
         let (refusals, delivery) = (&operator.refusals, &operator.delivery);
         let help = "Refused requests of operators, by error code";
         registry.register("operator_refusals", help, refusals.counts.clone());
+        let help = "Records removed before their retention because of a limit of bytes, by kind";
+        registry.register("history_trimmed_records", help, operator.history.trimmed.clone());
         let help = "Warnings about events unread close to their NotBefore, one for each VM";
         registry.register("unread_warnings", help, delivery.warnings.clone());
         let help = "Seconds from the publication of an event to its first read by each affected VM";
@@ -137,6 +139,8 @@ impl Collector for ScrapeCollector {
         page.one("store_well", help, Gauge::new(u32::from(engine.is_store_writable())))?;
         let help = "Damaged records that were skipped since the start";
         page.one("store_damaged_records", help, Gauge::new(operator.store.damaged()))?;
+        let help = "Size of history in bytes: facts, ended events with their reads, operations";
+        page.one("history_bytes", help, Gauge::new(operator.history.bytes.get()))?;
         let help = "Host operations that are due and wait for another update domain of one of their scopes";
         page.one("host_operations_waiting", help, Gauge::new(engine.host_operations_waiting.get()))?;
         let help = "Whether the clock is held (1): it has jumped, and events do not start by time";

@@ -78,6 +78,7 @@ use utoipa_axum::routes;
 use crate::clock::Clock;
 use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
+use crate::janitor::HistoryStats;
 use crate::metrics::Metrics;
 use crate::nodes::{Nodes, forward};
 use crate::refusals::Refusals;
@@ -103,6 +104,7 @@ pub struct Parts {
     pub engine: EngineHandle,
     pub store: Arc<dyn Store>,
     pub refusals: Arc<Refusals>,
+    pub history: Arc<HistoryStats>,
     /// None without TLS.
     pub certificate: Option<Arc<tls::Certificate>>,
     /// The file with the secret of the first token.

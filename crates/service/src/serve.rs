@@ -32,6 +32,7 @@ use crate::fenced_store::FencedStore;
 use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
 use crate::integrity::IntegrityError;
+use crate::janitor::Janitor;
 use crate::listen::{BindError, ListenAddress};
 use crate::nodes::NodesConfigError;
 use crate::operator::server::OperatorServer;
@@ -235,12 +236,14 @@ pub async fn serve(
     let server = Arc::new(GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
+    let janitor = Janitor::new(Arc::clone(&store), config.history);
     let operator_slots = config.operator_server.limits.slots();
     let operator = Arc::new(operator::Parts {
         views: Arc::clone(&views),
         engine: engine.clone(),
         store: Arc::clone(&store),
         refusals: Arc::clone(&refusals),
+        history: janitor.stats(),
         certificate: certificate.clone(),
         token_file: dir.file(data_dir::TOKEN),
         clock: Arc::clone(&clock),
@@ -305,12 +308,10 @@ pub async fn serve(
             exec.close().await;
         })
     });
-    let janitor =
-        janitor::run(Arc::clone(&store), engine.clone(), Arc::clone(&clock), config.history_retention);
     let refused = Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone());
     let background = [
         tokio::spawn(while_leading(roles.clone(), refused)),
-        tokio::spawn(while_leading(roles, janitor)),
+        tokio::spawn(while_leading(roles, janitor.run(engine.clone(), Arc::clone(&clock)))),
         tokio::spawn(Arc::clone(&vm_log).write(Arc::clone(&clock))),
         tokio::spawn(event_log::write(Arc::clone(&store), revision, Arc::clone(&vm_log), Arc::clone(&clock))),
         tokio::spawn(keep_bound_enabled(
@@ -421,7 +422,7 @@ async fn start_engine(
     let (mut engine, mut effects) = Engine::from_state(settings, state, revision, now);
     // The engine checked its clock against what would start; check it against what would be removed, too.
     let is_doubtful = !engine.is_clock_held() && engine.is_clock_far_ahead(now);
-    if is_doubtful && janitor::would_remove(&**store, now, config.history_retention).await? {
+    if is_doubtful && janitor::would_remove(&**store, now, config.history.retention).await? {
         effects.extend(engine.handle(Input::Clock(ClockNews::Jumped(SignedDuration::ZERO)), now));
     }
     let (store, views, clock) = (Arc::clone(store), Arc::clone(views), Arc::clone(clock));

@@ -13,6 +13,8 @@ use toml::Value as Toml;
 pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
 /// Retention and duration spans, up to 100 years: longer ones overflow dates.
 pub const LONG_SPAN: Span = Span { min: 0, max: 100 * 365 * 86_400 };
+/// The size of history. Less has no room for the events of one operation on a large fleet.
+pub const HISTORY_SIZE: Size = Size { min: 64 << 20 };
 /// Connection limits. A process cannot open more than a billion files.
 pub const CONNECTIONS: Integer<usize> = Integer::between(1, 1_000_000_000);
 /// An optional file.
@@ -74,6 +76,43 @@ impl ToToml for Factor {
     }
 }
 
+/// A size in bytes, written with a binary unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub min: u64,
+}
+
+const SIZE_UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+/// A size with the largest unit that divides it.
+fn show_size(bytes: u64) -> String {
+    let unit = SIZE_UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+impl Kind for Size {
+    type Value = u64;
+
+    fn expected(&self) -> String {
+        format!("a size from {} on, as \"512MiB\" or \"16GiB\"", show_size(self.min))
+    }
+
+    fn read(&self, raw: &RawValue) -> Option<u64> {
+        let text = raw.text(Form::Text)?;
+        let with_unit = |(name, unit): &(&str, u64)| {
+            let number = text.trim().strip_suffix(name)?.trim_end();
+            number.parse::<u64>().ok()?.checked_mul(*unit)
+        };
+        SIZE_UNITS.iter().find_map(with_unit).filter(|bytes| *bytes >= self.min)
+    }
+}
+
+impl ToToml for Size {
+    fn show(&self, value: &u64) -> Toml {
+        Toml::String(show_size(*value))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use notbefore_settings::kind::List;
@@ -103,6 +142,10 @@ mod tests {
         round(List(HOST), "Ops.example", r#"["ops.example"]"#);
         round(List(VM), "web-0=127.0.0.1:1", r#"["web-0=127.0.0.1:1"]"#);
         round(MODE, "lenient", "\"lenient\"");
+        round(HISTORY_SIZE, "512MiB", "\"512MiB\"");
+        round(HISTORY_SIZE, "1024 MiB", "\"1GiB\"");
+        round(HISTORY_SIZE, "65537KiB", "\"65537KiB\"");
+        round(OrNone(HISTORY_SIZE), "none", "\"none\"");
         round(List(VARIABLE), "TZ,LIBVIRT_DEFAULT_URI", r#"["TZ", "LIBVIRT_DEFAULT_URI"]"#);
     }
 
@@ -111,5 +154,8 @@ mod tests {
         assert!(VARIABLE.read(&raw("NOTBEFORE_TOKEN")).is_none() && VARIABLE.read(&raw("A=b")).is_none());
         assert!(Factor.read(&raw("NaN")).is_none() && Factor.read(&raw("-1")).is_none());
         assert!(Factor.read(&RawValue::Toml(Toml::Integer(2))).is_some());
+        for size in ["512", "512MB", "-1GiB", "+GiB", "GiB", "1.5GiB", "63MiB", "99999999999TiB", "1GiBGiB"] {
+            assert!(HISTORY_SIZE.read(&raw(size)).is_none(), "{size}");
+        }
     }
 }

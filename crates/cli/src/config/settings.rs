@@ -22,6 +22,7 @@ use std::time::Duration;
 use notbefore_core::{DriverKind, ExecSettings};
 use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
+use notbefore_service::janitor::HistoryLimits;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::{HostName, OperatorServerLimits};
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
@@ -146,6 +147,9 @@ settings! {
         always_give_notice: bool = false, Switch, Flag::Switch("always-give-notice");
         /// Retention of ended events and facts
         keep_history: Duration = Duration::from_secs(90 * 86_400), LONG_SPAN, Flag::Value("keep-history", "SPAN");
+        /// Size of ended events and facts, for example `512MiB`; above it the oldest are removed before their retention
+        keep_history_bytes: Option<u64> =
+            Some(HistoryLimits::BYTES_MAX), OrNone(HISTORY_SIZE), Flag::Value("keep-history-bytes", "SIZE");
     }
 
     /// Driver

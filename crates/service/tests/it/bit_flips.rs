@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{self, operation_id};
@@ -13,9 +14,10 @@ use notbefore_engine::records::{ALIVE, LOADED};
 use notbefore_engine::{AddVm, Address, NewOperation, OperationCommand, TargetSelector, VmSpec};
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::data_dir::DataDir;
+use notbefore_service::janitor::{HistoryLimits, Janitor};
 use notbefore_service::transfer::export::ExportError;
 use notbefore_service::transfer::{damaged, import};
-use notbefore_service::{ServeError, janitor, serve};
+use notbefore_service::{ServeError, serve};
 use notbefore_store::redb::RedbStore;
 use notbefore_store::{Key, Store, Versioned};
 
@@ -127,9 +129,10 @@ async fn damaged_history_is_never_swept() {
         image[at] ^= 1;
     }
     fs::write(&path, image).unwrap();
-    let store = RedbStore::open_unchanged(&path).unwrap();
+    let store = Arc::new(RedbStore::open_unchanged(&path).unwrap());
     let later = SystemClock.now().checked_add(SignedDuration::from_hours(100_000)).unwrap();
-    janitor::sweep(&store, later, SignedDuration::from_hours(1)).await.unwrap();
+    let limits = HistoryLimits { retention: SignedDuration::from_hours(1), bytes_max: None };
+    Janitor::new(store.clone(), limits).sweep(later).await.unwrap();
     let left = async |kind: &str| {
         let page = store.snapshot().await.unwrap().scan(kind, None, 1_000).await.unwrap();
         (page.records.len(), page.damaged)

@@ -13,6 +13,7 @@ use notbefore_service::cluster::Standing;
 use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::config::ServeConfig;
 use notbefore_service::guest::settings::GuestSettings;
+use notbefore_service::janitor::HistoryLimits;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::OperatorServerConfig;
 use notbefore_service::proxy::ProxyConfig;
@@ -189,7 +190,7 @@ fn config(data: PathBuf, store: SharedStore, name: &str) -> ServeConfig {
         rfc1123_everywhere: false,
         domain: Settings::default(),
         exec: None,
-        history_retention: SignedDuration::from_hours(24),
+        history: HistoryLimits { retention: SignedDuration::from_hours(24), bytes_max: None },
         host_name: "localhost".to_owned(),
     }
 }

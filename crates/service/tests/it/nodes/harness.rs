@@ -138,6 +138,7 @@ impl Node {
             engine: engine.clone(),
             store: Arc::clone(store),
             refusals: Arc::default(),
+            history: Arc::default(),
             certificate: None,
             token_file: "operator.token".into(),
             clock,
