@@ -12,6 +12,7 @@ use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
 use notbefore_service::janitor::HistoryLimits;
+use notbefore_service::nodes::NodesConfig;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::OperatorServerLimits;
 use notbefore_service::operator::tls::CertificateFiles;
@@ -136,6 +137,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         data: settings.general.data,
         in_memory: false,
         cluster: None,
+        nodes: NodesConfig::default(),
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,

@@ -22,6 +22,7 @@ use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::exec::lease::LEASE;
 use crate::fenced_store::FenceNews;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
 
@@ -33,6 +34,8 @@ const RETRY_EVERY: Duration = Duration::from_millis(500);
 pub struct Standing {
     pub me: NodeIdentity,
     pub role: Role,
+    /// The revision at which this node took the lead, if it leads. The fence rises with each rewrite, this does not.
+    pub term: Option<Revision>,
     /// By the newest record that this node has seen. It may be an earlier process of this node.
     pub leader: Option<Leader>,
     /// The other nodes that run, as `name~epoch`.
@@ -64,6 +67,8 @@ pub struct Membership {
     /// For [`crate::fenced_store::FencedStore`].
     pub role: watch::Sender<Role>,
     pub standing: watch::Sender<Standing>,
+    /// The end of the lease of commands.
+    pub lease: watch::Sender<Duration>,
 }
 
 /// See the module docs.
@@ -74,6 +79,9 @@ pub struct Member {
     send: SendSignal,
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
+    lease: watch::Sender<Duration>,
+    /// See [`Standing::term`].
+    term: Option<Revision>,
     /// The watch that is open or being opened, and its number.
     watching: Option<AbortHandle>,
     watches: u64,
@@ -100,7 +108,7 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, records, repair_every, role, standing } = membership;
+        let Membership { identity, records, repair_every, role, standing, lease } = membership;
         Self {
             leadership: Leadership::new(identity, revision, records, now),
             follower: WatchFollower::new(revision, repair_every, now.since_boot),
@@ -108,6 +116,8 @@ impl Member {
             send,
             role,
             standing,
+            lease,
+            term: None,
             watching: None,
             watches: 0,
             watch_retry_at: Duration::ZERO,
@@ -181,14 +191,25 @@ impl Member {
             match action {
                 Action::Write(write, txn) => self.write(write, txn),
                 Action::Become(role) => {
-                    if matches!(role, Role::Lead(_)) && !self.role.borrow().leads() {
-                        tracing::info!("this node leads the cluster");
+                    match role.fence() {
+                        Some(fence) if self.term.is_none() => {
+                            tracing::info!("this node leads the cluster");
+                            self.term = Some(fence);
+                            // Guests may have polled other nodes, which have not said so yet.
+                            inputs.push(Input::PollsComplete(false));
+                        }
+                        Some(_) => {}
+                        None => self.term = self.term.filter(|_| role.leads()),
                     }
                     self.role.send_replace(role);
                     inputs.push(Input::Role(role));
                 }
                 Action::SteppedDown(reason) => report_step_down(reason),
             }
+        }
+        if let Some(sent) = self.leadership.acknowledged().filter(|_| self.term.is_some()) {
+            let end = sent + LEASE;
+            self.lease.send_if_modified(|known| std::mem::replace(known, end) != end);
         }
         self.publish_standing(now);
         inputs
@@ -199,6 +220,7 @@ impl Member {
             let next = Standing {
                 me: standing.me.clone(),
                 role: self.leadership.role(),
+                term: self.term,
                 leader: self.leadership.leader().cloned(),
                 living: self.leadership.living_peers(now),
                 is_ready: self.leadership.is_ready(now),

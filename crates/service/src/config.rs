@@ -14,6 +14,7 @@ use crate::fleet::FleetFile;
 use crate::guest::settings::GuestSettings;
 use crate::janitor::HistoryLimits;
 use crate::listen::ListenAddress;
+use crate::nodes::NodesConfig;
 use crate::operator::change_rate::ChangeRateLimit;
 use crate::operator::server::OperatorServerConfig;
 use crate::operator::tls::CertificateFiles;
@@ -53,6 +54,8 @@ pub struct ServeConfig {
     pub change_rate_limit: ChangeRateLimit,
     /// Connection limits of the operator listener.
     pub operator_server: OperatorServerConfig,
+    /// The node listener, for several nodes on one store.
+    pub nodes: NodesConfig,
     /// Settings of the guest listener.
     pub guest_settings: GuestSettings,
     /// Whether NotBefore is RFC 1123 at 2017-03-01 too.
@@ -73,6 +76,10 @@ impl ServeConfig {
         if !encrypted && !self.operator.ip().is_loopback() && !self.operator_without_tls {
             return Err(ServeError::OperatorExposed(self.operator));
         }
+        self.nodes.check()?;
+        if self.cluster.is_some() && (self.fleet.is_some() || !self.guest_vms.is_empty()) {
+            return Err(ServeError::NotInCluster);
+        }
         self.check_distinct_addresses()?;
         Ok(self.proxy.check()?)
     }
@@ -83,7 +90,9 @@ impl ServeConfig {
         let vms = self.guest_vms.iter().map(|one| (format!("guest.vms ({})", one.vm), &one.at));
         let operator = ((self.operator, None), "operator.listen".to_owned());
         let mut taken: HashMap<(SocketAddr, Option<&str>), String> = HashMap::from([operator]);
-        for (name, at) in guests.chain(vms).filter(|(_, at)| at.address.port() != 0) {
+        let node = ListenAddress::from(self.nodes.listen);
+        let all = guests.chain(vms).chain([("node.listen".to_owned(), &node)]);
+        for (name, at) in all.filter(|(_, at)| at.address.port() != 0) {
             if let Some(other) = taken.insert((at.address, at.device.as_deref()), name.clone()) {
                 return Err(ServeError::DuplicateAddress(other, name, at.clone()));
             }

@@ -96,32 +96,31 @@ pub enum NodesConfigError {
     Unspecified(SocketAddr),
 }
 
-/// The digests of polls, which messages carry. The content is opaque here.
-pub trait Digests: Send + Sync {
-    /// At a follower: what must reach the leader (`name~epoch`) before a request that is forwarded now; empty if there is
-    /// nothing. The next message repeats it unless it was acknowledged.
-    fn pending(&self, leader: &str) -> Bytes;
+/// What messages carry of the polls of guests. The content is opaque here.
+pub trait GuestNotes: Send + Sync {
+    /// At a follower: what must reach the leader before a request that is forwarded now; empty if there is nothing.
+    fn notes_for_request(&self) -> Bytes;
 
-    /// At a follower: the leader (`name~epoch`) has answered.
-    fn acknowledged(&self, leader: &str, acknowledgement: Bytes);
+    /// At the leader: takes these notes, before it carries the request out.
+    fn take_notes_of_request(&self, notes: &[u8]);
 
-    /// At the leader: takes the digest of a node (`name~epoch`); returns the acknowledgement.
-    fn receive(&self, sender: &str, digest: Bytes) -> Bytes;
+    /// At the leader: takes the digest of a node (`name~epoch`); returns the answer. None if it cannot be taken.
+    fn take_digest(&self, sender: &str, digest: &[u8]) -> Option<Bytes>;
 }
 
-/// For a service without digests.
+/// For nodes without guests.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoDigests;
+pub struct NoGuestNotes;
 
-impl Digests for NoDigests {
-    fn pending(&self, _: &str) -> Bytes {
+impl GuestNotes for NoGuestNotes {
+    fn notes_for_request(&self) -> Bytes {
         Bytes::new()
     }
 
-    fn acknowledged(&self, _: &str, _: Bytes) {}
+    fn take_notes_of_request(&self, _: &[u8]) {}
 
-    fn receive(&self, _: &str, _: Bytes) -> Bytes {
-        Bytes::new()
+    fn take_digest(&self, _: &str, _: &[u8]) -> Option<Bytes> {
+        None
     }
 }
 
@@ -217,7 +216,7 @@ pub struct NodesParts {
     pub views: Arc<Views>,
     pub key: Arc<NodeKey>,
     pub tls: Option<Arc<NodeTls>>,
-    pub digests: Arc<dyn Digests>,
+    pub guest_notes: Arc<dyn GuestNotes>,
     pub clock: Arc<dyn Clock>,
     pub limits: ForwardLimits,
 }
@@ -228,7 +227,7 @@ pub struct Nodes {
     views: Arc<Views>,
     key: Arc<NodeKey>,
     client: LeaderClient,
-    digests: Arc<dyn Digests>,
+    guest_notes: Arc<dyn GuestNotes>,
     clock: Arc<dyn Clock>,
     limits: ForwardLimits,
     in_flight: Semaphore,
@@ -243,13 +242,13 @@ pub struct Nodes {
 
 impl Nodes {
     pub fn new(parts: NodesParts) -> Self {
-        let NodesParts { standing, views, key, tls, digests, clock, limits } = parts;
+        let NodesParts { standing, views, key, tls, guest_notes, clock, limits } = parts;
         Self {
             standing,
             views,
             key,
             client: LeaderClient::new(tls),
-            digests,
+            guest_notes,
             clock,
             limits,
             in_flight: Semaphore::new(limits.in_flight_max),
@@ -270,9 +269,18 @@ impl Nodes {
         self.standing.borrow().clone()
     }
 
-    /// Sends a digest, which [`Digests::pending`] returns. Returns whether the leader has acknowledged it.
-    pub async fn send_digest(&self, within: Duration) -> bool {
-        self.exchange(Kind::Digest, Bytes::new(), within).await.is_ok()
+    /// Sends a digest to the leader, if it is this process (`name~epoch`), and returns its answer.
+    pub async fn send_digest(
+        &self,
+        leader: &str,
+        digest: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, ForwardError> {
+        let known = self.standing().leader.map(|leader| node_id(&leader.node, &leader.epoch));
+        if known.as_deref() != Some(leader) {
+            return Err(ForwardError::NoLeader);
+        }
+        Ok(self.exchange(Kind::Digest, digest, within).await?.content)
     }
 
     /// Sends a message to the leader and waits for the answer. Counts the outcome.
@@ -303,15 +311,12 @@ impl Nodes {
             // The record names this process, which does not lead yet, or no longer.
             return Err(ForwardError::NoLeader);
         }
-        let mut message = Message {
-            kind,
-            sender,
-            receiver: receiver.clone(),
-            sent_at: self.clock.now(),
-            nonce: [0; 16],
-            notes: self.digests.pending(&receiver),
-            content,
+        let notes = match kind {
+            Kind::Operator | Kind::Approval => self.guest_notes.notes_for_request(),
+            Kind::Hello | Kind::Digest => Bytes::new(),
         };
+        let mut message =
+            Message { kind, sender, receiver, sent_at: self.clock.now(), nonce: [0; 16], notes, content };
         let mut idle = self.client.idle(&leader).await;
         loop {
             let is_new = idle.is_none();
@@ -328,7 +333,6 @@ impl Nodes {
                     let answer =
                         answer.ok_or_else(|| ForwardError::Broken("the answer is malformed".to_owned()))?;
                     self.client.keep(connection);
-                    self.digests.acknowledged(&receiver, answer.acknowledgement.clone());
                     return Ok(answer);
                 }
                 // The connection was closed while it was idle; no byte of the message was sent.

@@ -164,7 +164,7 @@ pub fn router(operator: Operator) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
     // A service with one node has no such layer.
     let router = match &operator.nodes {
-        Some(_) => router.layer(middleware::from_fn_with_state(operator.clone(), forward::forward_changes)),
+        Some(_) => router.layer(middleware::from_fn_with_state(operator.clone(), forward::forward_to_leader)),
         None => router,
     };
     router

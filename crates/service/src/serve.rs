@@ -25,16 +25,21 @@ use crate::clock::{Clock, SystemClock, boot_id};
 use crate::cluster::join::{JoinError, Joining};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
+use crate::delivery::digests::Digests;
 use crate::delivery::{Delivery, recorder};
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
+use crate::exec::lease::LeaseEnd;
 use crate::fenced_store::FencedStore;
 use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
 use crate::integrity::IntegrityError;
 use crate::janitor::Janitor;
 use crate::listen::{BindError, ListenAddress};
-use crate::nodes::NodesConfigError;
+use crate::nodes::key::NodeKey;
+use crate::nodes::listener::NodeServer;
+use crate::nodes::tls::NodeTls;
+use crate::nodes::{self, ForwardLimits, Nodes, NodesConfigError, NodesParts};
 use crate::operator::server::OperatorServer;
 use crate::operator::session::Sessions;
 use crate::operator::tls::{Certificate, TlsError};
@@ -118,6 +123,11 @@ pub enum ServeError {
     /// The directory for results of commands is a symbolic link.
     #[error("{} is a symbolic link: results of commands must be in the data directory itself; remove the link", .0.display())]
     ResultsLink(PathBuf),
+    /// Settings that create VMs at the start.
+    #[error(
+        "--fleet and --guest-vm create VMs at the start, which each node of a cluster would do; use 'notbefore fleet apply' and 'notbefore vm add' once the cluster runs"
+    )]
+    NotInCluster,
     /// The node cannot join its cluster.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -137,7 +147,8 @@ impl ServeError {
             | Self::Tls(_)
             | Self::ReadyFile(_)
             | Self::Proxy(_)
-            | Self::GuestVm { .. } => true,
+            | Self::GuestVm { .. }
+            | Self::NotInCluster => true,
             Self::Data(_)
             | Self::Read(_)
             | Self::Damaged(_)
@@ -178,12 +189,22 @@ pub async fn serve(
     for one in &config.guest_vms {
         bound_listeners.push(bind(&one.at, "one VM", "--guest-vm")?);
     }
+    let node_listener = match &config.cluster {
+        Some(_) => Some(bind(&config.nodes.listen.into(), "other nodes", "--node-listen")?),
+        None => None,
+    };
+    let node_tls = match config.nodes.tls.clone().filter(|_| config.cluster.is_some()) {
+        Some(files) => Some(Arc::new(NodeTls::load(files, clock.now())?)),
+        None => None,
+    };
     let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
 
     let dir = DataDir::prepare(&config.data)?;
     let (raw_store, joining): (Arc<dyn Store>, _) = match (&config.cluster, config.in_memory) {
         (Some(cluster), _) => {
-            (Arc::clone(&cluster.store.0), Some(Joining::begin(cluster, String::new(), &*clock).await?))
+            let listens_at = node_listener.as_ref().map(|listener| local(listener, config.nodes.listen));
+            let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
+            (Arc::clone(&cluster.store.0), Some(Joining::begin(cluster, url, &*clock).await?))
         }
         (None, true) => (Arc::new(MemoryStore::new()), None),
         (None, false) => (Arc::new(dir.open_store()?), None),
@@ -201,7 +222,7 @@ pub async fn serve(
         tokens::ensure_first(&*store, &dir, first_token, LostToken::Replace, clock.now()).await?;
     }
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
-    let exec = prepare_exec(&config, &dir).await?;
+    let exec = prepare_exec(&config, &dir, joining.as_ref().map(Joining::lease_end)).await?;
     let driver: Arc<dyn Driver> = match &exec {
         Some(exec) => Arc::clone(exec) as _,
         None => Arc::new(NoCommand),
@@ -225,14 +246,44 @@ pub async fn serve(
     let vm_log = Arc::new(VmLog::default());
     let (delivery, recorder) = recorder::start(node.clone(), &views, &store, &clock, &vm_log).await?;
     let guest_delivery = Arc::clone(&delivery);
-    let platform = Arc::new(ScheduledEvents::new(
+    let peers = standing.clone().map(|standing| {
+        let key = Arc::new(NodeKey::new(Arc::clone(&store), Arc::clone(&clock)));
+        let digests = Arc::new(Digests::new(
+            Arc::clone(&views),
+            engine.clone(),
+            Arc::clone(&delivery),
+            Arc::clone(&vm_log),
+            Arc::clone(&clock),
+        ));
+        let nodes = Arc::new(Nodes::new(NodesParts {
+            standing: standing.clone(),
+            views: Arc::clone(&views),
+            key: Arc::clone(&key),
+            tls: node_tls.clone(),
+            guest_notes: Arc::clone(&digests) as _,
+            clock: Arc::clone(&clock),
+            limits: ForwardLimits::default(),
+        }));
+        let tasks = [
+            tokio::spawn({
+                let standing = standing.clone();
+                async move { key.create_when_leading(standing).await }
+            }),
+            tokio::spawn(Arc::clone(&digests).follow_cluster(standing)),
+            tokio::spawn(digests.run(Arc::clone(&nodes) as _)),
+        ];
+        (nodes, tasks)
+    });
+    let nodes = peers.as_ref().map(|(nodes, _)| Arc::clone(nodes));
+    let platform = ScheduledEvents::new(
         Arc::clone(&views),
         engine.clone(),
         Arc::clone(&proxies),
         Arc::clone(&delivery),
         Arc::clone(&vm_log),
         Arc::clone(&store),
-    ));
+    );
+    let platform = Arc::new(platform.with_nodes(nodes.clone()));
     let server = Arc::new(GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
@@ -262,7 +313,7 @@ pub async fn serve(
             proxies: config.operator_server.proxies.clone(),
         },
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
-        nodes: None,
+        nodes: nodes.clone(),
         shutdown: shutdown.clone(),
     });
 
@@ -331,6 +382,10 @@ pub async fn serve(
         let (certificate, dir, clock) = (Arc::clone(certificate), dir.clone(), Arc::clone(&clock));
         reloads.add("the operator listener's certificate", move || certificate.reload(&dir, clock.now()));
     }
+    if let Some(tls) = node_tls.clone() {
+        let clock = Arc::clone(&clock);
+        reloads.add("the node listener's certificate", move || Ok(tls.reload(clock.now())?));
+    }
     if let Some(file) = &config.ready_file {
         // The service itself has created files since its start, and the ready file must not replace one of them.
         remove_ready_file(file)?;
@@ -352,14 +407,22 @@ pub async fn serve(
     };
     ready(&Running { addresses, engine: engine.clone(), reloads, standing });
 
+    let router = operator::router(Arc::clone(&operator));
+    let other_nodes = node_listener.zip(nodes).map(|(listener, nodes)| {
+        let server = NodeServer { operator, router: router.clone(), nodes, tls: node_tls };
+        tokio::spawn(nodes::listener::serve(listener, server, shutdown.clone()))
+    });
     let operator_server = OperatorServer {
         callers: "operators",
-        router: operator::router(operator),
+        router: router.clone(),
         certificate: certificate.map(|certificate| certificate as _),
         slots: operator_slots,
         proxies: config.operator_server.proxies,
     };
     operator::server::serve(operator_listener, operator_server, shutdown).await;
+    if let Some(other_nodes) = other_nodes {
+        let _ = other_nodes.await;
+    }
     let _ = guests.await;
     // Before the engine closes: commands that have ended are still recorded.
     if let Some(commands) = commands {
@@ -367,9 +430,8 @@ pub async fn serve(
     }
     engine.close().await;
     recorder.close().await;
-    for task in background {
-        task.abort();
-    }
+    let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
+    background.into_iter().chain(of_nodes).for_each(|task| task.abort());
     vm_log.write_rest();
     // Write the refusals of the last second.
     refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
@@ -386,7 +448,11 @@ fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
 }
 
 /// Prepares the exec driver, if one is configured.
-async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<Exec>>, ServeError> {
+async fn prepare_exec(
+    config: &ServeConfig,
+    dir: &DataDir,
+    lease_end: Option<LeaseEnd>,
+) -> Result<Option<Arc<Exec>>, ServeError> {
     let Some(exec) = &config.exec else { return Ok(None) };
     let path = dir.file(data_dir::RESULTS);
     // The directory is emptied at the start, and commands write to it.
@@ -395,7 +461,7 @@ async fn prepare_exec(config: &ServeConfig, dir: &DataDir) -> Result<Option<Arc<
     }
     let failed = |source| ServeError::File { path: path.clone(), source };
     make_private(&path).map_err(failed)?;
-    Ok(Some(Arc::new(Exec::prepare(exec.clone(), &path, None).await.map_err(failed)?)))
+    Ok(Some(Arc::new(Exec::prepare(exec.clone(), &path, lease_end).await.map_err(failed)?)))
 }
 
 /// Loads the engine's state at one revision and starts it.

@@ -231,6 +231,11 @@ impl Leadership {
         is_fresh(self.returned_at, now.since_boot, WATCH_STALLED_AFTER)
     }
 
+    /// When the newest acknowledged heartbeat was sent.
+    pub fn acknowledged(&self) -> Option<Duration> {
+        self.acknowledged
+    }
+
     /// When the next [`Input::Tick`] is due, by the monotonic clock.
     pub fn next_due(&self) -> Duration {
         let step_down = self.acknowledged.map(|at| at + STEP_DOWN_AFTER).filter(|_| self.role.leads());

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, watch};
 use super::{Membership, Standing};
 use crate::clock::Clock;
 use crate::data_dir::DataDir;
+use crate::exec::lease::LeaseEnd;
 use crate::fenced_store::{FenceNews, FencedStore};
 use crate::runtime::EngineHandle;
 use crate::serve::ServeError;
@@ -75,6 +76,7 @@ pub struct Joining {
     identity: NodeIdentity,
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
+    lease: watch::Sender<Duration>,
     news: mpsc::UnboundedReceiver<FenceNews>,
     send_news: mpsc::UnboundedSender<FenceNews>,
 }
@@ -90,13 +92,15 @@ impl Joining {
         let standing = Standing {
             me: identity.clone(),
             role: Role::Follow,
+            term: None,
             leader: None,
             living: Vec::new(),
             is_ready: false,
         };
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
-        Ok(Self { identity, role, standing, news, send_news })
+        let lease = watch::channel(Duration::ZERO).0;
+        Ok(Self { identity, role, standing, lease, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -109,6 +113,11 @@ impl Joining {
 
     pub fn roles(&self) -> watch::Receiver<Role> {
         self.role.subscribe()
+    }
+
+    /// The end of the lease of this node's commands.
+    pub fn lease_end(&self) -> LeaseEnd {
+        self.lease.subscribe()
     }
 
     pub fn fenced(&self, store: Arc<dyn Store>) -> FencedStore {
@@ -124,6 +133,7 @@ impl Joining {
             repair_every: REPAIR_EVERY + Duration::from_secs(u64::from(self.identity.epoch.as_bytes()[0])),
             role: self.role.clone(),
             standing: self.standing.clone(),
+            lease: self.lease.clone(),
         }
     }
 
@@ -136,7 +146,7 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, role: _, standing, mut news, send_news } = self;
+        let Self { identity, role: _, standing, lease: _, mut news, send_news } = self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);

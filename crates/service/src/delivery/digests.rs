@@ -22,9 +22,8 @@
 //! **A new leader** knows its own guests. Until the others have told it of theirs, at most for five seconds, no scope
 //! counts as not enabled, and it warns of no unread event ([`Digests::take_lead`], [`Digests::review`]).
 //!
-//! **Who calls what.** The task that drives the node's leadership calls [`Digests::follow`] and [`Digests::take_lead`]
-//! *before* it tells the engine the role, [`Digests::set_leader`] when another node leads, and [`Digests::review`] once
-//! a second while it leads. [`Digests::run`] sends. The listener for nodes calls [`Digests::take`], and
+//! **Who calls what.** [`Digests::follow_cluster`] follows the node's role. The engine hears from the runtime that polls
+//! are not complete, before it hears that it leads. [`Digests::run`] sends. The listener for nodes calls [`Digests::take`], and
 //! [`Digests::take_notes_of_request`] before it executes a forwarded request. The sender of such a request gets the
 //! notes from [`Digests::notes_for_request`].
 
@@ -36,28 +35,33 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{ScopeId, VmId};
 use notbefore_engine::cluster::digest::{
     Ack, DigestError, FirstRead, Heard, LogNote, Notes, Receiver, Sender, Taken,
 };
+use notbefore_engine::cluster::leadership::node_id;
 use notbefore_store::Revision;
 use notbefore_wire::guest::version::EventsVersion;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use self::rounds::Rounds;
 use super::vm_polls::Poll;
 use super::{Delivery, Read};
 use crate::clock::Clock;
-use crate::lock;
+use crate::nodes::{GuestNotes, Nodes};
 use crate::operator::vm_log;
 use crate::runtime::EngineHandle;
 use crate::view::{ScopeView, View, Views};
 use crate::vm_log::VmLog;
 use crate::vm_log::entries::Entry;
+use crate::{cluster, lock};
 
 /// How long the sender waits for an answer. The leader only merges, so an answer takes milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval at which a new leader looks whether all nodes have sent their digests.
+const REVIEW_EVERY: Duration = Duration::from_millis(200);
 /// Longest sleep of the sender, so that it notices when the clock is set.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
 
@@ -69,6 +73,14 @@ const TARGET: &str = "notbefore::delivery";
 pub trait DigestTransport: Send + Sync + 'static {
     /// Sends a digest to a node, named `name~epoch`, and returns its answer. Not repeated by the transport.
     async fn send(&self, leader: &str, digest: Vec<u8>) -> Result<Vec<u8>, String>;
+}
+
+#[async_trait]
+impl DigestTransport for Nodes {
+    async fn send(&self, leader: &str, digest: Vec<u8>) -> Result<Vec<u8>, String> {
+        let sent = self.send_digest(leader, digest.into(), ANSWER_TIMEOUT).await;
+        sent.map(Vec::from).map_err(|error| error.to_string())
+    }
 }
 
 /// What the node's guests mean to it.
@@ -280,6 +292,34 @@ impl Digests {
         }
     }
 
+    /// Follows what the node knows of its cluster, until the service stops.
+    pub async fn follow_cluster(self: Arc<Self>, mut standings: watch::Receiver<cluster::Standing>) {
+        let mut term = None;
+        loop {
+            let standing = standings.borrow_and_update().clone();
+            match standing.term.filter(|_| standing.role.leads()) {
+                Some(revision) if term != Some(revision) => self.take_lead(revision),
+                Some(_) => {}
+                None => {
+                    if term.is_some() {
+                        self.follow();
+                    }
+                    let leader = standing.leader.filter(|leader| leader.epoch != standing.me.epoch);
+                    let leader = leader.map(|leader| node_id(&leader.node, &leader.epoch));
+                    self.set_leader(leader.as_deref());
+                }
+            }
+            term = standing.term.filter(|_| standing.role.leads());
+            if term.is_some() {
+                self.review(standing.living.iter().map(String::as_str));
+            }
+            // While it leads, the digests of the others arrive meanwhile.
+            if let Ok(Err(_)) = tokio::time::timeout(REVIEW_EVERY, standings.changed()).await {
+                return;
+            }
+        }
+    }
+
     /// Sends digests while another node leads, forever.
     pub async fn run(self: Arc<Self>, transport: Arc<dyn DigestTransport>) {
         let mut is_failing = false;
@@ -375,6 +415,28 @@ impl Digests {
         let entries = self.vm_log.all_entries().into_iter();
         notes.log = entries.map(|(vm, entry)| log_note(vm, entry)).collect();
         notes
+    }
+}
+
+impl GuestNotes for Digests {
+    fn notes_for_request(&self) -> Bytes {
+        Digests::notes_for_request(self).unwrap_or_default().into()
+    }
+
+    fn take_notes_of_request(&self, notes: &[u8]) {
+        if let Err(error) = Digests::take_notes_of_request(self, notes) {
+            tracing::warn!(target: TARGET, %error, "notes of a forwarded request are malformed: they are dropped");
+        }
+    }
+
+    fn take_digest(&self, sender: &str, digest: &[u8]) -> Option<Bytes> {
+        match self.take(sender, digest) {
+            Ok(answer) => answer.map(Bytes::from),
+            Err(error) => {
+                tracing::warn!(target: TARGET, node = sender, %error, "digest of a node is malformed");
+                None
+            }
+        }
     }
 }
 

@@ -5,11 +5,15 @@
 //! `Host`, connection limits, the client's address, and how cookies are named. Signing out removes only a cookie and
 //! stays here.
 //!
+//! Reads are answered here, except those of what only the leader knows: who listens, what was read, and logs of VMs. If
+//! the leader does not answer these, this node says what it knows itself.
+//!
 //! **Guests.** This node identifies the caller and reads the body. The leader looks the address up again and judges the
 //! events.
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, header};
 use axum::middleware::Next;
@@ -30,23 +34,54 @@ use crate::operator::problem::Problem;
 use crate::operator::session::{self, Browser, SIGN_IN_BYTES_MAX};
 use crate::operator::{BODY_BYTES_MAX, Operator};
 
-/// A layer of the operator API: forwards changes if another node leads.
-pub async fn forward_changes(State(operator): State<Operator>, request: Request, next: Next) -> Response {
-    let Some(nodes) = operator.nodes.as_ref().filter(|nodes| !nodes.leads() && is_forwarded(&request)) else {
+/// What is forwarded to the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forwarded {
+    /// It changes what the leader writes.
+    Change,
+    /// It reads what only the leader knows: who listens, what was read, and logs of VMs.
+    Read,
+}
+
+/// A layer of the operator API: forwards changes, and reads of the leader's memory, if another node leads.
+pub async fn forward_to_leader(State(operator): State<Operator>, request: Request, next: Next) -> Response {
+    let nodes = operator.nodes.as_ref().filter(|nodes| !nodes.leads());
+    let (Some(nodes), Some(forwarded)) = (nodes, forwarded(&request)) else {
         return next.run(request).await;
     };
     // A message for the leader has arrived at a node that no longer leads: it goes no further.
     if request.extensions().get::<Browser>().is_some() {
         return Problem::from(Failure::Unavailable(FailureCause::NotLeader)).into_response();
     }
-    nodes.forward(&operator, request).await.unwrap_or_else(IntoResponse::into_response)
+    match forwarded {
+        Forwarded::Change => {
+            nodes.forward(&operator, request).await.unwrap_or_else(IntoResponse::into_response)
+        }
+        Forwarded::Read => {
+            let (head, _) = request.into_parts();
+            let request = Request::from_parts(head.clone(), Body::empty());
+            match nodes.forward(&operator, request).await {
+                Ok(response) => response,
+                // What this node knows itself is better than nothing.
+                Err(_) => next.run(Request::from_parts(head, Body::empty())).await,
+            }
+        }
+    }
 }
 
-/// Whether a request changes something that the leader writes.
-fn is_forwarded(request: &Request) -> bool {
-    let path = request.uri().path();
-    let is_sign_out = request.method() == Method::DELETE && path == "/v1/session";
-    !request.method().is_safe() && path.starts_with("/v1/") && !is_sign_out
+fn forwarded(request: &Request) -> Option<Forwarded> {
+    let path = request.uri().path().strip_prefix("/v1/")?;
+    if !request.method().is_safe() {
+        let is_sign_out = request.method() == Method::DELETE && path == "session";
+        return (!is_sign_out).then_some(Forwarded::Change);
+    }
+    let mut parts = path.split('/');
+    let is_leaders = match (parts.next(), parts.next(), parts.next()) {
+        (Some("status"), None, None) => true,
+        (Some("events" | "vms" | "hosts"), _, None) | (Some("vms"), Some(_), Some("log")) => true,
+        (_, _, _) => false,
+    };
+    (request.method() == Method::GET && is_leaders).then_some(Forwarded::Read)
 }
 
 impl Nodes {

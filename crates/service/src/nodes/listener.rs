@@ -182,16 +182,16 @@ impl Receiver {
     async fn carry_out(&self, message: Message) -> Response {
         let Message { kind, sender, notes, content, .. } = message;
         // First: what the sender's guests polled before the request may decide about its notice.
-        let acknowledgement = match notes.is_empty() {
-            true => Bytes::new(),
-            false => self.nodes.digests.receive(&sender, notes),
-        };
+        if !notes.is_empty() {
+            self.nodes.guest_notes.take_notes_of_request(&notes);
+        }
         let content = match kind {
-            Kind::Hello | Kind::Digest => Some(Bytes::new()),
+            Kind::Hello => Some(Bytes::new()),
+            Kind::Digest => self.nodes.guest_notes.take_digest(&sender, &content),
             Kind::Operator => self.operator_request(content).await,
             Kind::Approval => self.approval(content).await,
         };
-        let answer = content.map(|content| Answer { revision: self.revision(), acknowledgement, content });
+        let answer = content.map(|content| Answer { revision: self.revision(), content });
         match answer.and_then(|answer| answer.encode()) {
             Some(bytes) => bytes.into_response(),
             None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -176,8 +176,6 @@ impl From<ApprovalOutcome> for Result<(), ApproveError> {
 pub struct Answer {
     /// The leader's view showed this revision when it answered.
     pub revision: Revision,
-    /// The acknowledgement of the message's notes.
-    pub acknowledgement: Bytes,
     /// By the kind of the message.
     pub content: Bytes,
 }
@@ -185,13 +183,13 @@ pub struct Answer {
 impl Answer {
     /// None if it is too long to encode.
     pub fn encode(&self) -> Option<Bytes> {
-        parts::encode([&self.revision.0.to_be_bytes()[..], &self.acknowledgement, &self.content])
+        parts::encode([&self.revision.0.to_be_bytes()[..], &self.content])
     }
 
     pub fn decode(bytes: Bytes) -> Option<Self> {
-        let [revision, acknowledgement, content]: [Bytes; 3] = parts::decode(bytes)?.try_into().ok()?;
+        let [revision, content]: [Bytes; 2] = parts::decode(bytes)?.try_into().ok()?;
         let revision = Revision(u64::from_be_bytes(revision.as_ref().try_into().ok()?));
-        Some(Self { revision, acknowledgement, content })
+        Some(Self { revision, content })
     }
 }
 
@@ -229,7 +227,7 @@ mod tests {
         let answer = OperatorAnswer { status: StatusCode::CREATED, headers, body: Bytes::from_static(b"x") };
         assert_eq!(OperatorAnswer::decode(answer.encode().unwrap()), Some(answer.clone()));
         let content = answer.encode().unwrap();
-        let answer = Answer { revision: Revision(7), acknowledgement: Bytes::from_static(b"8"), content };
+        let answer = Answer { revision: Revision(7), content };
         assert_eq!(Answer::decode(answer.encode().unwrap()), Some(answer));
     }
 

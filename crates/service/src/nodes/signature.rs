@@ -37,7 +37,7 @@ pub enum Kind {
     Operator,
     /// An approval of a guest.
     Approval,
-    /// Only notes.
+    /// A digest of polls.
     Digest,
 }
 

@@ -45,6 +45,50 @@ async fn node_that_stops_hands_over_and_its_name_is_free_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn follower_takes_commands_and_approvals() {
+    let cluster = TestCluster::start(3).await;
+    let leader = cluster.leader().await;
+    let follower = &cluster.nodes[(leader + 1) % 3];
+    let token = cluster.token();
+    let vm = r#"{"scope":"web","vm":{"name":"web-0","addresses":["127.0.0.1"]}}"#;
+    let (status, added) = follower.operator("POST", "/v1/vms", &token, vm).await;
+    assert_eq!(status, 201, "{added}");
+    // When it is answered, every later poll at this node shows it.
+    assert!(follower.poll().await.contains("\"Events\":[]"));
+    let (status, scheduled) = follower.operator("POST", "/v1/vms/web-0/restart", &token, "{}").await;
+    assert_eq!(status, 201, "{scheduled}");
+    let document = follower.poll().await;
+    assert!(document.contains("\"EventStatus\":\"Scheduled\""), "the poll before gives notice: {document}");
+    let id = document.split("\"EventId\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let approval = format!(r#"{{"StartRequests":[{{"EventId":"{id}"}}]}}"#);
+    let other = &cluster.nodes[(leader + 2) % 3];
+    let approved = other.approve(&approval).await;
+    assert!(approved.starts_with("HTTP/1.1 200"), "{approved}");
+    assert!(other.poll().await.contains("\"EventStatus\":\"Started\""));
+    // Only the leader knows who listens; every node says so.
+    for node in &cluster.nodes {
+        node.wait_for_answer("/v1/vms/web-0", &token, "\"listening\":\"yes\"").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn change_without_a_leader_is_refused_and_can_be_repeated() {
+    let mut cluster = TestCluster::start(2).await;
+    let leader = cluster.leader().await;
+    let token = cluster.token();
+    cluster.nodes.remove(leader).kill();
+    let left = &cluster.nodes[0];
+    let vm = r#"{"scope":"web","vm":{"name":"web-0","addresses":["127.0.0.1"]}}"#;
+    let (status, refused) = left.operator("POST", "/v1/vms", &token, vm).await;
+    assert_eq!(status, 503, "{refused}");
+    assert!(refused.contains("\"code\":\"unavailable\""), "nothing was sent: {refused}");
+    assert!(left.poll().await.starts_with("HTTP/1.1 "), "guests are answered");
+    cluster.leader().await;
+    let (status, added) = left.operator("POST", "/v1/vms", &token, vm).await;
+    assert_eq!(status, 201, "{added}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn second_node_of_a_name_is_refused() {
     let cluster = TestCluster::start(1).await;
     let refused = TestNode::start(&cluster.store, "node-0").await.err().unwrap();

@@ -1,5 +1,6 @@
 //! Nodes in this process, each in a tokio runtime of its own, so that it can be killed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,6 +15,7 @@ use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::config::ServeConfig;
 use notbefore_service::guest::settings::GuestSettings;
 use notbefore_service::janitor::HistoryLimits;
+use notbefore_service::nodes::NodesConfig;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::OperatorServerConfig;
 use notbefore_service::proxy::ProxyConfig;
@@ -39,6 +41,12 @@ impl TestCluster {
         let starting = names.iter().map(|name| TestNode::start(&store, name));
         let nodes = futures_util::future::join_all(starting).await;
         Self { store, nodes: nodes.into_iter().map(Result::unwrap).collect() }
+    }
+
+    /// The first token.
+    pub fn token(&self) -> String {
+        let file = self.nodes.iter().map(TestNode::token_file).find(|file| file.exists());
+        std::fs::read_to_string(file.expect("a node has the token")).unwrap().trim().to_owned()
     }
 
     /// Waits until one node leads and the others know it.
@@ -135,15 +143,34 @@ impl TestNode {
 
     /// Polls as the VM at 127.0.0.1.
     pub async fn poll(&self) -> String {
+        self.guest("GET", "").await
+    }
+
+    pub async fn approve(&self, body: &str) -> String {
+        self.guest("POST", body).await
+    }
+
+    async fn guest(&self, method: &str, body: &str) -> String {
         let target = "/metadata/scheduledevents?api-version=2020-07-01";
         let address = self.running.addresses.guest[0].at.address;
-        let request =
-            format!("GET {target} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nConnection: close\r\n\r\n");
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.unwrap();
-        response
+        exchange(address, method, target, "Metadata: true\r\n", body).await
+    }
+
+    /// A request of an operator: the status and the whole response.
+    pub async fn operator(&self, method: &str, target: &str, token: &str, body: &str) -> (u16, String) {
+        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        let response = exchange(self.running.addresses.operator, method, target, &headers, body).await;
+        (response[9..12].parse().unwrap(), response)
+    }
+
+    /// Reads until the response has this part.
+    pub async fn wait_for_answer(&self, target: &str, token: &str, part: &str) {
+        let shown = async {
+            while !self.operator("GET", target, token, "").await.1.contains(part) {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, shown).await.expect("the response never has it");
     }
 
     pub async fn wait_for_document(&self, part: &str) {
@@ -166,6 +193,18 @@ impl TestNode {
     }
 }
 
+async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    let request = format!(
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
 fn config(data: PathBuf, store: SharedStore, name: &str) -> ServeConfig {
     ServeConfig {
         data,
@@ -185,6 +224,7 @@ fn config(data: PathBuf, store: SharedStore, name: &str) -> ServeConfig {
             burst: 1_000.try_into().unwrap(),
             per_second: 1_000.try_into().unwrap(),
         },
+        nodes: NodesConfig::default(),
         operator_server: OperatorServerConfig::default(),
         guest_settings: GuestSettings::default(),
         rfc1123_everywhere: false,

@@ -29,8 +29,11 @@ async fn change_through_follower_takes_effect_once_and_is_visible_there() {
     let facts = records(&*cluster.store, "fact/").await;
     let address = CLIENT.to_string();
     assert!(facts.iter().any(|fact| fact.contains(&address)), "the client's address is kept: {facts:?}");
-    let read = cluster.follower.ask("GET", "/v1/vms/web", "").await;
+    let read = cluster.follower.ask("GET", "/v1/scopes", "").await;
     assert_eq!((read.status.as_u16(), cluster.follower.forwarded("answered")), (200, 2), "reads are local");
+    let read = cluster.follower.ask("GET", "/v1/vms/web", "").await;
+    assert_eq!(read.status, 200);
+    assert_eq!(cluster.follower.forwarded("answered"), 3, "only the leader knows whether a VM listens");
 }
 
 #[tokio::test]

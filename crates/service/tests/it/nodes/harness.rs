@@ -24,7 +24,7 @@ use notbefore_service::driver::NoCommand;
 use notbefore_service::nodes::key::NodeKey;
 use notbefore_service::nodes::listener::{self, NodeServer};
 use notbefore_service::nodes::tls::NodeTls;
-use notbefore_service::nodes::{ForwardLimits, NoDigests, Nodes, NodesParts};
+use notbefore_service::nodes::{ForwardLimits, NoGuestNotes, Nodes, NodesParts};
 use notbefore_service::operator::access::ConnectionInfo;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::session::Sessions;
@@ -111,15 +111,21 @@ impl Node {
         );
         let me = NodeIdentity { name: name.to_owned(), epoch: "1".to_owned(), url: String::new() };
         let role = if leads { Role::Lead(revision) } else { Role::Follow };
-        let (standing, standings) =
-            watch::channel(Standing { me, role, leader: None, living: Vec::new(), is_ready: true });
+        let (standing, standings) = watch::channel(Standing {
+            me,
+            role,
+            term: role.fence(),
+            leader: None,
+            living: Vec::new(),
+            is_ready: true,
+        });
         let key = Arc::new(NodeKey::new(Arc::clone(store), Arc::clone(&clock)));
         let nodes = Arc::new(Nodes::new(NodesParts {
             standing: standings,
             views: Arc::clone(&views),
             key: Arc::clone(&key),
             tls,
-            digests: Arc::new(NoDigests),
+            guest_notes: Arc::new(NoGuestNotes),
             clock: Arc::clone(&clock),
             limits,
         }));

@@ -67,8 +67,7 @@ async fn play(State(script): State<Script>, request: Request) -> Response {
         }
         Then::ApproveInFuture => {
             let content = serde_json::to_vec(&ApprovalOutcome::Approved).unwrap().into();
-            let answer =
-                Answer { revision: Revision(1 << 40), acknowledgement: bytes::Bytes::new(), content };
+            let answer = Answer { revision: Revision(1 << 40), content };
             answer.encode().unwrap().into_response()
         }
     }
