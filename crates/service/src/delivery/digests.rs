@@ -360,8 +360,8 @@ impl Digests {
         }
         // Collecting takes longer than guests may wait for the lock.
         let (wants_everything, is_ready) = {
-            let sender = lock(&self.notes().sender);
-            (sender.wants_everything(), sender.is_ready(now))
+            let mut sender = lock(&self.notes().sender);
+            (sender.start_everything(), sender.is_ready(now))
         };
         let everything = wants_everything.then(|| self.everything());
         let heard = if is_ready && !wants_everything { self.heard_in_round(now, at) } else { Vec::new() };

@@ -444,6 +444,48 @@ mod tests {
     }
 
     #[test]
+    fn read_at_another_node_is_an_own_read() {
+        let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (fixture, mut ledger) = (fixture(&scope), Ledger::default());
+        let view = fixture.views.newest();
+        let mut record = |reader, event, seconds| {
+            let read = Read { at: at(seconds), version: NEW };
+            ledger.record_elsewhere(event, vm(reader), read, &view, at(60))
+        };
+        assert_eq!(record(1, event.id, 4), Some(4.0));
+        assert_eq!(record(1, event.id, 3), None, "an earlier read, not another first one");
+        assert_eq!(record(3, event.id, 3), None, "the event does not affect this VM");
+        assert_eq!(record(9, event.id, 3), None, "a VM that is gone");
+        assert_eq!(record(1, notbefore_core::samples::event_id(99), 3), None, "an event that is gone");
+        assert_eq!(who(&ledger, &event), [(vm(1), at(3), "2020-07-01")]);
+        let drafts = ledger.unwritten(9);
+        assert_eq!((drafts.len(), drafts[0].record.reads.len(), drafts[0].record.added.len()), (1, 1, 1));
+        assert_eq!(ledger.own_reads().count(), 1);
+    }
+
+    #[test]
+    fn new_leader_writes_only_reads_that_no_record_has() {
+        let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
+        let (fixture, mut ledger) = (fixture(&scope), Ledger::default());
+        read(&mut ledger, &fixture, 1, NEW, 1);
+        read(&mut ledger, &fixture, 2, NEW, 2);
+        let stored = |vms: &[VmId]| {
+            let reads = vms.iter().map(|vm| SeenRead { vm: *vm, at: at(5), version: "2020-07-01".into() });
+            let mut stored = Ledger::default();
+            let record = Seen { scope: scope.id(), reads: reads.collect(), added: Vec::new() };
+            stored.load(event.id, &record);
+            stored
+        };
+        ledger.take_lead(stored(&[vm(1)]));
+        let record = &ledger.unwritten(9)[0].record;
+        assert_eq!(record.reads.iter().map(|read| read.vm).collect::<Vec<_>>(), [vm(2)]);
+        assert_eq!(record.added.iter().map(|read| read.vm).collect::<Vec<_>>(), [vm(2)]);
+        assert_eq!(who(&ledger, &event)[0].1, at(1), "the earlier time is kept");
+        ledger.take_lead(stored(&[vm(1), vm(2)]));
+        assert_eq!(ledger.unwritten(9), []);
+    }
+
+    #[test]
     fn change_during_write_is_written_again() {
         let (scope, event) = one_event(Cause::HostReboot, &[vm(1), vm(2)]);
         let (fixture, mut ledger) = (fixture(&scope), Ledger::default());

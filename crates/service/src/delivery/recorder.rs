@@ -210,15 +210,18 @@ impl Recorder {
         for sent in notes.iter() {
             self.vm_log.record(sent.vm, read_of(sent), sent.at);
         }
+        let (view, now) = (self.views.newest(), self.clock.now());
+        let mut ledger = self.delivery.ledger();
+        for waited in notes.iter().flat_map(|sent| ledger.record(sent, &view, now)) {
+            self.delivery.first_reads.observe(waited);
+        }
+        drop(ledger);
+        // After the ledger, where the sender of digests collects them.
         self.delivery.node_notes.add_reads(notes.iter().flat_map(|sent| {
             let read = Read { at: sent.at, version: sent.version };
             shown_events(sent).map(move |event| (event, sent.vm, read))
         }));
-        let (view, now) = (self.views.newest(), self.clock.now());
-        let mut ledger = self.delivery.ledger();
-        for waited in notes.drain(..).flat_map(|sent| ledger.record(&sent, &view, now)) {
-            self.delivery.first_reads.observe(waited);
-        }
+        notes.clear();
     }
 
     /// Whether this node writes reads: it leads and knows those in the store, or it is the only node.

@@ -99,3 +99,54 @@ impl From<Kind> for VmLogKind {
 fn with_events(entry: VmLogEntry, Events { listed, more }: Events) -> VmLogEntry {
     VmLogEntry { events: listed.into(), more_events: more as u64, ..entry }
 }
+
+#[cfg(test)]
+mod tests {
+    use notbefore_wire::guest::error::GuestError;
+    use notbefore_wire::guest::version::EventsVersion;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::delivery::tests::{ViewFixture, at, scope, vm};
+
+    fn happened() -> [Happened; 4] {
+        let events = || [Uuid::from_u128(7)].into_iter().collect();
+        let version = EventsVersion::NEWEST;
+        [
+            Happened::Refused { error: GuestError::NotFound, request: "GET /".into(), detail: "x".into() },
+            Happened::Approved(events()),
+            Happened::Read { incarnation: 7, version, events: events() },
+            Happened::Polled { client: "curl \u{e9}".into(), version },
+        ]
+    }
+
+    fn entry_at(what: Happened, first: i64, last: i64, count: u64) -> Entry {
+        Entry { first_at: at(first), last_at: at(last), count, what }
+    }
+
+    #[test]
+    fn entry_of_another_node_is_shown_like_an_own_one() {
+        for what in happened() {
+            let other = decode(&encode(what.clone())).unwrap();
+            assert_eq!(entry(entry_at(other, 1, 2, 3)), entry(entry_at(what, 1, 2, 3)));
+        }
+        assert_eq!(decode(b"{}"), None);
+        assert_eq!(decode(b""), None);
+        let newer = String::from_utf8(encode(happened()[1].clone())).unwrap().replace("approved", "dreamt");
+        assert_eq!(decode(newer.as_bytes()), None, "of a newer release");
+    }
+
+    #[test]
+    fn equal_entries_of_two_nodes_are_one() {
+        let mut fixture = ViewFixture::default();
+        fixture.publish(&scope("web", &[vm(1)]), at(0));
+        let view = fixture.views.newest();
+        let [refused, approved, ..] = happened();
+        let told = decode(&encode(refused.clone())).unwrap();
+        let entries = vec![entry_at(refused, 1, 2, 3), entry_at(approved, 4, 4, 1), entry_at(told, 0, 9, 2)];
+        let log = VmEntries { entries, dropped: 0 };
+        let shown = present(view.scope_of(vm(1)).unwrap(), vm(1), at(0), log).entries;
+        let times: Vec<_> = shown.iter().map(|one| (one.first_at, one.last_at, one.count)).collect();
+        assert_eq!(times, [(at(4), at(4), 1), (at(0), at(9), 5)]);
+    }
+}

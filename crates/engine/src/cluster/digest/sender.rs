@@ -2,7 +2,7 @@
 //!
 //! One digest is under way at a time. It is repeated every [`REPEAT_AFTER`] until the leader acknowledges it; meanwhile
 //! new notes merge. The first message of a node is a greeting without notes. Its acknowledgement names the term; then
-//! the caller adds everything it knows ([`Sender::wants_everything`]), which goes out in parts below 1 MiB. The last
+//! the caller adds everything it knows ([`Sender::start_everything`]), which goes out in parts below 1 MiB. The last
 //! part is marked *whole*. A new leader answers the digest of an earlier term with its own term, and everything is sent
 //! again.
 //!
@@ -52,9 +52,11 @@ pub struct Sender {
 /// How far the notes from before the term have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Everything {
-    /// The caller has not added them.
+    /// The caller does not know that they are wanted.
     #[default]
     Missing,
+    /// The caller collects them. New notes are kept, since the caller may have passed their place.
+    Collecting,
     /// They are among the pending notes.
     Pending,
     /// The last part is under way or acknowledged.
@@ -131,15 +133,21 @@ impl Sender {
         }
     }
 
-    /// Whether the leader has a new term: the caller adds everything it knows with [`Sender::add_everything`].
-    pub fn wants_everything(&self) -> bool {
-        self.term.is_some() && self.everything == Everything::Missing
+    /// Whether the leader has a new term. If so, the caller collects everything it knows, and then calls
+    /// [`Sender::add_everything`]. A note is made first where the caller collects it, and then here: so it is collected, or kept
+    /// here from now on.
+    pub fn start_everything(&mut self) -> bool {
+        let is_wanted = self.term.is_some() && self.everything == Everything::Missing;
+        if is_wanted {
+            self.everything = Everything::Collecting;
+        }
+        is_wanted
     }
 
-    /// All that the node knows. It replaces pending notes, which are among it.
+    /// All that the node knew when it was asked.
     pub fn add_everything(&mut self, notes: Notes) {
-        if self.wants_everything() {
-            self.pending = notes;
+        if self.everything == Everything::Collecting {
+            self.pending.merge(notes);
             self.everything = Everything::Pending;
         }
     }
@@ -170,7 +178,7 @@ impl Sender {
         if self.in_flight.is_none() {
             let (term, is_whole, notes) = match (self.term, self.everything) {
                 (None, _) => (0, false, Notes::default()),
-                (Some(_), Everything::Missing) => return None,
+                (Some(_), Everything::Missing | Everything::Collecting) => return None,
                 (Some(term), Everything::Pending | Everything::Sent) => {
                     let notes = wire::cut(&mut self.pending, DIGEST_BYTES_MAX);
                     let is_whole = self.everything == Everything::Pending && self.pending.is_empty();

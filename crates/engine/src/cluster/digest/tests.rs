@@ -48,6 +48,7 @@ fn settled_sender() -> Sender {
     sender.set_leader(Some(LEADER));
     sender.next(seconds(0), at(0)).unwrap();
     sender.acknowledge(Ack { number: 1, term: 5 });
+    assert!(sender.start_everything());
     sender.add_everything(Notes::default());
     sender.next(seconds(0), at(0)).unwrap();
     sender.acknowledge(Ack { number: 2, term: 5 });
@@ -114,9 +115,15 @@ fn nothing_is_sent_or_kept_without_a_leader() {
     sender.set_leader(Some(LEADER));
     let greeting = decoded(&sender.next(seconds(9), at(9)).unwrap());
     assert_eq!(greeting, Digest { number: 1, ..Digest::default() }, "the caller adds everything later");
-    assert!(!sender.wants_everything());
+    assert!(!sender.start_everything());
     sender.acknowledge(Ack { number: 1, term: 5 });
-    assert!(sender.wants_everything());
+    assert!(sender.start_everything() && !sender.start_everything());
+    sender.add_heard(vm(2), heard(0));
+    assert_eq!(sender.next(seconds(9), at(9)), None, "the caller collects");
+    sender.add_everything(some_notes());
+    let everything = decoded(&sender.next(seconds(9), at(9)).unwrap());
+    assert!(everything.is_whole && everything.notes.heard.len() == 1);
+    assert_eq!(everything.notes.scopes.len(), 1);
 }
 
 #[test]
@@ -168,6 +175,7 @@ fn everything_goes_in_parts_and_the_last_is_whole() {
     sender.set_leader(Some(LEADER));
     sender.next(seconds(0), at(0)).unwrap();
     sender.acknowledge(Ack { number: 1, term: 5 });
+    assert!(sender.start_everything());
     let mut everything = some_notes();
     (0..120_000).for_each(|n| everything.add_heard(vm(n), heard(0)));
     sender.add_everything(everything.clone());
@@ -194,7 +202,7 @@ fn too_many_notes_are_dropped_and_everything_is_sent_again() {
     let greeting = decoded(&sender.next(seconds(1), at(1)).unwrap());
     assert_eq!((greeting.number, greeting.term), (3, 0));
     sender.acknowledge(Ack { number: 3, term: 5 });
-    assert!(sender.wants_everything());
+    assert!(sender.start_everything());
 }
 
 #[test]
@@ -249,6 +257,8 @@ struct TestNode {
     sender: Sender,
     known: Notes,
     unsent_log: Vec<LogNote>,
+    /// Collected, and not added yet.
+    collected: Option<Notes>,
 }
 
 /// A leader of the property test.
@@ -338,11 +348,13 @@ impl TestCluster {
     fn turn(&mut self, node: usize, fate: Fate) {
         let (clock, now) = (self.clock(), self.now);
         let one = &mut self.nodes[node];
-        if one.sender.wants_everything() {
+        if let Some(collected) = one.collected.take() {
+            one.sender.add_everything(collected);
+        } else if one.sender.start_everything() {
             one.unsent_log.clear();
-            one.sender.add_everything(one.known.clone());
+            one.collected = Some(one.known.clone());
         }
-        if one.sender.is_ready(now) {
+        if one.collected.is_none() && one.sender.is_ready(now) {
             one.unsent_log.drain(..).for_each(|note| one.sender.add_log(note));
         }
         let Some(bytes) = one.sender.next(now, clock) else { return };
@@ -415,8 +427,8 @@ impl TestCluster {
             self.now += SEND_EVERY;
             for node in 0..self.nodes.len() {
                 self.nodes[node].sender.set_leader(Some(&name));
-                // One turn for the greeting, one for everything.
-                for _ in 0..3 {
+                // One turn for the greeting, two for everything.
+                for _ in 0..4 {
                     self.turn(node, Fate::Arrives { answered: true, doubled: false });
                 }
             }
