@@ -11,6 +11,7 @@
 //! | [`name_check`] | no two running nodes have the same name |
 //! | [`watch_follower`] | a watch that never goes back, and what to do when it stalls or is compacted |
 //! | [`digest`] | what followers tell the leader about their guests |
+//! | [`read_through`] | guests that are ahead of the node that they poll |
 //!
 //! All are pure: the runtime and the simulator pass in the time and what they read, and carry out what is asked.
 //! A service with an embedded store has one node. It leads from start to end ([`Role::Alone`]), and neither writes
@@ -19,6 +20,7 @@
 pub mod digest;
 pub mod leadership;
 pub mod name_check;
+pub mod read_through;
 pub mod watch_follower;
 
 use jiff::Timestamp;

@@ -3,10 +3,13 @@
 
 use std::error::Error;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use notbefore_core::{Actor, EventId, Member, Name, Refusal, ScopeId, ScopeKind, VmId};
+use notbefore_core::{Actor, EventId, Member, Name, Refusal, Scope, ScopeId, ScopeKind, VmId};
+use notbefore_engine::cluster::read_through::{
+    PollAnswer, READ_TIMEOUT, ReadThroughs, StoredAnswer, Turn, decide, decide_by_store,
+};
 use notbefore_engine::{Failure, GuestApproval, Request, Vm, records};
 use notbefore_store::Store;
 use notbefore_wire::guest::instance::document::set_and_number;
@@ -15,11 +18,13 @@ use notbefore_wire::guest::version::EventsVersion;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use crate::delivery::{Delivery, VmPolls};
+use crate::clock::Stopwatch;
+use crate::delivery::{Delivery, Standing, VmPolls};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::client::Client;
-use crate::guest::platform::{ApproveError, GuestHandle, Platform, RefusedRequest, Rendered};
+use crate::guest::platform::{ApproveError, GuestHandle, Platform, ReadThrough, RefusedRequest, Rendered};
 use crate::guest::rate::RateState;
+use crate::lock;
 use crate::nodes::Nodes;
 use crate::nodes::messages::{Approval, GuestIdentity};
 use crate::proxy::TrustedProxies;
@@ -47,6 +52,16 @@ pub struct ScheduledEvents {
     reads: Semaphore,
     /// The node's place in a cluster; none for a service with one node.
     nodes: Option<Arc<Nodes>>,
+    /// Limits reads of scopes for guests that are ahead of this node.
+    read_throughs: Mutex<ReadThroughs<Option<StoredScope>>>,
+    uptime: Stopwatch,
+}
+
+/// A scope as the store has it.
+#[derive(Clone)]
+struct StoredScope {
+    scope: Arc<Scope>,
+    revision: u64,
 }
 
 /// A resolved guest, with its scope at that moment.
@@ -89,8 +104,9 @@ impl ScheduledEvents {
         vm_log: Arc<VmLog>,
         store: Arc<dyn Store>,
     ) -> Self {
-        let reads = Semaphore::new(READS_MAX);
-        Self { views, engine, proxies, delivery, vm_log, store, reads, nodes: None }
+        let (reads, read_throughs) = (Semaphore::new(READS_MAX), Mutex::default());
+        let uptime = Stopwatch::start();
+        Self { views, engine, proxies, delivery, vm_log, store, reads, read_throughs, uptime, nodes: None }
     }
 
     /// Forwards approvals if another node of the cluster leads.
@@ -112,6 +128,22 @@ impl ScheduledEvents {
     fn report_poll(&self, scope: ScopeId, now: Timestamp) {
         self.delivery.record_scope_poll(&scope, now);
         self.engine.record_poll(scope, now);
+    }
+
+    /// A scope from the store; none if it is gone or cannot be read in time.
+    async fn stored_scope(&self, id: &ScopeId) -> Option<StoredScope> {
+        let key = records::scope(id);
+        let read = async { self.store.snapshot().await?.get(&key).await };
+        let record = match tokio::time::timeout(READ_TIMEOUT, read).await {
+            Ok(Ok(record)) => record?,
+            Ok(Err(error)) => {
+                tracing::warn!(scope = %id, %error, "cannot read a scope for a guest that has a newer document");
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let scope = records::decode::<Scope>(&key, &record.value).ok()?;
+        Some(StoredScope { scope: Arc::new(scope), revision: record.revision.0 })
     }
 
     /// The stored instance metadata of a VM. It is not held in memory: it is rarely read, and larger than all other
@@ -189,6 +221,65 @@ impl Platform for ScheduledEvents {
         let scope = &guest.scope;
         let (edition, incarnation) = (scope.edition, scope.scope.incarnation);
         Rendered { edition, incarnation, body: scope.document(version) }
+    }
+
+    fn may_lag(&self) -> bool {
+        self.delivery.node_notes.standing() != Standing::Alone
+    }
+
+    async fn read_through(
+        &self,
+        guest: &ResolvedGuest,
+        tag: u64,
+        version: EventsVersion,
+    ) -> ReadThrough<ResolvedGuest> {
+        let (id, came_at) = (guest.scope.scope.id(), self.uptime.elapsed());
+        loop {
+            // The view may have caught up. A VM that is gone or has moved gets its answer at the next poll.
+            let view = self.views.newest();
+            let current = view.guest(guest.vm).filter(|one| one.scope.scope.id() == id);
+            let Some(Guest { scope: own, position }) = current else { return ReadThrough::NotModified };
+            let sent = |scope: Arc<ScopeView>, position| {
+                let guest = ResolvedGuest { vm: guest.vm, scope, position, is_proxied: guest.is_proxied };
+                ReadThrough::Document { rendered: self.document(&guest, version), guest }
+            };
+            let incarnation = own.scope.incarnation;
+            match decide(incarnation, Some(tag)) {
+                PollAnswer::NotModified => return ReadThrough::NotModified,
+                PollAnswer::Document => return sent(Arc::clone(own), position),
+                PollAnswer::ReadThrough => {}
+            }
+            let now = self.uptime.elapsed();
+            let Some(left) = (came_at + READ_TIMEOUT).checked_sub(now) else {
+                return ReadThrough::NotModified;
+            };
+            let turn = lock(&self.read_throughs).turn(&id, came_at, now);
+            let stored = match turn {
+                Turn::Wait(time) => {
+                    tokio::time::sleep(time.min(left)).await;
+                    continue;
+                }
+                Turn::Known(stored) => stored,
+                Turn::Read => {
+                    let stored = self.stored_scope(&id).await;
+                    lock(&self.read_throughs).finish(&id, stored.clone());
+                    stored
+                }
+            };
+            let stored_incarnation = stored.as_ref().map(|stored| stored.scope.incarnation);
+            return match (decide_by_store(stored_incarnation, incarnation, tag), stored) {
+                (StoredAnswer::Own, _) => sent(Arc::clone(own), position),
+                (StoredAnswer::Stored, Some(StoredScope { scope, revision })) => {
+                    match scope.members.iter().position(|member| member.vm == guest.vm) {
+                        Some(position) => {
+                            sent(Arc::new(ScopeView::read_through(scope, revision, own)), position)
+                        }
+                        None => ReadThrough::NotModified,
+                    }
+                }
+                (StoredAnswer::NotModified | StoredAnswer::Stored, _) => ReadThrough::NotModified,
+            };
+        }
     }
 
     fn scope(&self, guest: &ResolvedGuest) -> ScopeId {

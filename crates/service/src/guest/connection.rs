@@ -31,11 +31,12 @@ use super::admission::{Permit, WaitEnd, WaitGuard};
 use super::body::{self, Chunked};
 use super::caller::Caller;
 use super::eviction_pool::CallerStatus;
-use super::exchange::{Exchange, Verdict};
+use super::exchange::{Exchange, NewerTag, Verdict};
 use super::head::Framing;
-use super::long_poll::{Pending, PollUpdate};
+use super::long_poll::{LongPoll, Pending, PollUpdate};
 use super::mailbox::Mailbox;
-use super::platform::{ApproveError, Platform, RefusedRequest, Rendered};
+use super::platform::{ApproveError, Platform, ReadThrough, RefusedRequest, Rendered};
+use super::prefer::Wait;
 use super::response::{CONTINUE, Persistence, Response, ResponseMeta};
 use super::settings::{BODY_BYTES_MAX, HEAD_BYTES_MAX, REQUESTS_PER_TURN};
 use super::worker::Parked;
@@ -312,6 +313,19 @@ impl<P: Platform> Task<P> {
                     Response::Refused(error)
                 }
             },
+            (Ok(_), Verdict::ReadThrough(newer)) => {
+                let NewerTag { guest, version, tag, hold, .. } = *newer;
+                match (self.server.platform.read_through(&guest, tag, version).await, hold) {
+                    (ReadThrough::Document { guest, rendered: Rendered { incarnation, body, .. } }, _) => {
+                        delivers = Some((guest, version));
+                        Response::Document { incarnation, body }
+                    }
+                    (ReadThrough::NotModified, Some((hold, wait))) if !*self.shutdown.borrow() => {
+                        return Ok(self.hold(*hold, wait, meta));
+                    }
+                    (ReadThrough::NotModified, _) => Response::NotModified { incarnation: tag },
+                }
+            }
             (Ok(_), Verdict::LongPoll(hold, _)) if *self.shutdown.borrow() => {
                 match self.server.recheck(&hold, &self.caller) {
                     PollUpdate::Unchanged { incarnation, .. } => Response::NotModified { incarnation },
@@ -322,11 +336,7 @@ impl<P: Platform> Task<P> {
                     }
                 }
             }
-            (Ok(_), Verdict::LongPoll(hold, wait)) => {
-                let rest = std::mem::take(&mut self.buffer);
-                let pending = Pending { hold: *hold, wait, meta, rest, has_unread: false };
-                return Ok(Next::LongPoll(Box::new(pending)));
-            }
+            (Ok(_), Verdict::LongPoll(hold, wait)) => return Ok(self.hold(*hold, wait, meta)),
         };
         if *self.shutdown.borrow() {
             meta.persistence = Persistence::Closing;
@@ -345,6 +355,12 @@ impl<P: Platform> Task<P> {
             self.delay().await;
         }
         Ok(Next::Responded(meta.persistence))
+    }
+
+    /// Gives a poll to the worker, which holds it.
+    fn hold(&mut self, hold: LongPoll, wait: Wait, meta: ResponseMeta) -> Next {
+        let rest = std::mem::take(&mut self.buffer);
+        Next::LongPoll(Box::new(Pending { hold, wait, meta, rest, has_unread: false }))
     }
 
     /// Delays reads from a guest over its rate limit. The connection keeps its slot, so a guest that reconnects uses up

@@ -49,8 +49,21 @@ pub(super) enum Verdict<G> {
     Instance { guest: G, version: InstanceVersion, path: Vec<String>, format: Format },
     /// Read event ids from the body and approve them for this guest.
     Approve(G),
+    /// The guest may have a newer document than this node: read it from the store.
+    ReadThrough(Box<NewerTag<G>>),
     /// Answer when the document differs from the client's, or the wait is over.
     LongPoll(Box<LongPoll>, Wait),
+}
+
+/// A poll with a tag that is newer than this node's document.
+pub(super) struct NewerTag<G> {
+    pub guest: G,
+    pub version: EventsVersion,
+    pub tag: u64,
+    /// The edition of this node's document.
+    edition: u64,
+    /// If the guest's document is the newest: the poll to hold.
+    pub hold: Option<(Box<LongPoll>, Wait)>,
 }
 
 /// A request that passed all checks.
@@ -231,6 +244,11 @@ impl<P: Platform> GuestServer<P> {
                     (Verdict::Unchanged { edition, .. }, Some(wait)) => {
                         Verdict::LongPoll(Box::new(LongPoll::new(head, claim, version, edition)), wait)
                     }
+                    (Verdict::ReadThrough(mut newer), Some(wait)) => {
+                        let hold = LongPoll::new(head, claim, version, newer.edition);
+                        newer.hold = Some((Box::new(hold), wait));
+                        Verdict::ReadThrough(newer)
+                    }
                     (verdict, _) => verdict,
                 };
                 return Ok(Evaluation { verdict, wait, version: Some(version) });
@@ -251,16 +269,30 @@ impl<P: Platform> GuestServer<P> {
         &self,
         guest: P::Guest,
         version: EventsVersion,
-        tags: impl Iterator<Item = &'a [u8]>,
+        tags: impl Iterator<Item = &'a [u8]> + Clone,
         now: Timestamp,
     ) -> Verdict<P::Guest> {
         self.platform.record_poll(&guest, version, now);
         let rendered = self.platform.document(&guest, version);
         let Rendered { edition, incarnation, .. } = rendered;
-        match conditional::matches_etag(tags, incarnation) {
-            true => Verdict::Unchanged { edition, incarnation },
-            false => Verdict::Document { guest, version, rendered },
+        if conditional::matches_etag(tags.clone(), incarnation) {
+            return Verdict::Unchanged { edition, incarnation };
         }
+        match self.newer_tag(tags, incarnation) {
+            Some(tag) => {
+                Verdict::ReadThrough(Box::new(NewerTag { guest, version, tag, edition, hold: None }))
+            }
+            None => Verdict::Document { guest, version, rendered },
+        }
+    }
+
+    /// The guest's tag, if another node may have sent it a newer document than this incarnation.
+    pub(super) fn newer_tag<'a>(
+        &self,
+        tags: impl Iterator<Item = &'a [u8]>,
+        incarnation: u64,
+    ) -> Option<u64> {
+        conditional::newer_tag(tags, incarnation).filter(|_| self.platform.may_lag())
     }
 
     /// The guest's instance metadata, or the part of it at `path`.

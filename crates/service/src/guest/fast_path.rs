@@ -130,7 +130,7 @@ pub(super) fn serve<P: Platform>(
                     let has_unread = read == input.len();
                     return Step::LongPoll(Box::new(Pending { hold: *hold, wait, meta, rest, has_unread }));
                 }
-                verdict @ (Verdict::Instance { .. } | Verdict::Approve(_)) => {
+                verdict @ (Verdict::Instance { .. } | Verdict::Approve(_) | Verdict::ReadThrough(_)) => {
                     let exchange = Exchange { meta, framing: Framing::Empty, verdict, ..exchange };
                     return hand_over(exchange, &input[..read], at);
                 }

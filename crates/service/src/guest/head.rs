@@ -138,7 +138,7 @@ pub(super) fn parse<'h, 'b>(bytes: &'b [u8], headers: &'h mut HeaderSlots<'b>) -
 
 impl<'b> Head<'_, 'b> {
     /// All values of a header, in order.
-    pub(super) fn all(&self, name: Name) -> impl Iterator<Item = &'b [u8]> {
+    pub(super) fn all(&self, name: Name) -> impl Iterator<Item = &'b [u8]> + Clone {
         let headers = if self.has(name) { self.headers } else { &[] };
         headers.iter().filter(move |header| name.is(header)).map(|header| header.value.trim_ascii())
     }

@@ -42,7 +42,7 @@ pub(super) struct Pending {
 
 /// Result of checking a held poll again.
 pub(super) enum PollUpdate<G> {
-    /// The document is the same and has this incarnation.
+    /// The client has the newest document that is known, with this incarnation.
     Unchanged { guest: G, incarnation: u64 },
     /// Answer with this response.
     Response(Response),
@@ -97,7 +97,10 @@ impl<P: Platform> GuestServer<P> {
         };
         let rendered = self.platform.document(&guest, hold.version);
         let incarnation = rendered.incarnation;
-        if rendered.edition == hold.edition {
+        // A node that catches up shows documents that are older than the client's.
+        if let Some(incarnation) = self.newer_tag(std::iter::once(&*hold.tags), incarnation) {
+            PollUpdate::Unchanged { guest, incarnation }
+        } else if rendered.edition == hold.edition {
             PollUpdate::Unchanged { guest, incarnation }
         } else if conditional::matches_etag(std::iter::once(&*hold.tags), incarnation) {
             PollUpdate::Response(Response::NotModified { incarnation })

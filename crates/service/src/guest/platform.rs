@@ -3,7 +3,7 @@
 //! The server implements HTTP and the order of checks. The platform knows the VMs, their documents and the effect of an
 //! approval. A poll calls [`Platform::guest`] and [`Platform::document`]; both answer from memory and never wait. After
 //! the response is sent, [`Platform::record_delivery`] is called. A long poll waits in the platform's [`WaitQueues`].
-//! Only approvals and instance metadata are asynchronous.
+//! Only approvals, instance metadata and reads of newer documents are asynchronous.
 
 use std::future::Future;
 use std::hash::Hash;
@@ -43,6 +43,14 @@ pub struct Rendered {
     pub incarnation: u64,
     /// The document's bytes at the requested api-version.
     pub body: Bytes,
+}
+
+/// The answer to a guest whose document is newer than this node's.
+pub enum ReadThrough<G> {
+    /// The guest has the newest document, or keeps what it has because the store does not answer.
+    NotModified,
+    /// The newest document, and the guest in the scope that it is of.
+    Document { guest: G, rendered: Rendered },
 }
 
 /// Why an approval failed, or may have failed.
@@ -99,6 +107,18 @@ pub trait Platform: Send + Sync + 'static {
 
     /// The document of the guest's scope at a version, rendered.
     fn document(&self, guest: &Self::Guest, version: EventsVersion) -> Rendered;
+
+    /// Whether another node may show newer documents than this one.
+    fn may_lag(&self) -> bool;
+
+    /// The answer to a guest with a tag that is newer than [`Platform::document`], from the store. Takes at most two
+    /// seconds.
+    fn read_through(
+        &self,
+        guest: &Self::Guest,
+        tag: u64,
+        version: EventsVersion,
+    ) -> impl Future<Output = ReadThrough<Self::Guest>> + Send;
 
     /// The guest's scope, whose wait queue a long poll uses.
     fn scope(&self, guest: &Self::Guest) -> Self::Scope;

@@ -19,6 +19,9 @@ const VERSIONS: usize = EventsVersion::ALL.len();
 /// Number of incarnations whose empty documents are shared. A scope with a higher incarnation has its own.
 const SHARED: usize = 512;
 
+/// Bit of the editions of documents that are not published. Slots keep 56 bits of an edition.
+const UNPUBLISHED: u64 = 1 << 55;
+
 /// Documents without events, by incarnation; they are the same at every version.
 static EMPTY_DOCUMENTS: [OnceLock<Bytes>; SHARED] = [const { OnceLock::new() }; SHARED];
 
@@ -101,6 +104,19 @@ impl ScopeView {
         let edition = same.map_or(edition, |view| view.edition);
         let polls = ScopePolls::of(before, &scope, is_first);
         Self { scope, revision, edition, polls, rfc1123_everywhere, own }
+    }
+
+    /// A scope from the store that is newer than the published one. It is not published: the watch will show it.
+    pub fn read_through(scope: Arc<Scope>, revision: u64, published: &ScopeView) -> Self {
+        // Editions of published documents count from 1. Of documents that are not published, a VM is sent one for each
+        // incarnation.
+        let edition = UNPUBLISHED | scope.incarnation;
+        let rfc1123_everywhere = published.rfc1123_everywhere;
+        // Other nodes have published it when it was announced.
+        let announced = scope.events.iter().filter_map(Event::announced_at);
+        let now = announced.max().unwrap_or(Timestamp::UNIX_EPOCH);
+        let context = PublishContext { now, is_first: false, rfc1123_everywhere, edition };
+        Self::new(scope, revision, Some(published), context)
     }
 
     /// The document's bytes at a version; the first call after a change renders them.

@@ -20,7 +20,7 @@ use notbefore_service::delivery::{Delivery, Digests, Standing};
 use notbefore_service::driver::NoCommand;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::client::Client;
-use notbefore_service::guest::platform::{Platform, RefusedRequest};
+use notbefore_service::guest::platform::{Platform, ReadThrough, RefusedRequest};
 use notbefore_service::platform::ScheduledEvents;
 use notbefore_service::runtime::{self, EngineHandle};
 use notbefore_service::view::Views;
@@ -215,6 +215,23 @@ async fn ask(engine: &EngineHandle, command: impl Into<Command>) {
     engine.ask(Request::new(Actor::Token("root".into()), command.into())).await.unwrap();
 }
 
+/// A node that is behind: its engine has a store of its own, with the same VM, and its platform reads the shared one.
+async fn lagging_platform(cluster: &TestCluster) -> (ScheduledEvents, Caller) {
+    let own: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let node = TestNode::new("d", &own, true).await;
+    node.add_vm(1, "web").await;
+    let platform = ScheduledEvents::new(
+        Arc::clone(&node.views),
+        node.engine.clone(),
+        Arc::default(),
+        Arc::clone(&node.delivery),
+        Arc::clone(&node.vm_log),
+        Arc::clone(&cluster.store),
+    );
+    let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
+    (platform, Caller::new(listener, [10, 0, 0, 1].into(), [10, 0, 0, 254].into()))
+}
+
 async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let waiting = async {
         while !holds().await {
@@ -290,4 +307,33 @@ async fn notes_go_along_with_a_forwarded_request() {
     assert!(a.is_enabled("web").await, "a request after the poll gives notice");
     assert!(a.digests.take_notes_of_request(b"forged").is_err());
     assert_eq!(c.digests.take("b~1", b"").ok(), Some(None), "a follower takes no digests");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guest_that_is_ahead_of_its_node_is_answered_from_the_store() {
+    let (cluster, event) = TestCluster::new().await;
+    let (platform, caller) = lagging_platform(&cluster).await;
+    let guest = platform.guest(&caller, &ProxyClaim::default()).unwrap();
+    let version = EventsVersion::NEWEST;
+    assert_eq!(platform.document(&guest, version).incarnation, 1, "the node is behind");
+    // The scope's document at `a` has incarnation 2.
+    assert!(matches!(platform.read_through(&guest, 2, version).await, ReadThrough::NotModified));
+
+    cluster.schedule(8).await;
+    let ReadThrough::Document { guest: sent, rendered } = platform.read_through(&guest, 2, version).await
+    else {
+        panic!("the store has incarnation 3");
+    };
+    assert_eq!(rendered.incarnation, 3);
+    let body = String::from_utf8(rendered.body.to_vec()).unwrap();
+    assert!(
+        body.contains(&event.to_string().to_uppercase()) && body.contains("\"DocumentIncarnation\":3"),
+        "{body}"
+    );
+    platform.record_delivery(&sent, version, SystemClock.now());
+
+    let ReadThrough::Document { rendered, .. } = platform.read_through(&guest, 99, version).await else {
+        panic!("no node has sent this tag");
+    };
+    assert_eq!(rendered.incarnation, 3, "the current document");
 }

@@ -4,11 +4,13 @@
 //! - `streams`: requests that are split, pipelined, held back or chunked;
 //! - `records`: what is recorded of refused requests and of clients;
 //! - `long_polls`: polls that wait for a change;
+//! - `newer_tags`: guests that are ahead of the node that they poll;
 //! - `limits`: slow, greedy and hostile clients, and shutdown.
 
 pub mod harness;
 mod limits;
 mod long_polls;
+mod newer_tags;
 mod records;
 mod responses;
 mod streams;

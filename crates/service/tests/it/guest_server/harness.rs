@@ -13,7 +13,9 @@ use notbefore_service::clock::Clock;
 use notbefore_service::guest::GuestServer;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::client::Client as GuestClient;
-use notbefore_service::guest::platform::{ApproveError, GuestHandle, Platform, RefusedRequest, Rendered};
+use notbefore_service::guest::platform::{
+    ApproveError, GuestHandle, Platform, ReadThrough, RefusedRequest, Rendered,
+};
 use notbefore_service::guest::rate::RateState;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::guest::stats::GuestStats;
@@ -63,6 +65,8 @@ pub struct TestPlatform {
     pub clients: Mutex<Vec<(String, String)>>,
     pub refused: Mutex<Vec<Refused>>,
     rate_states: Mutex<HashMap<String, Arc<RateState>>>,
+    /// The incarnation of all documents in the store, if other nodes write to it.
+    pub stored: Mutex<Option<u64>>,
     /// Spaces after VM b's document, to make it large.
     pub padding: usize,
     /// One proxy, at 127.0.0.9, with [`SECRET`].
@@ -86,8 +90,11 @@ impl TestPlatform {
 
     /// Changes a VM's document and notifies its waiters.
     pub fn change(&self, vm: &str) {
-        let next = self.incarnation(vm) + 1;
-        self.incarnations.lock().unwrap().insert(vm.to_owned(), next);
+        self.set_incarnation(vm, self.incarnation(vm) + 1);
+    }
+
+    pub fn set_incarnation(&self, vm: &str, incarnation: u64) {
+        self.incarnations.lock().unwrap().insert(vm.to_owned(), incarnation);
         self.notify(vm);
     }
 
@@ -214,6 +221,29 @@ impl Platform for TestPlatform {
         Rendered { edition, incarnation, body: Bytes::from(body + &padding) }
     }
 
+    fn may_lag(&self) -> bool {
+        self.stored.lock().unwrap().is_some()
+    }
+
+    async fn read_through(
+        &self,
+        guest: &TestGuest,
+        tag: u64,
+        version: EventsVersion,
+    ) -> ReadThrough<TestGuest> {
+        let stored = self.stored.lock().unwrap().unwrap();
+        if stored == tag {
+            return ReadThrough::NotModified;
+        }
+        self.incarnations.lock().unwrap().insert(guest.name.clone(), stored);
+        let guest = TestGuest {
+            name: guest.name.clone(),
+            is_proxied: guest.is_proxied,
+            rate_state: Arc::clone(&guest.rate_state),
+        };
+        ReadThrough::Document { rendered: self.document(&guest, version), guest }
+    }
+
     fn scope(&self, guest: &TestGuest) -> String {
         let early = self.changes_early.lock().unwrap().take();
         early.iter().for_each(|vm| self.change(vm));
@@ -333,6 +363,7 @@ impl TestServer {
             clients: Mutex::default(),
             refused: Mutex::default(),
             rate_states: Mutex::default(),
+            stored: Mutex::default(),
             padding,
             proxies: proxies(),
         });
