@@ -10,7 +10,7 @@
 //! **In a cluster**, guests poll any node, and the leader shows their logs. A follower keeps, besides its own log, the
 //! entries that the leader does not have yet; the next digest takes them ([`VmLog::take_unsent`]). The leader keeps the
 //! entries of the others apart from its own ([`VmLog::record_of_other_node`]), and forgets them when it takes the lead
-//! anew: then every node sends all of its entries again ([`VmLog::all_entries`]).
+//! again: then every node sends all of its entries again ([`VmLog::all_entries`]).
 
 pub mod entries;
 pub mod lines;

@@ -46,7 +46,7 @@ impl LastPoll {
 impl Engine {
     /// Whether a guest of the scope polled within a day. The first-run scope is always enabled: it exists for trying
     /// things out. A new leader of a cluster takes every scope for enabled until it knows the polls of all nodes: a
-    /// notice that nobody needs costs time, a missing one costs work.
+    /// notice without need costs time, a missing one costs work.
     pub fn is_enabled(&self, scope: &ScopeId, now: Timestamp) -> bool {
         let first_run = self.state.scope(scope).is_some_and(|held| held.value.first_run);
         // During a hold, a clock jump must not disable a scope.
