@@ -14,7 +14,7 @@ use notbefore_core::ScopeId;
 
 /// Interval of reads of one scope.
 pub const SCOPE_READ_EVERY: Duration = Duration::from_secs(1);
-/// Reads of a node in [`NODE_READS_EVERY`].
+/// Reads of a node in a second.
 pub const NODE_READS_MAX: usize = 64;
 const NODE_READS_EVERY: Duration = Duration::from_secs(1);
 /// A read that takes longer has failed.

@@ -6,9 +6,10 @@
 //! part is marked *whole*. A new leader answers the digest of an earlier term with its own term, and everything is sent
 //! again.
 //!
-//! **Bounds.** Without a term, notes are not kept: the caller adds everything later. With a term, there is at most one
-//! note for each scope, each VM, and each pair of event and VM. If more than [`NOTES_MAX`] wait and everything was sent
-//! before, they are dropped and the term is forgotten, so that everything is sent again when the leader answers.
+//! **Bounds.** There is at most one note for each scope, each VM, and each pair of event and VM. If more than
+//! [`NOTES_MAX`] wait and everything was sent before, they are dropped and the term is forgotten, so that everything is
+//! sent again when the leader answers. Without a term, at most [`NOTES_WITHOUT_TERM_MAX`] are kept, for requests that are
+//! forwarded; the leader gets everything later.
 
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub const REPEAT_AFTER: Duration = Duration::from_secs(1);
 pub const GREET_EVERY: Duration = Duration::from_secs(3);
 /// Notes that wait while the leader does not answer; about 20 MB.
 pub const NOTES_MAX: usize = 200_000;
+/// Notes that are kept before the term is known.
+pub const NOTES_WITHOUT_TERM_MAX: usize = 1_000;
 /// Maximum bytes of the notes that go along with a forwarded request.
 pub const REQUEST_NOTES_BYTES_MAX: usize = 16 << 10;
 
@@ -90,45 +93,49 @@ impl Sender {
     fn forget_term(&mut self) {
         self.term = None;
         self.everything = Everything::Missing;
-        self.pending = Notes::default();
-        self.in_flight = None;
+        if let Some(one) = self.in_flight.take() {
+            self.pending.merge(one.notes);
+        }
+        // Everything has these entries, and each counts once.
+        self.pending.log.clear();
+        self.bound_notes();
         self.is_urgent = false;
         self.last_turn_at = None;
     }
 
-    /// Whether notes are of use: otherwise everything is added later.
-    fn takes_notes(&mut self) -> bool {
-        if self.everything == Everything::Sent && self.pending.len() >= NOTES_MAX {
-            self.forget_term();
+    fn bound_notes(&mut self) {
+        match self.everything {
+            Everything::Missing if self.pending.len() >= NOTES_WITHOUT_TERM_MAX => {
+                self.pending = Notes::default();
+            }
+            Everything::Sent if self.pending.len() >= NOTES_MAX => self.forget_term(),
+            // One for each VM of the fleet, until they are sent.
+            Everything::Missing | Everything::Collecting | Everything::Pending | Everything::Sent => {}
         }
-        self.everything != Everything::Missing
     }
 
     /// A VM polled.
     pub fn add_heard(&mut self, vm: VmId, heard: Heard) {
-        if self.takes_notes() {
-            self.pending.add_heard(vm, heard);
-        }
+        self.bound_notes();
+        self.pending.add_heard(vm, heard);
     }
 
     /// A VM of the scope polled, or approved.
     pub fn add_scope(&mut self, scope: ScopeId, at: Timestamp) {
-        if self.takes_notes() {
-            self.is_urgent |= self.pending.add_scope(scope, at);
-        }
+        self.bound_notes();
+        self.is_urgent |= self.pending.add_scope(scope, at);
     }
 
     /// A VM read an event for the first time.
     pub fn add_read(&mut self, event: EventId, vm: VmId, read: FirstRead) {
-        if self.takes_notes() {
-            self.pending.add_read(event, vm, read);
-            self.is_urgent = true;
-        }
+        self.bound_notes();
+        self.pending.add_read(event, vm, read);
+        self.is_urgent = true;
     }
 
     /// Something for a VM's log. The caller bounds what it adds between two digests.
     pub fn add_log(&mut self, note: LogNote) {
-        if self.takes_notes() && note.what.len() <= wire::LOG_BYTES_MAX {
+        if self.everything != Everything::Missing && note.what.len() <= wire::LOG_BYTES_MAX {
             self.pending.log.push(note);
         }
     }

@@ -108,10 +108,11 @@ fn other_levels_and_large_messages_are_refused_with_the_reason() {
 }
 
 #[test]
-fn nothing_is_sent_or_kept_without_a_leader() {
+fn nothing_is_sent_without_a_leader_and_first_a_greeting() {
     let mut sender = Sender::default();
     sender.add_heard(vm(1), heard(0));
     assert_eq!((sender.due_at(), sender.next(seconds(9), at(9))), (None, None));
+    assert!(sender.notes_for_request(at(9)).is_some());
     sender.set_leader(Some(LEADER));
     let greeting = decoded(&sender.next(seconds(9), at(9)).unwrap());
     assert_eq!(greeting, Digest { number: 1, ..Digest::default() }, "the caller adds everything later");
@@ -122,7 +123,7 @@ fn nothing_is_sent_or_kept_without_a_leader() {
     assert_eq!(sender.next(seconds(9), at(9)), None, "the caller collects");
     sender.add_everything(some_notes());
     let everything = decoded(&sender.next(seconds(9), at(9)).unwrap());
-    assert!(everything.is_whole && everything.notes.heard.len() == 1);
+    assert!(everything.is_whole && everything.notes.heard.len() == 2);
     assert_eq!(everything.notes.scopes.len(), 1);
 }
 
@@ -198,7 +199,8 @@ fn too_many_notes_are_dropped_and_everything_is_sent_again() {
     for n in 0..=NOTES_MAX as u128 {
         sender.add_heard(vm(n), heard(0));
     }
-    assert_eq!(sender.notes_for_request(at(1)), None);
+    let kept = Receiver::notes_of_request(&sender.notes_for_request(at(1)).unwrap(), at(1)).unwrap();
+    assert_eq!(kept.heard.len(), 1, "the last one");
     let greeting = decoded(&sender.next(seconds(1), at(1)).unwrap());
     assert_eq!((greeting.number, greeting.term), (3, 0));
     sender.acknowledge(Ack { number: 3, term: 5 });
