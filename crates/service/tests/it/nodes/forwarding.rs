@@ -6,14 +6,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use axum::http::header;
 use notbefore_core::EventId;
+use notbefore_engine::cluster::NodeIdentity;
 use notbefore_engine::{Address, Role};
 use notbefore_service::clock::SystemClock;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, Platform};
+use notbefore_service::nodes::Standing;
+use notbefore_service::nodes::key::NodeKey;
 use notbefore_service::nodes::messages::{Approval, GuestIdentity};
-use notbefore_store::Txn;
+use notbefore_store::memory::MemoryStore;
+use notbefore_store::{Revision, Store, Txn};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::harness::{CLIENT, Cluster, NodeOptions, OffClock, SECRET, leader_at, new_vm, records};
+use crate::PATIENCE;
 
 #[tokio::test]
 async fn change_through_follower_takes_effect_once_and_is_visible_there() {
@@ -166,6 +173,28 @@ async fn nodes_read_the_key_again_when_it_was_replaced() {
     let answered = ask().await;
     assert_eq!(answered.status, 201, "{answered:?}");
     assert_eq!(cluster.leader.refused("signature"), 2, "the follower read the key after its first hello");
+}
+
+#[tokio::test]
+async fn only_a_leader_creates_the_key() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let me = NodeIdentity { name: "a".to_owned(), epoch: "1".to_owned(), url: String::new() };
+    let (standing, standings) = watch::channel(Standing { me, role: Role::Follow, leader: None });
+    let key = Arc::new(NodeKey::new(Arc::clone(&store), Arc::new(SystemClock)));
+    let creating = Arc::clone(&key);
+    let creation = tokio::spawn(async move { creating.create_when_leading(standings).await });
+    tokio::task::yield_now().await;
+    assert!(key.get().await.is_none() && records(&*store, "secret/").await.is_empty());
+    standing.send_modify(|standing| standing.role = Role::Lead(Revision(1)));
+    let created = async {
+        while key.get().await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, created).await.unwrap();
+    assert_eq!(records(&*store, "secret/").await.len(), 1);
+    drop(standing);
+    timeout(PATIENCE, creation).await.unwrap().unwrap();
 }
 
 /// A VM with an event, added through the leader.
