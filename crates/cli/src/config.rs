@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             mistakes("quux = 1", &[]),
             [
-                "1: unknown key quux; there are data, log, log_format, root_token_file, fleet_file, ready_file, guest, proxy, operator, events, driver"
+                "1: unknown key quux; there are data, log, log_format, root_token_file, fleet_file, ready_file, guest, proxy, operator, node, events, driver"
             ]
         );
         assert_eq!(mistakes("\n\nx = = 1", &[]).len(), 1);
@@ -246,7 +246,10 @@ mod tests {
             ("NOTBEFORE_TIMEOUT", "NOTBEFORE_DRIVER_EXEC_TIMEOUT"),
             // The setting's flag.
             ("NOTBEFORE_DRIVER", "NOTBEFORE_DRIVER_KIND"),
-            ("NOTBEFORE_LISTEN", "NOTBEFORE_GUEST_LISTEN or NOTBEFORE_OPERATOR_LISTEN"),
+            (
+                "NOTBEFORE_LISTEN",
+                "NOTBEFORE_GUEST_LISTEN or NOTBEFORE_OPERATOR_LISTEN or NOTBEFORE_NODE_LISTEN",
+            ),
         ] {
             let refused = format!("environment {name}: there is no such setting; did you mean {meant}?");
             assert_eq!(mistakes("", &[(name, "1")]), [refused]);

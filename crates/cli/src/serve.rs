@@ -13,6 +13,7 @@ use notbefore_service::fleet::{FleetFile, FleetScope};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
 use notbefore_service::janitor::HistoryLimits;
 use notbefore_service::nodes::NodesConfig;
+use notbefore_service::nodes::tls::NodeTlsFiles;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::OperatorServerLimits;
 use notbefore_service::operator::tls::CertificateFiles;
@@ -133,11 +134,22 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             bail!("operator.key (--operator-key) is set but operator.cert (--operator-cert) is not; set both")
         }
     };
+    let node_tls = match (settings.node.cert, settings.node.key, settings.node.ca) {
+        (Some(cert), Some(key), Some(authority)) => {
+            Some(NodeTlsFiles { pair: CertificateFiles { cert, key }, authority })
+        }
+        (None, None, None) => None,
+        (Some(_) | None, Some(_) | None, Some(_) | None) => {
+            bail!(
+                "node.cert, node.key and node.ca (--node-cert, --node-key, --node-ca) belong together; set all three, or none"
+            )
+        }
+    };
     let config = ServeConfig {
+        nodes: NodesConfig { listen: settings.node.listen, tls: node_tls },
         data: settings.general.data,
         in_memory: false,
         cluster: None,
-        nodes: NodesConfig::default(),
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,

@@ -89,9 +89,9 @@ impl ServeConfig {
         let guests = self.guest.iter().map(|guest| (format!("guest.listen ({guest})"), &guest.at));
         let vms = self.guest_vms.iter().map(|one| (format!("guest.vms ({})", one.vm), &one.at));
         let operator = ((self.operator, None), "operator.listen".to_owned());
-        let mut taken: HashMap<(SocketAddr, Option<&str>), String> = HashMap::from([operator]);
         let node = ListenAddress::from(self.nodes.listen);
         let all = guests.chain(vms).chain([("node.listen".to_owned(), &node)]);
+        let mut taken: HashMap<(SocketAddr, Option<&str>), String> = HashMap::from([operator]);
         for (name, at) in all.filter(|(_, at)| at.address.port() != 0) {
             if let Some(other) = taken.insert((at.address, at.device.as_deref()), name.clone()) {
                 return Err(ServeError::DuplicateAddress(other, name, at.clone()));

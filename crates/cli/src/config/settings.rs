@@ -23,6 +23,7 @@ use notbefore_core::{DriverKind, ExecSettings};
 use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::janitor::HistoryLimits;
+use notbefore_service::nodes::NodesConfig;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
 use notbefore_service::operator::server::{HostName, OperatorServerLimits};
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
@@ -133,6 +134,20 @@ settings! {
         streams_per_token_max: usize = OperatorServerLimits::default().streams_per_token_max, CONNECTIONS, Flag::None;
         /// Open streams of all tokens. At the limit, the oldest stream of the token with the most streams is closed
         streams_max: usize = OperatorServerLimits::default().streams_max, CONNECTIONS, Flag::None;
+    }
+
+    /// Nodes of a cluster
+    "node" node: Node {
+        /// Listen address for the other nodes of a cluster, which forward changes to the leader (unused with one node).
+        /// Port 0: any free port. Beyond loopback it needs `node.cert`, `node.key` and `node.ca`
+        listen: SocketAddr = NodesConfig::LISTEN, ADDRESS, Flag::Value("node-listen", "ADDR");
+        /// Certificate chain of this node, for mutual TLS (PEM, leaf first; unused with one node). It must name the
+        /// address of `node.listen`. Reloaded on SIGHUP
+        cert: Option<PathBuf> = None, FILE, Flag::Value("node-cert", "FILE");
+        /// Private key of this node's certificate (PEM; unused with one node)
+        key: Option<PathBuf> = None, FILE, Flag::Value("node-key", "FILE");
+        /// Certificates of the authority that has signed the certificates of all nodes (PEM; unused with one node)
+        ca: Option<PathBuf> = None, FILE, Flag::Value("node-ca", "FILE");
     }
 
     /// Events

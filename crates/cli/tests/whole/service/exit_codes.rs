@@ -111,7 +111,7 @@ fn settings_not_understood_end_serve_with_2() {
     let fifo = dir.path().join("fifo").to_str().unwrap().to_owned();
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let (short, text) = (file("short", "too-short"), file("text", "notbefore"));
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--root-token-file", &short], "at least 20 are needed"),
         (&["--root-token-file", &fifo], "name a regular file"),
         (&["--root-token-file", "/dev/zero"], "name a regular file"),
@@ -119,6 +119,9 @@ fn settings_not_understood_end_serve_with_2() {
         (&["--operator-cert", &text, "--operator-key", &text], "holds no certificate"),
         (&["--operator-cert", &fifo, "--operator-key", &fifo], "name a regular file"),
         (&["--ready-file", &text], "is no ready file"),
+        (&["--node-listen", "10.0.0.1:1"], "set --node-cert, --node-key and --node-ca"),
+        (&["--node-listen", "0.0.0.0:1"], "give the address at which they reach this node"),
+        (&["--node-cert", &text, "--node-key", &text], "set all three, or none"),
     ];
     for (flags, message) in cases {
         let mut command = Command::new(binary());
