@@ -9,9 +9,9 @@ use notbefore_core::EventId;
 use notbefore_engine::cluster::NodeIdentity;
 use notbefore_engine::{Address, Role};
 use notbefore_service::clock::SystemClock;
+use notbefore_service::cluster::Standing;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, Platform};
-use notbefore_service::nodes::Standing;
 use notbefore_service::nodes::key::NodeKey;
 use notbefore_service::nodes::messages::{Approval, GuestIdentity};
 use notbefore_store::memory::MemoryStore;
@@ -179,7 +179,14 @@ async fn nodes_read_the_key_again_when_it_was_replaced() {
 async fn only_a_leader_creates_the_key() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let me = NodeIdentity { name: "a".to_owned(), epoch: "1".to_owned(), url: String::new() };
-    let (standing, standings) = watch::channel(Standing { me, role: Role::Follow, leader: None });
+    let (standing, standings) = watch::channel(Standing {
+        me,
+        role: Role::Follow,
+        term: None,
+        leader: None,
+        living: Vec::new(),
+        is_ready: true,
+    });
     let key = Arc::new(NodeKey::new(Arc::clone(&store), Arc::new(SystemClock)));
     let creating = Arc::clone(&key);
     let creation = tokio::spawn(async move { creating.create_when_leading(standings).await });
