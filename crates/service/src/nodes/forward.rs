@@ -34,6 +34,9 @@ use crate::operator::problem::Problem;
 use crate::operator::session::{self, Browser, SIGN_IN_BYTES_MAX};
 use crate::operator::{BODY_BYTES_MAX, Operator};
 
+/// One of so many requests in flight is kept for operators: a flood of approvals must not lock them out.
+const OPERATORS_SHARE: usize = 4;
+
 /// What is forwarded to the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forwarded {
@@ -130,6 +133,13 @@ impl Nodes {
         deadline: Deadline,
     ) -> Result<Answer, ForwardError> {
         let too_many = |_| ForwardError::TooMany(self.limits.in_flight_max);
+        let reserved = match kind {
+            Kind::Approval => self.limits.in_flight_max / OPERATORS_SHARE,
+            Kind::Hello | Kind::Operator | Kind::Digest => 0,
+        };
+        if self.in_flight.available_permits() <= reserved {
+            return Err(ForwardError::TooMany(self.limits.in_flight_max - reserved));
+        }
         let _permit = self.in_flight.try_acquire().map_err(too_many)?;
         self.exchange(kind, content.ok_or(ForwardError::TooLarge)?, deadline.within).await
     }

@@ -161,21 +161,30 @@ async fn answer_that_this_node_does_not_show_in_time_is_outcome_unknown() {
 
 #[tokio::test]
 async fn request_257_is_turned_away_at_once() {
-    let limits = ForwardLimits { guest_timeout: PATIENCE, ..ForwardLimits::default() };
+    let limits =
+        ForwardLimits { guest_timeout: PATIENCE, operator_timeout: PATIENCE, ..ForwardLimits::default() };
     let options = NodeOptions { limits, ..NodeOptions::default() };
-    let cluster = Cluster::with(Arc::new(SystemClock), options).await;
+    let cluster = Arc::new(Cluster::with(Arc::new(SystemClock), options).await);
     let (address, mut received) = scripted(&*cluster.store, Then::NeverAnswer).await;
     cluster.follower.follow(Some(leader_at(address)));
-    let mut waiting = JoinSet::new();
-    for _ in 0..256 {
+    let (mut waiting, mut operators) = (JoinSet::new(), JoinSet::new());
+    for _ in 0..192 {
         let nodes = Arc::clone(&cluster.follower.nodes);
         waiting.spawn(async move { nodes.approve(&approval()).await });
     }
-    for _ in 0..256 {
+    for _ in 0..192 {
         timeout(PATIENCE, received.recv()).await.unwrap().unwrap();
     }
     let refused = cluster.follower.nodes.approve(&approval()).await;
     assert!(matches!(refused, Err(ApproveError::Unavailable(_))), "{refused:?}");
+    // A quarter of the places is for operators.
+    for _ in 0..64 {
+        let cluster = Arc::clone(&cluster);
+        operators.spawn(async move { drop(cluster.follower.ask("POST", "/v1/vms", "{}").await) });
+    }
+    for _ in 0..64 {
+        timeout(PATIENCE, received.recv()).await.unwrap().unwrap();
+    }
     let refused = cluster.follower.ask("POST", "/v1/vms", "{}").await;
     assert_eq!(refused.problem(), (503, "unavailable"));
     assert!(refused.body["detail"].as_str().unwrap().contains("256 requests"), "{refused:?}");
@@ -183,6 +192,7 @@ async fn request_257_is_turned_away_at_once() {
     assert_eq!(cluster.follower.forwarded("too_many"), 2);
     // Places are free again when their requests end.
     waiting.shutdown().await;
+    operators.shutdown().await;
     cluster.follower.follow(Some(leader_at(cluster.address)));
     let answered = cluster.follower.ask("POST", "/v1/vms", &new_vm("web", "10.0.0.1")).await;
     assert_eq!(answered.status, 201, "{answered:?}");
