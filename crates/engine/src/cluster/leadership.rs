@@ -300,7 +300,7 @@ impl Leadership {
     }
 
     /// How far this node's clock is from the median of all nodes that were heard lately. Two living nodes whose clocks are
-    /// far apart are both far from it, and neither leads: nobody can say which clock is right.
+    /// far apart are both far from it, and neither leads: it is not known which clock is right.
     pub fn clock_offset(&self, now: ClockReading) -> SignedDuration {
         let mono = now.since_boot;
         let own = reading(now.wall, mono);

@@ -2,7 +2,7 @@
 //!
 //! A process that was killed leaves its heartbeat in the store. A process that still runs changes it every second. So a
 //! node that starts and finds a heartbeat under its name reads it again, until it changes or has not changed for
-//! [`ELECT_AFTER`]. A process that stops in an orderly way says so in its last heartbeat; then nobody waits.
+//! [`ELECT_AFTER`]. A process that stops in an orderly way says so in its last heartbeat; then no node waits.
 
 use std::time::Duration;
 
