@@ -306,7 +306,8 @@ impl<P: Platform> Task<P> {
             (Ok(_), Verdict::Instance { guest, version, path, format }) => {
                 self.server.instance(&guest, version, &path, format).await
             }
-            (Ok(body), Verdict::Approve(guest)) => match self.approve(&guest, &body).await {
+            // In boxes: a task moves whole when it is spawned, and these are large.
+            (Ok(body), Verdict::Approve(guest)) => match Box::pin(self.approve(&guest, &body)).await {
                 Ok(()) => Response::Approved,
                 Err((error, why)) => {
                     detail = why;
@@ -315,7 +316,8 @@ impl<P: Platform> Task<P> {
             },
             (Ok(_), Verdict::ReadThrough(newer)) => {
                 let NewerTag { guest, version, tag, hold, .. } = *newer;
-                match (self.server.platform.read_through(&guest, tag, version).await, hold) {
+                let read = Box::pin(self.server.platform.read_through(&guest, tag, version));
+                match (read.await, hold) {
                     (ReadThrough::Document { guest, rendered: Rendered { incarnation, body, .. } }, _) => {
                         delivers = Some((guest, version));
                         Response::Document { incarnation, body }
