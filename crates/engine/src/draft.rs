@@ -68,6 +68,17 @@ pub struct Draft<'a> {
     vm_bytes: usize,
     /// VMs that the change removes: their addresses may go to other VMs.
     leaving: HashSet<VmId>,
+    split_at: SplitAt,
+}
+
+/// Number of operations from which on a transaction takes no more accompanying records.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitAt(pub usize);
+
+impl Default for SplitAt {
+    fn default() -> Self {
+        Self(TXN_OPERATIONS_MAX)
+    }
 }
 
 /// Records to write; none removes one.
@@ -104,7 +115,13 @@ impl<'a> Draft<'a> {
             vms_changed: false,
             vm_bytes: 0,
             leaving: HashSet::new(),
+            split_at: SplitAt::default(),
         }
+    }
+
+    /// Splits earlier than at the store's limit.
+    pub fn split_at(&mut self, operations: SplitAt) {
+        self.split_at = operations;
     }
 
     /// Lets VMs take over the addresses of these ones. A caller that adds such a VM removes the owner in the same draft.
@@ -190,8 +207,8 @@ impl<'a> Draft<'a> {
     fn forget_vm(&mut self, vm: VmId) {
         for address in self.state.vm(vm).iter().flat_map(|known| &known.addresses) {
             let key = records::claim(address);
-            // Another VM may have taken it over.
-            if !self.writes.contains_key(&key) {
+            // Another VM may have taken it over, in this draft or after an earlier attempt released it.
+            if !self.writes.contains_key(&key) && self.state.claim(address) == Some(vm) {
                 self.accompanying.insert(key, None);
             }
         }
@@ -303,20 +320,26 @@ impl<'a> Draft<'a> {
                 n += 1;
             }
         }
+        // What is compared as missing is written with the comparison: an event that opens and ends at once is not
+        // taken for one that ended before.
+        let is_compared = |(key, _): &(Key, Option<Bytes>)| self.expect.contains_key(key);
+        let (compared, accompanying): (Writes, Writes) = self.accompanying.into_iter().partition(is_compared);
+        self.writes.extend(compared);
         let expect: Vec<Expect> =
             self.expect.into_iter().map(|(key, revision)| Expect { key, revision }).collect();
         let mut last = Txn { expect, ..Txn::default() };
         fill(&mut last, self.writes);
         let mut ahead = Vec::new();
-        // Removals come first and so find room beside the scope. Then, in key order: the index of ended events,
-        // facts, and the ended events themselves. Records without room in the last transaction are written before
-        // it, in reverse order: a reader of the index finds the events that it names, and index entries come last.
+        // Removals come first and so find room beside the scope: VMs, then the claims of their addresses. Then, in key
+        // order: the index of ended events, facts, and the ended events themselves. Records without room in the last
+        // transaction are written before it, in reverse order: a reader of the index finds the events that it names,
+        // and a claim is removed before the VM's record, which names it for the next attempt.
         let (puts, deletes): (Vec<_>, Vec<_>) =
-            self.accompanying.into_iter().partition(|(_, value)| value.is_some());
-        for (key, value) in deletes.into_iter().chain(puts) {
+            accompanying.into_iter().partition(|(_, value)| value.is_some());
+        for (key, value) in deletes.into_iter().rev().chain(puts) {
             let bytes = key.len() + value.as_ref().map_or(0, Bytes::len) + RESERVED_BYTES;
             let room = |txn: &Txn| {
-                txn.expect.len() + txn.put.len() + txn.delete.len() + RESERVED < TXN_OPERATIONS_MAX
+                txn.expect.len() + txn.put.len() + txn.delete.len() + RESERVED < self.split_at.0
                     && txn.bytes() + bytes <= TXN_BYTES_MAX
             };
             let one = [(key, value.clone())];

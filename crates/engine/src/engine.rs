@@ -40,6 +40,7 @@ use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
 use crate::clock_watch::ClockNews;
 use crate::cluster::Role;
+use crate::draft::SplitAt;
 use crate::operations::OpenAttempts;
 use crate::records::DecodeError;
 use crate::request::{Answer, Command, Failure, FailureCause, Idempotency, Progress, Request};
@@ -276,6 +277,7 @@ pub struct Engine {
     resync_requested: bool,
     unexplained_conflicts: u64,
     repaired_records: u64,
+    split_own_work_at: SplitAt,
 }
 
 impl Engine {
@@ -317,6 +319,13 @@ impl Engine {
         let engine = Self { settings, state, watched: revision, role, runner, ..Self::default() };
         let effects = vec![Effect::Publish(engine.state.full_publication())];
         (engine, effects)
+    }
+
+    /// Splits the transactions of timers and operations at this many operations, not only at the store's limit, so that
+    /// the simulator can interrupt them anywhere. The removals of a request go with the change itself: after a crash
+    /// nothing repeats the rest of it.
+    pub fn split_own_work_at(&mut self, operations: usize) {
+        self.split_own_work_at = SplitAt(operations);
     }
 
     pub fn state(&self) -> &State {

@@ -29,6 +29,9 @@ const OPERATIONS_PER_TXN: usize = TXN_OPERATIONS_MAX - 2 * (ADDRESSES_MAX + 2) -
 
 /// VMs per removal step: each may remove a record, addresses, and write the history of its events.
 const REMOVED_PER_STEP: usize = 8;
+/// Limit on the records of VMs and claims that a step removes. They go with the change of the scope: if the service
+/// ended in between, nothing would remove the rest.
+const REMOVALS_PER_STEP: usize = 96;
 
 impl Planner<'_> {
     pub(crate) fn plan_inventory(
@@ -103,9 +106,7 @@ impl Planner<'_> {
         let all_seen = progress.seen == put.vms.len();
         if all_seen {
             let others = unlisted_vms(&base.scope, &put.vms).into_iter().filter(|vm| leaving.contains(vm));
-            let others: Vec<VmId> =
-                others.filter(|vm| !removed.contains(vm)).take(REMOVED_PER_STEP).collect();
-            removed.extend(others);
+            removed.extend(self.removed_in_a_step(others.filter(|vm| !removed.contains(vm)).collect()));
         }
         progress.removed += removed.len();
 
@@ -277,9 +278,9 @@ impl Planner<'_> {
 
     fn remove_scope(&self, id: &ScopeId, fleet_only: bool, mut progress: Progress) -> Result<Plan, Failure> {
         let held = self.known_scope(id)?;
-        let mut some = vms_to_remove(&held.value, fleet_only);
+        let some = vms_to_remove(&held.value, fleet_only);
         let all = some.len();
-        some.truncate(REMOVED_PER_STEP);
+        let some = self.removed_in_a_step(some);
         let last = some.len() == all;
         let empties = last && all == held.value.members.len();
         progress.removed += some.len();
@@ -297,6 +298,18 @@ impl Planner<'_> {
             return Ok(self.write(draft, answer));
         }
         Ok(Plan::Write { drafted: draft.finish(), answer, rest: Some(progress) })
+    }
+
+    /// The first of these VMs: those whose records and addresses one transaction can remove.
+    fn removed_in_a_step(&self, mut vms: Vec<VmId>) -> Vec<VmId> {
+        let mut removals = 0;
+        let mut fits = |vm: &VmId| {
+            removals += 1 + self.state.vm(*vm).map_or(0, |known| known.addresses.len());
+            removals <= REMOVALS_PER_STEP
+        };
+        let fitting = vms.iter().take(REMOVED_PER_STEP).take_while(|vm| fits(vm)).count();
+        vms.truncate(fitting);
+        vms
     }
 
     fn create_first_run(&self, first_run: &FirstRun) -> Result<Plan, Failure> {

@@ -9,7 +9,7 @@ use notbefore_core::{
     Actor, ApplyContext, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
 };
 
-use crate::draft::{Draft, DraftedTxns};
+use crate::draft::{Draft, DraftedTxns, SplitAt};
 use crate::request::{AcceptClock, Answer, Command, EventCommand, Failure, GuestApproval, Progress};
 use crate::state::{Revisioned, State};
 
@@ -38,11 +38,14 @@ pub struct Planner<'a> {
     pub count: u64,
     /// The caller's address.
     pub from: Option<IpAddr>,
+    pub split_at: SplitAt,
 }
 
 impl<'a> Planner<'a> {
     pub fn draft(&self) -> Draft<'a> {
-        Draft::new(self.state, self.now, self.node, self.count, self.from)
+        let mut draft = Draft::new(self.state, self.now, self.node, self.count, self.from);
+        draft.split_at(self.split_at);
+        draft
     }
 
     pub fn context(&self, scope: &ScopeId, by: &'a Actor) -> ApplyContext<'a> {
@@ -223,6 +226,7 @@ mod tests {
                 runner: "n1",
                 count: 0,
                 from: None,
+                split_at: SplitAt::default(),
             };
             let kind = |key: &str| key.split('/').next().unwrap_or_default().to_owned();
             match planner.plan(command, Progress::default()) {

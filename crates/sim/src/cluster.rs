@@ -169,10 +169,13 @@ impl World {
         }
         let revision = self.store.revision();
         // Without leaders, histories start no process later, so there is nothing to continue.
-        let (engine, _) = match self.setup.leaderless {
+        let (mut engine, _) = match self.setup.leaderless {
             true => Engine::from_state(settings, loader.finish(), revision, now),
             false => Engine::follower(settings, loader.finish(), revision),
         };
+        if let Some(operations) = self.setup.split_at {
+            engine.split_own_work_at(usize::from(operations));
+        }
         let reading = ClockReading { wall: now, since_boot };
         let mut node = SimNode::new(engine, reading, cluster.starts);
         node.shown = self.store.newest();

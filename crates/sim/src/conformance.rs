@@ -4,6 +4,9 @@
 //! that were open when the commit was sent, and the service's own work: pulses; opening, releasing and cancelling
 //! the parts of an operation; updating an operation's record. Each of these predicts records, and one of them must
 //! predict exactly the written records. A commit with an idempotency record must be that very request.
+//!
+//! A large change is written in several transactions. Those sent ahead of the last one are not judged by themselves: they
+//! belong to a plan that was made when the first of them was sent, and the last one must fit that plan.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -56,6 +59,8 @@ pub struct SentRequest {
 pub struct Flight {
     pub id: JobId,
     pub txn: Txn,
+    /// What the same job has sent ahead of it.
+    pub ahead: SentAhead,
     /// The circumstances of its plan.
     pub at: At,
     /// The requests that were open then.
@@ -72,7 +77,30 @@ pub struct Flight {
     pub sent_at: Revision,
 }
 
+/// Transactions that a job has sent ahead of its last one, which alone compares and decides.
+#[derive(Clone, Debug, Default)]
+pub struct SentAhead {
+    /// The first transaction of each plan with which the last one may have been made. After an unknown outcome the job
+    /// goes on or is planned again.
+    pub flights: Vec<Rc<Flight>>,
+    /// Whether it certainly goes on.
+    pub is_same_plan: bool,
+    /// The ended events among their records.
+    pub past: Vec<Record>,
+}
+
 impl Flight {
+    /// This, as if it had been sent when it was planned: with the first of its plan's transactions.
+    pub fn as_planned(self, view: &View, written: &Written) -> Flight {
+        let with = |one: &Rc<Flight>| {
+            let Flight { at, open_requests, planned, sent_at, .. } = Flight::clone(one);
+            Flight { at, open_requests, planned, sent_at, ..self.clone() }
+        };
+        let explained = |plan: &Flight| explain(view, plan, written).is_ok();
+        let found = self.ahead.flights.iter().rev().map(with).find(explained);
+        found.unwrap_or(self)
+    }
+
     fn predicted(&self, view: &View, sent: &SentRequest) -> Result<Writes, Codes> {
         match self.planned.get(&sent.id) {
             Some(writes) => Ok(writes.clone()),
@@ -90,6 +118,21 @@ pub struct Written {
     pub records: Vec<Record>,
     /// The idempotency record: key and content.
     pub command: Option<(String, CommandRecord)>,
+}
+
+impl Written {
+    /// Whether these are only records that accompany a change, and nothing that others wait for: history, facts, and
+    /// the removal of VMs and claims.
+    pub fn is_sent_ahead(&self) -> bool {
+        let accompanies = |record: &Record| match record {
+            Record::Vm(_, vm) => vm.is_none(),
+            Record::Claim(_, vm) => vm.is_none(),
+            Record::Past(_, past) => past.is_some(),
+            Record::Scope(..) | Record::Operation(..) => false,
+            Record::Other => true,
+        };
+        self.command.is_none() && self.records.iter().all(accompanies)
+    }
 }
 
 /// Decodes a transaction.

@@ -158,8 +158,9 @@ pub fn cluster_histories() -> impl Strategy<Value = History> {
     let steps = prop_oneof![3 => of(About::All), 1 => of(About::Hosts)];
     let scale = prop_oneof![3 => Just(1), 1 => Just(10)];
     let nodes = prop_oneof![1 => Just(2), 3 => Just(3)];
-    (setup(), scale, nodes, steps).prop_map(|(setup, scale_permille, nodes, steps)| {
-        let setup = Setup { scale_permille, nodes, ..setup };
+    let split_at = option::weighted(0.3, 4u8..8);
+    (setup(), scale, nodes, split_at, steps).prop_map(|(setup, scale_permille, nodes, split_at, steps)| {
+        let setup = Setup { scale_permille, nodes, split_at, ..setup };
         History { setup, steps }
     })
 }
@@ -230,6 +231,7 @@ fn setup() -> impl Strategy<Value = Setup> {
             run_at_once,
             nodes: 1,
             leaderless: false,
+            split_at: None,
         },
     )
 }

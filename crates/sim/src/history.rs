@@ -33,6 +33,9 @@ pub struct Setup {
     /// wrong then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaderless: bool,
+    /// Number of operations at which the transactions of timers and operations are split; none for the store's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_at: Option<u8>,
 }
 
 fn one() -> u8 {
@@ -63,6 +66,7 @@ impl Default for Setup {
             run_at_once: true,
             nodes: 1,
             leaderless: false,
+            split_at: None,
         }
     }
 }

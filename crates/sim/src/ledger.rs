@@ -39,6 +39,8 @@ pub struct Ledger {
     pub spawned: BTreeSet<CommandId>,
     /// The newest refused request of each idempotency key, with the hash of the request.
     pub refused: BTreeMap<(String, String), u64>,
+    /// VMs of which something was removed ahead of the change that removes them from their scope.
+    pub leaving: BTreeSet<VmId>,
     /// The newest fence of a commit.
     pub fence: Revision,
 }

@@ -19,7 +19,7 @@ use crate::conformance::{Violation, is_approved};
 use crate::history::CommandEnd;
 use crate::host_command;
 use crate::hosts;
-use crate::invariants::{Check, exec_run, running};
+use crate::invariants::{self, Check, exec_run, running};
 use crate::model;
 use crate::rules;
 use crate::view::Reads;
@@ -154,6 +154,8 @@ impl World {
             )));
         }
         self.check_running_commands()?;
+        // Nothing is partly written any more.
+        invariants::addresses_are_unambiguous(&self.view, &BTreeSet::new())?;
         self.check_engine_state()
     }
 

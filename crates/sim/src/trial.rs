@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use notbefore_core::{JointStart, Operation};
+use notbefore_core::{JointStart, Operation, VmId};
 use notbefore_engine::records::{self, prefix};
 use notbefore_engine::{Answer, Command, Failure, FailureCause, OperationCommand, TargetSelector};
 use notbefore_store::{Outcome, Revision, Txn};
 
-use crate::conformance::{self, Flight, SentRequest, Violation};
+use crate::conformance::{self, Flight, SentRequest, Violation, Written};
 use crate::host_command;
 use crate::invariants::{self, Check, Transition};
 use crate::ledger::FirstSeen;
@@ -27,6 +27,40 @@ impl World {
         }
         self.check_fence(flight)?;
         let written = conformance::written(&flight.txn)?;
+        if self.setup.split_at.is_some() && flight.txn.writes() && written.is_sent_ahead() {
+            return Ok(self.commit_ahead(flight, written));
+        }
+        self.commit_decision(flight, written)
+    }
+
+    /// A job writes a part of its change ahead of the rest. Whether it was right is judged with the rest.
+    fn commit_ahead(&mut self, flight: &Flight, written: Written) -> Outcome {
+        let before = self.store.revision();
+        let outcome = self.store.commit(&flight.txn);
+        let revision = self.store.revision();
+        if revision > before {
+            self.stats.commits += 1;
+            self.stats.sent_ahead +=
+                u64::from(!written.records.iter().all(|record| matches!(record, Record::Other)));
+            self.committed_now();
+            for record in written.records {
+                match &record {
+                    Record::Vm(vm, _) => drop(self.ledger.leaving.insert(*vm)),
+                    Record::Claim(key, _) => self.ledger.leaving.extend(self.view.claims.get(key)),
+                    // An event has ended when its scope says so.
+                    Record::Past(..) => continue,
+                    Record::Scope(..) | Record::Operation(..) | Record::Other => {}
+                }
+                self.view.take(revision, record);
+            }
+        }
+        outcome
+    }
+
+    /// A transaction that changes something by itself, and completes what its job has sent ahead.
+    fn commit_decision(&mut self, flight: &Flight, mut written: Written) -> Result<Outcome, Violation> {
+        let flight = &flight.clone().as_planned(&self.view, &written);
+        written.records.splice(0..0, flight.ahead.past.iter().cloned());
         for (id, after) in &written.scopes {
             let change = Transition {
                 id,
@@ -63,18 +97,20 @@ impl World {
             for record in written.records {
                 self.view.take(revision, record);
             }
-            invariants::addresses_are_unambiguous(&self.view)?;
+            let members: BTreeSet<VmId> = self
+                .view
+                .scopes
+                .values()
+                .flat_map(|(_, scope)| scope.members.iter().map(|one| one.vm))
+                .collect();
+            self.ledger.leaving.retain(|vm| members.contains(vm));
+            invariants::addresses_are_unambiguous(&self.view, &self.ledger.leaving)?;
         }
         Ok(outcome)
     }
 
     /// Records a commit in the ledger, and checks that events that leave a scope go into the history.
-    fn note(
-        &mut self,
-        written: &conformance::Written,
-        revision: Revision,
-        carries: &conformance::Carries,
-    ) -> Check {
+    fn note(&mut self, written: &Written, revision: Revision, carries: &conformance::Carries) -> Check {
         for sent in &carries.requests {
             self.ledger.effects.entry(sent.id).or_default().push(revision);
             if carries.sure {

@@ -25,7 +25,7 @@ use notbefore_engine::{
 use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
 use crate::cluster::{ClusterFaults, Member, SimCluster};
-use crate::conformance::{self, Flight, SentRequest, Violation};
+use crate::conformance::{self, Flight, SentAhead, SentRequest, Violation};
 use crate::history::{CommandEnd, History, ReportedOutcome, RequestKind, Setup, Step};
 use crate::host_command;
 use crate::hosts;
@@ -36,7 +36,7 @@ use crate::predict;
 use crate::requests::{self, DryRun, IdSource, Naming, RequestOrDryRun};
 use crate::rules;
 use crate::store::SimStore;
-use crate::view::{Reads, View};
+use crate::view::{Reads, Record, View};
 
 /// The start time: not a whole second, so that rounding shows.
 const BEGIN: i64 = 1_767_225_600_250;
@@ -70,6 +70,8 @@ pub struct Stats {
     pub resyncs: u64,
     /// Unknown outcomes that a rewrite of the leader's record decided.
     pub rewrites: u64,
+    /// Commits in which a job wrote a part of its change ahead of the rest.
+    pub sent_ahead: u64,
     /// Faults of a cluster, by kind.
     pub cluster_faults: ClusterFaults,
 }
@@ -95,6 +97,7 @@ impl std::ops::Add for Stats {
             landed_late: self.landed_late + other.landed_late,
             resyncs: self.resyncs + other.resyncs,
             rewrites: self.rewrites + other.rewrites,
+            sent_ahead: self.sent_ahead + other.sent_ahead,
             cluster_faults: self.cluster_faults + other.cluster_faults,
         }
     }
@@ -132,6 +135,8 @@ pub(crate) struct SimNode {
     pub(crate) predicted: BTreeMap<u64, Codes>,
     /// The knowledge when commits that only compare were sent.
     comparing: BTreeMap<JobId, Known>,
+    /// What jobs have sent ahead.
+    ahead: BTreeMap<JobId, SentAhead>,
     /// The running commands, children of this process.
     pub(crate) running: BTreeSet<CommandId>,
     /// All commands that this process has spawned.
@@ -167,6 +172,7 @@ impl SimNode {
             open: BTreeMap::new(),
             predicted: BTreeMap::new(),
             comparing: BTreeMap::new(),
+            ahead: BTreeMap::new(),
             running: BTreeSet::new(),
             spawned_here: BTreeSet::new(),
             reports: Rc::default(),
@@ -562,7 +568,8 @@ impl World {
                     self.check_clock_of_writer()?;
                     let by = self.index();
                     let (outcome, sent_at) = (None, self.store.revision());
-                    let flight = Flight { id, txn, at, open_requests, planned, outcome, by, sent_at };
+                    let ahead = self.node.ahead.remove(&id).unwrap_or_default();
+                    let flight = Flight { id, txn, ahead, at, open_requests, planned, outcome, by, sent_at };
                     self.node.flights.push(flight);
                 }
                 Effect::Publish(published) => {
@@ -656,8 +663,32 @@ impl World {
             // What comes next is another plan.
             self.node.comparing.remove(&flight.id);
         }
+        self.sent_ahead(&flight, &outcome)?;
         self.feed_engine(Input::Committed(flight.id, outcome.clone()))?;
         self.report_to_leadership(&flight, &outcome)
+    }
+
+    /// Remembers a transaction whose job goes on after it.
+    fn sent_ahead(&mut self, flight: &Flight, outcome: &Outcome) -> Check {
+        let is_same_plan = match outcome {
+            Outcome::Committed(_) => true,
+            // The watch may show it; then the job goes on, otherwise it is planned again.
+            Outcome::Unknown(_) => false,
+            Outcome::Conflict(_) | Outcome::Refused(_) => return Ok(()),
+        };
+        let written = conformance::written(&flight.txn)?;
+        if self.setup.split_at.is_none() || !flight.txn.writes() || !written.is_sent_ahead() {
+            return Ok(());
+        }
+        let mut ahead = flight.ahead.clone();
+        // The first transaction of a plan says when the plan was made.
+        if !ahead.is_same_plan {
+            ahead.flights.push(Rc::new(Flight { ahead: SentAhead::default(), ..flight.clone() }));
+        }
+        ahead.is_same_plan = is_same_plan;
+        ahead.past.extend(written.records.into_iter().filter(|record| matches!(record, Record::Past(..))));
+        self.node.ahead.insert(flight.id, ahead);
+        Ok(())
     }
 
     fn watch_one(&mut self) -> Check {

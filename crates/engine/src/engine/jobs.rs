@@ -98,7 +98,10 @@ impl Engine {
 
     pub(super) fn plan(&self, job: &Job, now: Timestamp) -> Result<Plan, Failure> {
         let enabled = |scope: &ScopeId| self.is_enabled(scope, now);
-        let planner = self.planner(&job.by, job.from, &enabled, now);
+        let mut planner = self.planner(&job.by, job.from, &enabled, now);
+        if job.work.request().is_none() {
+            planner.split_at = self.split_own_work_at;
+        }
         match &job.work {
             Work::Request { command, progress, idempotency, if_revision, .. } => {
                 if let (Some(seen), Command::Token(TokenCommand::Revoke(name))) = (if_revision, command) {

@@ -7,6 +7,7 @@ use notbefore_core::{Actor, ScopeId};
 use notbefore_store::Revision;
 
 use super::Engine;
+use crate::draft::SplitAt;
 use crate::fleet::check_revision;
 use crate::plan::Planner;
 use crate::request::{Failure, NewOperation, Preview, ScopeChange};
@@ -50,6 +51,7 @@ impl Engine {
             runner: &self.runner,
             count: self.facts_written,
             from,
+            split_at: SplitAt::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Invariants of the service as callers see it: answers, addresses, published data.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use notbefore_core::{Cause, OperationState, Refusal, ScopeId, VmId};
@@ -181,11 +181,16 @@ pub fn foreign_is_unknown(sent: &SentRequest, result: &Result<Answer, Failure>, 
 
 /// **8: an address maps to at most one VM.** Claims, VMs and members agree: each address of a VM has a claim for it,
 /// there are no other claims, and each VM is a member of exactly the scope that its record names.
-pub fn addresses_are_unambiguous(view: &View) -> Check {
+///
+/// Claims and records of VMs that are `leaving` may be gone already, and their addresses may have other owners.
+pub fn addresses_are_unambiguous(view: &View, leaving: &BTreeSet<VmId>) -> Check {
     const WORDS: &str = "an address maps to at most one VM, and every record of it agrees";
     let mut expected: BTreeMap<CallerKey, VmId> = BTreeMap::new();
     for vm in view.vms.values() {
         for address in &vm.addresses {
+            if leaving.contains(&vm.id) && view.claim(address) != Some(vm.id) {
+                continue;
+            }
             let other = expected.insert(caller_key(address), vm.id);
             ensure(other.is_none(), 8, WORDS, || format!("{address:?} is {:?}'s and {other:?}'s", vm.id))?;
         }
@@ -197,6 +202,7 @@ pub fn addresses_are_unambiguous(view: &View) -> Check {
         .scopes
         .iter()
         .flat_map(|(id, (_, scope))| scope.members.iter().map(move |member| (member.vm, id)))
+        .filter(|(vm, _)| !leaving.contains(vm) || view.vms.contains_key(vm))
         .collect();
     let mut sorted = members.clone();
     sorted.sort();

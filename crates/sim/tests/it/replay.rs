@@ -30,7 +30,7 @@ fn hazards_of_a_shared_store_need_a_leader() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hazards");
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert_eq!(paths.len(), 8);
+    assert_eq!(paths.len(), 9);
     let mut wrong = Vec::new();
     for path in paths {
         let text = std::fs::read_to_string(&path).unwrap();
