@@ -4,15 +4,17 @@
 //! Commits of engines stay in flight until the history decides their outcome, as with one node. Heartbeats and claims
 //! of the lead are written at once, unless the node is cut off. A transaction whose outcome was reported as unknown
 //! may reach the store at any later time. Watches are pulled by each node's follower as time passes, each with a lag
-//! of its own. Requests go to the node that leads, if there is one.
+//! of its own. Requests go to the node that leads, if there is one, or to any node, which passes them on.
 //!
-//! `faults` counts the faults, `watch` has the nodes' watches, and `judge` what must hold.
+//! `faults` counts the faults, `watch` has the nodes' watches, `messages` what nodes send each other, and `judge` what
+//! must hold.
 
 mod faults;
 mod judge;
+mod messages;
 mod watch;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,10 +23,13 @@ use notbefore_engine::cluster::leadership::{self, ClusterWrite};
 use notbefore_engine::cluster::{
     Action, CLUSTER, LEADER, Leadership, NodeIdentity, Role, WatchFollower, fence_of, is_leader_key,
 };
-use notbefore_engine::{ClockReading, Engine, EngineSettings, Input, Loader, prepare, records};
+use notbefore_engine::{
+    ClockReading, CommandTarget, Engine, EngineSettings, Input, Loader, prepare, records,
+};
 use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
 
 pub use faults::ClusterFaults;
+use messages::{Forwarded, Message, Process, Transit};
 
 use crate::conformance::{Flight, Violation};
 use crate::history::{ReportedOutcome, RequestKind, Step};
@@ -46,6 +51,9 @@ const LOAD_TIME: Duration = Duration::from_millis(300);
 const CLOCK_MAX: SignedDuration = SignedDuration::from_secs(2);
 /// After this long without faults every node knows the others' clocks.
 const CALM_AFTER: Duration = Duration::from_secs(8);
+/// How long a command goes on after the last acknowledged heartbeat of its node was sent: a lease of 3 s, and half a
+/// second between SIGTERM and SIGKILL.
+const KEEPER_GRACE: Duration = Duration::from_millis(3_500);
 /// Time for an election once faults stop, with a repair of each watch.
 pub(crate) const ELECTED_AFTER: SignedDuration = SignedDuration::from_secs(16);
 
@@ -61,6 +69,10 @@ pub struct SimCluster {
     committed_at: Vec<Duration>,
     /// Transactions that may reach the store later.
     late: Vec<Late>,
+    /// Messages between nodes on their way.
+    messages: Vec<Message>,
+    /// Since when two commands run for one event and VM.
+    twice_since: BTreeMap<CommandTarget, Duration>,
     /// The process that led last.
     last_leader: Option<String>,
     /// Since when there was no fault.
@@ -96,6 +108,20 @@ pub(crate) struct Member {
     loading: Option<Loading>,
     /// Outcomes of heartbeats and claims on their way, with the time of their arrival.
     answers: VecDeque<(Duration, ClusterWrite, Outcome)>,
+    /// When heartbeats were sent.
+    beats: BTreeMap<ClusterWrite, Duration>,
+    /// When the newest acknowledged heartbeat was sent.
+    acknowledged: Duration,
+    /// What happens to the next messages.
+    transit: Transit,
+    /// Requests of this node's clients at the leader.
+    forwarded: BTreeMap<u64, Forwarded>,
+    /// Requests of other nodes' clients that this node executes.
+    serving: BTreeMap<u64, (Process, u64)>,
+    /// All requests that other nodes have sent.
+    seen_messages: BTreeSet<u64>,
+    /// Whether the watch has lost deletions since the last snapshot.
+    has_lost_deletes: bool,
 }
 
 /// A snapshot that a node is loading.
@@ -133,6 +159,8 @@ impl World {
             begin: now,
             committed_at: Vec::new(),
             late: Vec::new(),
+            messages: Vec::new(),
+            twice_since: BTreeMap::new(),
             last_leader: None,
             calm_since: Duration::ZERO,
             starts: 0,
@@ -178,7 +206,7 @@ impl World {
         }
         let reading = ClockReading { wall: now, since_boot };
         let mut node = SimNode::new(engine, reading, cluster.starts);
-        node.shown = self.store.newest();
+        (node.shown, node.known) = (self.store.newest(), revision);
         let of_cluster = of_cluster(self.store.records().iter());
         node.member = Some(Member {
             leadership: Leadership::new(identity.clone(), revision, of_cluster, reading),
@@ -196,6 +224,13 @@ impl World {
             load_time: LOAD_TIME,
             loading: None,
             answers: VecDeque::new(),
+            beats: BTreeMap::new(),
+            acknowledged: cluster.time,
+            transit: Transit::default(),
+            forwarded: BTreeMap::new(),
+            serving: BTreeMap::new(),
+            seen_messages: BTreeSet::new(),
+            has_lost_deletes: false,
         });
         Ok(node)
     }
@@ -266,7 +301,16 @@ impl World {
 
     pub(crate) fn cluster_step(&mut self, step: &Step) -> Check {
         self.step_of_cluster(step)?;
-        self.for_each_running(Self::pump)
+        self.exchange()
+    }
+
+    /// Passes on what watches and messages bring by now.
+    fn exchange(&mut self) -> Check {
+        self.deliver_messages()?;
+        self.for_each_running(|world| {
+            world.pump()?;
+            world.answer_clients()
+        })
     }
 
     fn step_of_cluster(&mut self, step: &Step) -> Check {
@@ -279,7 +323,10 @@ impl World {
                 let index = at.map(|at| usize::from(at) % nodes).or_else(|| self.leading());
                 self.at_node(index, |world| world.node_step(step))
             }
-            Step::Retry { .. } => self.at_node(self.leading(), |world| world.node_step(step)),
+            Step::Retry { at, .. } => {
+                let index = at.map(|at| usize::from(at) % nodes).or_else(|| self.leading());
+                self.at_node(index, |world| world.node_step(step))
+            }
             Step::Polled { at: Some(at), .. } => {
                 self.at_node(Some(usize::from(*at) % nodes), |world| world.node_step(step))
             }
@@ -365,6 +412,15 @@ impl World {
             Step::DropDeletes { count } => self.member_fault(|member, _| member.drop_deletes = *count),
             Step::StaleReads { count } => self.member_fault(|member, _| member.stale_reads = *count),
             Step::LoseAnswers { count } => self.member_fault(|member, _| member.lose_answers = *count),
+            Step::LoseMessages { count } => self.messages_fault(|transit| transit.lose = *count),
+            Step::DelayMessages { count, ms } => {
+                let by = Duration::from_millis(u64::from(*ms));
+                self.messages_fault(|transit| transit.delay = (*count, by))
+            }
+            Step::DoubleMessages { count, ms } => {
+                let by = Duration::from_millis(u64::from(*ms));
+                self.messages_fault(|transit| transit.double = (*count, by))
+            }
             Step::WatchBack { count } => {
                 self.node.watched = self.node.watched.saturating_sub(usize::from(*count));
                 self.member_fault(|_, faults| faults.watches_back += 1)
@@ -378,6 +434,14 @@ impl World {
             change(member, &mut self.stats.cluster_faults);
         }
         self.fault(|_| {});
+        Ok(())
+    }
+
+    /// A fault of the current node's next messages; it is counted when it happens, and disturbs no leader.
+    fn messages_fault(&mut self, change: impl FnOnce(&mut Transit)) -> Check {
+        if let Some(member) = &mut self.node.member {
+            change(&mut member.transit);
+        }
         Ok(())
     }
 
@@ -548,9 +612,10 @@ impl World {
             self.restart_members()?;
             self.for_each_running(|world| {
                 world.take_answers()?;
-                world.feed(Input::Tick)?;
-                world.pump()
+                world.feed(Input::Tick)
             })?;
+            self.exchange()?;
+            self.check_children()?;
             if left.is_zero() {
                 return Ok(());
             }
@@ -602,6 +667,10 @@ impl World {
         let time = self.cluster.as_ref()?.time;
         let answers = &mut self.node.member.as_mut()?.answers;
         let (_, write, outcome) = answers.pop_front_if(|(at, ..)| *at <= time)?;
+        let sent = self.node.member.as_mut()?.beats.remove(&write);
+        if let (Some(sent), Outcome::Committed(_), Some(member)) = (sent, &outcome, &mut self.node.member) {
+            member.acknowledged = member.acknowledged.max(sent);
+        }
         Some(leadership::Input::Wrote(write, outcome))
     }
 
@@ -622,6 +691,9 @@ impl World {
             member.lose_answers -= 1;
             self.stats.cluster_faults.lost_answers += 1;
             outcome = unknown;
+        }
+        if matches!(write, ClusterWrite::Beat(_)) {
+            member.beats.insert(write, time);
         }
         member.answers.push_back((time + member.lag, write, outcome));
     }
@@ -669,6 +741,7 @@ impl World {
     /// Every commit in flight succeeds, unless its node is cut off, and those that follow.
     pub(crate) fn settle_cluster(&mut self) -> Check {
         for _ in 0..10_000 {
+            self.exchange()?;
             let index = self.find_node(|node| node.is_running() && !node.flights.is_empty());
             let Some(index) = index else { return Ok(()) };
             let before = self.index();
@@ -676,7 +749,6 @@ impl World {
             let how = if self.node.is_cut() { ReportedOutcome::UnknownLost } else { ReportedOutcome::Actual };
             self.deliver(0, how)?;
             self.select(before);
-            self.for_each_running(Self::pump)?;
         }
         Err(broken("work comes to an end", "ten thousand commits and no end"))
     }
@@ -720,6 +792,11 @@ impl World {
             (member.is_paused, member.is_cut, member.is_stalled) = (false, false, false);
             (member.lag, member.drift_permille, member.load_time) = (Duration::ZERO, 0, LOAD_TIME);
             (member.drop_deletes, member.stale_reads, member.lose_answers) = (0, 0, 0);
+            member.transit = Transit::default();
+            // The time for a repair after it begins once the snapshot is loaded.
+            if let Some(loading) = &mut member.loading {
+                loading.complete_at = loading.complete_at.min(cluster.time + LOAD_TIME);
+            }
         }
         Ok(())
     }

@@ -174,9 +174,10 @@ fn cluster_step(about: About) -> impl Strategy<Value = Step> {
     ];
     let count = || 1u8..5;
     let usual = prop_oneof![
-        16 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()), option::weighted(0.1, 0u8..3))
+        16 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()), option::weighted(0.4, 0u8..3))
             .prop_map(|(what, key, revision, at)| Step::Request { what, key, revision, at }),
-        2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
+        2 => (0u8..3, prop::bool::weighted(0.2), option::weighted(0.4, 0u8..3))
+            .prop_map(|(which, other, at)| Step::Retry { which, other, at }),
         2 => (0u8..4, option::weighted(0.6, 0u8..3)).prop_map(|(scope, at)| Step::Polled { scope, at }),
         6 => prop_oneof![3 => 0i64..1_500, 2 => 1_500i64..6_000, 1 => 6_000i64..10_000].prop_map(|ms| Step::Advance { ms }),
         4 => prop_oneof![3 => Just(0i64), 1 => 1i64..3_000].prop_map(|plus_ms| Step::ToDue { plus_ms }),
@@ -200,6 +201,9 @@ fn cluster_step(about: About) -> impl Strategy<Value = Step> {
         2 => count().prop_map(|count| Step::StaleReads { count }),
         2 => (0u16..10_000).prop_map(|ms| Step::LoadTime { ms }),
         2 => count().prop_map(|count| Step::LoseAnswers { count }),
+        3 => count().prop_map(|count| Step::LoseMessages { count }),
+        3 => (count(), 0u16..8_000).prop_map(|(count, ms)| Step::DelayMessages { count, ms }),
+        3 => (count(), 0u16..8_000).prop_map(|(count, ms)| Step::DoubleMessages { count, ms }),
         4 => any::<u8>().prop_map(|which| Step::LateLanding { which }),
         2 => (0u16..2_000).prop_map(|ms| Step::Lag { ms }),
         1 => (-5_000i16..5_000).prop_map(|ms| Step::Offset { ms }),
@@ -376,7 +380,8 @@ fn step(about: About) -> impl Strategy<Value = Step> {
     prop_oneof![
         14 => (what(about), any::<bool>(), option::weighted(0.05, any::<bool>()))
             .prop_map(|(what, key, revision)| Step::Request { what, key, revision, at: None }),
-        2 => (0u8..3, prop::bool::weighted(0.2)).prop_map(|(which, other)| Step::Retry { which, other }),
+        2 => (0u8..3, prop::bool::weighted(0.2))
+            .prop_map(|(which, other)| Step::Retry { which, other, at: None }),
         1 => (0u8..4).prop_map(|scope| Step::Polled { scope, at: None }),
         3 => time().prop_map(|ms| Step::Advance { ms }),
         1 => clock_set_by().prop_map(|ms| Step::SetClock { ms }),

@@ -112,6 +112,9 @@ pub enum Step {
         /// Whether it is actually another request under the same key.
         #[serde(default)]
         other: bool,
+        /// The node that gets it; none for the leader.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u8>,
     },
     /// A guest of a scope polls.
     Polled {
@@ -188,6 +191,12 @@ pub enum Step {
     StaleReads { count: u8 },
     /// The answers to the next heartbeats and claims are lost.
     LoseAnswers { count: u8 },
+    /// The next messages that the node sends to other nodes are lost.
+    LoseMessages { count: u8 },
+    /// They arrive this much later.
+    DelayMessages { count: u8, ms: u16 },
+    /// They arrive, and once more this much later.
+    DoubleMessages { count: u8, ms: u16 },
     /// A transaction whose outcome was reported as unknown reaches the store.
     LateLanding { which: u8 },
     /// The node's watch is this late.

@@ -41,6 +41,10 @@ pub struct Ledger {
     pub refused: BTreeMap<(String, String), u64>,
     /// VMs of which something was removed ahead of the change that removes them from their scope.
     pub leaving: BTreeSet<VmId>,
+    /// The requests that a follower sent to the leader and the leader executed, with the number of the execution.
+    pub executed: BTreeMap<u64, u64>,
+    /// Those whose client was told that nothing happens.
+    pub not_executed: BTreeSet<u64>,
     /// The newest fence of a commit.
     pub fence: Revision,
 }

@@ -205,7 +205,8 @@ impl World {
         for index in (0..self.nodes()).filter(|index| *index != leader) {
             self.select(index);
             self.check_engine_state()?;
-            if !self.node.running.is_empty() || !self.node.engine.is_idle() || !self.node.open.is_empty() {
+            let is_busy = self.has_waiting_clients() || !self.node.open.is_empty();
+            if !self.node.running.is_empty() || !self.node.engine.is_idle() || is_busy {
                 return Err(late(format!("node {index} has work and does not lead")));
             }
         }

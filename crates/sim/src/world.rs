@@ -70,6 +70,14 @@ pub struct Stats {
     pub resyncs: u64,
     /// Unknown outcomes that a rewrite of the leader's record decided.
     pub rewrites: u64,
+    /// Requests to nodes that did not lead.
+    pub forwarded: u64,
+    /// Of these, the ones that were answered well.
+    pub granted_by_followers: u64,
+    /// Of these, the ones whose outcome the client did not learn.
+    pub unknown_by_followers: u64,
+    /// Times at which two commands ran for one event and VM.
+    pub second_commands: u64,
     /// Commits in which a job wrote a part of its change ahead of the rest.
     pub sent_ahead: u64,
     /// Faults of a cluster, by kind.
@@ -97,6 +105,10 @@ impl std::ops::Add for Stats {
             landed_late: self.landed_late + other.landed_late,
             resyncs: self.resyncs + other.resyncs,
             rewrites: self.rewrites + other.rewrites,
+            forwarded: self.forwarded + other.forwarded,
+            granted_by_followers: self.granted_by_followers + other.granted_by_followers,
+            unknown_by_followers: self.unknown_by_followers + other.unknown_by_followers,
+            second_commands: self.second_commands + other.second_commands,
             sent_ahead: self.sent_ahead + other.sent_ahead,
             cluster_faults: self.cluster_faults + other.cluster_faults,
         }
@@ -157,6 +169,8 @@ pub(crate) struct SimNode {
     /// Position in the store's log.
     pub(crate) watched: usize,
     starts: u32,
+    /// The newest revision that the engine has been told.
+    pub(crate) known: Revision,
     /// Published versions: the index of each record's version.
     pub(crate) shown: HashMap<Key, usize>,
     /// As a node of a cluster.
@@ -184,6 +198,7 @@ impl SimNode {
             before_jump: Rc::default(),
             watched: 0,
             starts,
+            known: Revision(0),
             shown: HashMap::new(),
             member: None,
         }
@@ -271,7 +286,7 @@ impl World {
                 self.settle()
             }
             Step::Request { what, key, revision, at: _ } => self.send_request(what, *key, *revision),
-            Step::Retry { which, other } => self.retry(*which, *other),
+            Step::Retry { which, other, at: _ } => self.retry(*which, *other),
             Step::Polled { scope, at: _ } => {
                 let id = requests::path(*scope).id();
                 if Reads::scope(self.node.engine.state(), &id).is_none() {
@@ -325,6 +340,9 @@ impl World {
             | Step::StaleReads { .. }
             | Step::LoadTime { .. }
             | Step::LoseAnswers { .. }
+            | Step::LoseMessages { .. }
+            | Step::DelayMessages { .. }
+            | Step::DoubleMessages { .. }
             | Step::LateLanding { .. }
             | Step::Lag { .. }
             | Step::Offset { .. }
@@ -397,15 +415,30 @@ impl World {
     }
 
     pub(crate) fn request(&mut self, request: Request) -> Check {
-        let id = self.requests;
-        self.requests += 1;
+        let id = self.next_request_id();
         let is_quiet = self.all_flights().next().is_none();
-        let sent = Rc::new(SentRequest { id, request: request.clone(), faults: self.faults, is_quiet });
-        if request.idempotency.is_some() {
+        let has_key = request.idempotency.is_some();
+        let sent = Rc::new(SentRequest { id, request, faults: self.faults, is_quiet });
+        if has_key {
             self.keyed.push(Rc::clone(&sent));
         }
-        self.node.open.insert(id, sent);
-        self.feed(Input::Request(RequestId(id), Box::new(request)))
+        match self.forward(&sent)? {
+            true => Ok(()),
+            false => self.execute(sent),
+        }
+    }
+
+    pub(crate) fn next_request_id(&mut self) -> u64 {
+        let id = self.requests;
+        self.requests += 1;
+        id
+    }
+
+    /// Gives the current node's engine a request.
+    pub(crate) fn execute(&mut self, sent: Rc<SentRequest>) -> Check {
+        let (id, request) = (RequestId(sent.id), Box::new(sent.request.clone()));
+        self.node.open.insert(sent.id, sent);
+        self.feed(Input::Request(id, request))
     }
 
     /// A command ends, or a report says so.
@@ -530,6 +563,19 @@ impl World {
     }
 
     fn feed_one(&mut self, input: Input) -> Check {
+        let shows = match &input {
+            Input::Watched(batch) => batch.revision,
+            Input::Resync(revision, _) | Input::Committed(_, Outcome::Committed(revision)) => *revision,
+            Input::Committed(..)
+            | Input::Request(..)
+            | Input::Polled(..)
+            | Input::Ran(_)
+            | Input::Tick
+            | Input::Clock(_)
+            | Input::Role(_)
+            | Input::Closing => Revision(0),
+        };
+        self.node.known = self.node.known.max(shows);
         let effects = self.node.engine.handle(input, self.node.now);
         // Mostly time passes and nothing happens.
         if !effects.is_empty() || !self.node.open.is_empty() {
@@ -590,7 +636,10 @@ impl World {
                         return Err(broken("only running commands are stopped", format!("{id:?}")));
                     }
                 }
-                Effect::Answer(RequestId(id), result) => self.answered(id, &result, &at)?,
+                Effect::Answer(id, result) => {
+                    self.answered(id.0, &result, &at)?;
+                    self.answer_forwarded(id, &result);
+                }
                 Effect::Resync => self.snapshot_requested(),
             }
         }

@@ -18,11 +18,14 @@ pub struct ClusterFaults {
     pub hand_overs: u64,
     pub unknown_outcomes: u64,
     pub refused_commits: u64,
+    pub lost_messages: u64,
+    pub late_messages: u64,
+    pub doubled_messages: u64,
 }
 
 impl ClusterFaults {
     /// All counts, with their names.
-    pub fn all(self) -> [(&'static str, u64); 15] {
+    pub fn all(self) -> [(&'static str, u64); 18] {
         [
             ("crashes", self.crashes),
             ("pauses", self.pauses),
@@ -39,6 +42,9 @@ impl ClusterFaults {
             ("hand-overs", self.hand_overs),
             ("unknown outcomes", self.unknown_outcomes),
             ("refused commits", self.refused_commits),
+            ("lost messages", self.lost_messages),
+            ("late messages", self.late_messages),
+            ("doubled messages", self.doubled_messages),
         ]
     }
 }
@@ -63,6 +69,9 @@ impl std::ops::Add for ClusterFaults {
             hand_overs: self.hand_overs + other.hand_overs,
             unknown_outcomes: self.unknown_outcomes + other.unknown_outcomes,
             refused_commits: self.refused_commits + other.refused_commits,
+            lost_messages: self.lost_messages + other.lost_messages,
+            late_messages: self.late_messages + other.late_messages,
+            doubled_messages: self.doubled_messages + other.doubled_messages,
         }
     }
 }

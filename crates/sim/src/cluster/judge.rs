@@ -1,13 +1,15 @@
 //! What holds for several nodes, judged from the committed records and the true time.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Event, Phase, Refusal, StartReason};
 use notbefore_engine::cluster::{LEADER, LeaderRecord, StepDown, fence_of};
 use notbefore_engine::records::LastAt;
-use notbefore_engine::{Command, records};
+use notbefore_engine::{Command, CommandTarget, records};
 use notbefore_store::Txn;
 
-use super::{CALM_AFTER, CLOCK_MAX, LAG_OF_A_FAULT};
+use super::{CALM_AFTER, CLOCK_MAX, KEEPER_GRACE, LAG_OF_A_FAULT, Member};
 use crate::conformance::{Flight, SentRequest, Written, command_key};
 use crate::invariants::{Check, Transition};
 use crate::rules;
@@ -74,6 +76,34 @@ impl World {
                 Err(broken("a node more than 2 s off the median does not lead", detail))
             }
         }
+    }
+
+    /// **No second command for one event and VM, or one host, beyond the grace.** A node that stands still or is cut off
+    /// cannot stop its commands; their keeper ends them a while after the last heartbeat that the store acknowledged.
+    pub(super) fn check_children(&mut self) -> Check {
+        let Some(cluster) = self.cluster.as_ref().filter(|_| !self.setup.leaderless) else { return Ok(()) };
+        let time = cluster.time;
+        let mut running: BTreeMap<CommandTarget, usize> = BTreeMap::new();
+        for node in (0..self.nodes()).map(|index| self.node_at(index)) {
+            let is_kept = |member: &Member| time < member.acknowledged + KEEPER_GRACE;
+            if node.member.as_ref().is_some_and(is_kept) {
+                node.running.iter().for_each(|id| *running.entry(id.target).or_default() += 1);
+            }
+        }
+        running.retain(|_, commands| *commands > 1);
+        let Some(cluster) = &mut self.cluster else { return Ok(()) };
+        cluster.twice_since.retain(|target, _| running.contains_key(target));
+        for target in running.into_keys() {
+            let since = *cluster.twice_since.entry(target).or_insert_with(|| {
+                self.stats.second_commands += 1;
+                time
+            });
+            if time - since > KEEPER_GRACE {
+                let detail = format!("{target:?} since {since:?}, it is {time:?}");
+                return Err(broken("no second command for one event and VM beyond the grace", detail));
+            }
+        }
+        Ok(())
     }
 
     /// **Every transaction carries a fence**, also one that only compares.

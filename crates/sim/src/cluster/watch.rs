@@ -95,6 +95,7 @@ impl World {
             batch.changes.iter().map(|change| (batch.revision, change.clone())).collect();
         if member.drop_deletes > 0 && changes.iter().any(|(_, change)| change.value.is_none()) {
             member.drop_deletes -= 1;
+            member.has_lost_deletes = true;
             self.stats.cluster_faults.lost_deletes += 1;
             changes.retain(|(_, change)| change.value.is_some());
         }
@@ -128,6 +129,7 @@ impl World {
         let Some((revision, records)) = member.follower.install(revision, followed, now) else {
             return Ok(());
         };
+        member.has_lost_deletes = false;
         self.stats.resyncs += 1;
         let (loaded, of_cluster) = records.into_iter().partition(|(key, _)| records::is_loaded(key));
         self.feed(Input::Resync(revision, loaded))?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use notbefore_core::{Cause, OperationState, Refusal, ScopeId, VmId};
+use notbefore_core::{Cause, Operation, OperationState, Refusal, ScopeId, VmId};
 use notbefore_engine::records;
 use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{
@@ -95,11 +95,25 @@ pub fn acknowledged_is_durable(
         Command::Token(_) | Command::Clock(_) => true,
     };
     ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", sent.request))?;
+    shown_before_answer(sent, answer, view, store, ledger, shown, false)
+}
 
+/// The other half of **1**: readers of the node that answers see the effect. `lost_removals` says that the node's watch has
+/// lost removals of records, which it notices later.
+pub fn shown_before_answer(
+    sent: &SentRequest,
+    answer: &Answer,
+    view: &View,
+    store: &SimStore,
+    ledger: &Ledger,
+    shown: &HashMap<Key, usize>,
+    lost_removals: bool,
+) -> Check {
     let mut shown_at_least: BTreeMap<Key, Revision> = BTreeMap::new();
     for revision in ledger.effects.get(&sent.id).into_iter().flatten() {
         let batch = store.log().iter().find(|batch| batch.revision == *revision);
-        for change in batch.iter().flat_map(|batch| batch.changes.iter()) {
+        let changes = batch.iter().flat_map(|batch| batch.changes.iter());
+        for change in changes.filter(|change| !lost_removals || change.value.is_some()) {
             shown_at_least.insert(change.key.clone(), *revision);
         }
     }
@@ -115,8 +129,16 @@ pub fn acknowledged_is_durable(
     for (key, revision) in shown_at_least {
         let is_shown = records::LOADED.iter().any(|prefix| key.starts_with(prefix))
             && !key.starts_with(records::prefix::HEARD);
+        let value = |revision: Revision| {
+            let written = store.versions(&key).iter().find(|version| version.revision == revision);
+            written.and_then(|version| version.value.as_ref())
+        };
         let shown = store.revision_shown(shown, &key);
-        ensure(!is_shown || shown >= revision, 1, "persist, then publish, then answer", || {
+        // A snapshot publishes no value that readers have, and no closed operation.
+        let is_closed =
+            |one: &Operation| one.state == OperationState::Closed && key == records::operation(one.id);
+        let is_same = value(shown) == value(revision) || view.operations.values().any(|one| is_closed(one));
+        ensure(!is_shown || shown >= revision || is_same, 1, "persist, then publish, then answer", || {
             format!("{:?} was answered while readers of {key} are at {shown}, not {revision}", sent.request)
         })?;
     }

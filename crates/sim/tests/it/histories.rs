@@ -53,6 +53,8 @@ fn every_history_of_a_cluster_keeps_every_invariant() {
     assert!(sum.late_landings >= share(500) && sum.landed_late > 0, "too few late landings: {sum:?}");
     assert!(sum.resyncs >= share(500), "too few snapshots: {sum:?}");
     assert!(sum.rewrites >= share(500), "too few unknown outcomes are decided: {sum:?}");
+    assert!(sum.granted_by_followers >= share(1_000), "too few requests through followers: {sum:?}");
+    assert!(sum.unknown_by_followers >= share(500), "too few answers are missing: {sum:?}");
     assert!(sum.sent_ahead >= share(500), "too few changes are written in parts: {sum:?}");
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
     assert!(sum.events > u64::from(histories), "too few events: {sum:?}");
