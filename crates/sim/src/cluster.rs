@@ -19,6 +19,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use notbefore_core::ScopeId;
+use notbefore_engine::cluster::digest::{Receiver, Sender};
 use notbefore_engine::cluster::leadership::{self, ClusterWrite};
 use notbefore_engine::cluster::{
     Action, CLUSTER, LEADER, Leadership, NodeIdentity, Role, WatchFollower, fence_of, is_leader_key,
@@ -71,6 +73,8 @@ pub struct SimCluster {
     late: Vec<Late>,
     /// Messages between nodes on their way.
     messages: Vec<Message>,
+    /// Since when all messages arrive.
+    messages_calm_since: Duration,
     /// Since when two commands run for one event and VM.
     twice_since: BTreeMap<CommandTarget, Duration>,
     /// The process that led last.
@@ -118,6 +122,12 @@ pub(crate) struct Member {
     forwarded: BTreeMap<u64, Forwarded>,
     /// Requests of other nodes' clients that this node executes.
     serving: BTreeMap<u64, (Process, u64)>,
+    /// Digests of polls for the leader.
+    digests: Sender,
+    /// Digests of the other nodes, while this one leads.
+    receiver: Option<Receiver>,
+    /// The last poll of each scope at this node.
+    polls: BTreeMap<ScopeId, Timestamp>,
     /// All requests that other nodes have sent.
     seen_messages: BTreeSet<u64>,
     /// Whether the watch has lost deletions since the last snapshot.
@@ -160,6 +170,7 @@ impl World {
             committed_at: Vec::new(),
             late: Vec::new(),
             messages: Vec::new(),
+            messages_calm_since: Duration::ZERO,
             twice_since: BTreeMap::new(),
             last_leader: None,
             calm_since: Duration::ZERO,
@@ -229,6 +240,9 @@ impl World {
             transit: Transit::default(),
             forwarded: BTreeMap::new(),
             serving: BTreeMap::new(),
+            digests: Sender::default(),
+            receiver: None,
+            polls: BTreeMap::new(),
             seen_messages: BTreeSet::new(),
             has_lost_deletes: false,
         });
@@ -612,7 +626,8 @@ impl World {
             self.restart_members()?;
             self.for_each_running(|world| {
                 world.take_answers()?;
-                world.feed(Input::Tick)
+                world.feed(Input::Tick)?;
+                world.digest_polls()
             })?;
             self.exchange()?;
             self.check_children()?;
@@ -702,7 +717,7 @@ impl World {
         let before = self.node.engine.role();
         match role {
             Role::Lead(_) if before.leads() => self.stats.rewrites += 1,
-            Role::Lead(_) => {
+            Role::Lead(fence) => {
                 let epoch = self.node.member.as_ref().map(|member| member.identity.epoch.clone());
                 if let Some(cluster) = &mut self.cluster
                     && cluster.last_leader != epoch
@@ -711,10 +726,23 @@ impl World {
                     cluster.last_leader = epoch;
                 }
                 self.take_stored_polls();
+                let since_boot = self.node.since_boot;
+                if let Some(member) = &mut self.node.member {
+                    member.receiver = Some(Receiver::new(fence, since_boot));
+                }
+                self.node.waits_for_polls = true;
+                self.feed_engine(Input::PollsComplete(false))?;
                 self.node.reports = Rc::default();
                 self.node.host_reports = Rc::default();
             }
-            Role::Alone | Role::Confirm | Role::Follow => {}
+            Role::Follow => {
+                self.node.waits_for_polls = false;
+                self.feed_engine(Input::PollsComplete(true))?;
+                if let Some(member) = &mut self.node.member {
+                    member.receiver = None;
+                }
+            }
+            Role::Alone | Role::Confirm => {}
         }
         self.feed_engine(Input::Role(role))?;
         if !role.leads() && !self.node.running.is_empty() {
@@ -722,6 +750,15 @@ impl World {
             return Err(broken("a node that does not lead runs no command", detail));
         }
         Ok(())
+    }
+
+    /// A guest of the scope polled the current node.
+    pub(crate) fn polled_here(&mut self, scope: &ScopeId) {
+        let now = self.node.now;
+        if let Some(member) = &mut self.node.member {
+            member.polls.insert(scope.clone(), now);
+            member.digests.add_scope(scope.clone(), now);
+        }
     }
 
     /// A new leader knows at least the stored poll times.

@@ -119,7 +119,7 @@ pub enum Step {
     /// A guest of a scope polls.
     Polled {
         scope: u8,
-        /// The node that gets it; none for all: nodes pass polls on to the leader.
+        /// The node that gets it, which tells the leader; none for all nodes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<u8>,
     },

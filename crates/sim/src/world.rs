@@ -76,6 +76,8 @@ pub struct Stats {
     pub granted_by_followers: u64,
     /// Of these, the ones whose outcome the client did not learn.
     pub unknown_by_followers: u64,
+    /// Digests of polls that followers sent.
+    pub digests: u64,
     /// Times at which two commands ran for one event and VM.
     pub second_commands: u64,
     /// Commits in which a job wrote a part of its change ahead of the rest.
@@ -108,6 +110,7 @@ impl std::ops::Add for Stats {
             forwarded: self.forwarded + other.forwarded,
             granted_by_followers: self.granted_by_followers + other.granted_by_followers,
             unknown_by_followers: self.unknown_by_followers + other.unknown_by_followers,
+            digests: self.digests + other.digests,
             second_commands: self.second_commands + other.second_commands,
             sent_ahead: self.sent_ahead + other.sent_ahead,
             cluster_faults: self.cluster_faults + other.cluster_faults,
@@ -169,6 +172,8 @@ pub(crate) struct SimNode {
     /// Position in the store's log.
     pub(crate) watched: usize,
     starts: u32,
+    /// As a new leader, whether polls of other nodes may be unknown.
+    pub(crate) waits_for_polls: bool,
     /// The newest revision that the engine has been told.
     pub(crate) known: Revision,
     /// Published versions: the index of each record's version.
@@ -198,6 +203,7 @@ impl SimNode {
             before_jump: Rc::default(),
             watched: 0,
             starts,
+            waits_for_polls: false,
             known: Revision(0),
             shown: HashMap::new(),
             member: None,
@@ -292,11 +298,8 @@ impl World {
                 if Reads::scope(self.node.engine.state(), &id).is_none() {
                     return Ok(());
                 }
-                let last = self.node.last_polls.entry(id.clone()).or_insert((self.node.now, false));
-                if self.node.now >= last.0 {
-                    *last = (self.node.now, false);
-                }
-                self.feed(Input::Polled(id, self.node.now))
+                self.polled_here(&id);
+                self.polled(id, self.node.now)
             }
             Step::Advance { ms } => self.advance(SignedDuration::from_millis(*ms)),
             Step::SetClock { ms } => {
@@ -350,6 +353,15 @@ impl World {
             | Step::HandOver
             | Step::Heal => Ok(()),
         }
+    }
+
+    /// The current node learns of a poll.
+    pub(crate) fn polled(&mut self, scope: ScopeId, at: Timestamp) -> Check {
+        let last = self.node.last_polls.entry(scope.clone()).or_insert((at, false));
+        if at >= last.0 {
+            *last = (at, false);
+        }
+        self.feed(Input::Polled(scope, at))
     }
 
     fn send_request(&mut self, what: &RequestKind, key: bool, revision: Option<bool>) -> Check {
@@ -514,7 +526,10 @@ impl World {
             .iter()
             .filter(|(_, last_polls)| fresh(**last_polls))
             .map(|(id, _)| id.clone());
+        // A new leader judges no scope before it knows the polls of all nodes.
         let state = self.node.engine.state();
+        let all = self.node.waits_for_polls.then(|| state.scope_ids());
+        let enabled = enabled.chain(all.into_iter().flatten());
         let hold = state.clock_hold();
         At {
             now: self.node.now,
@@ -569,6 +584,7 @@ impl World {
             Input::Committed(..)
             | Input::Request(..)
             | Input::Polled(..)
+            | Input::PollsComplete(_)
             | Input::Ran(_)
             | Input::Tick
             | Input::Clock(_)

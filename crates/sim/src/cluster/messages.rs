@@ -1,4 +1,5 @@
-//! Messages between nodes: a follower sends its clients' requests to the leader. Messages are lost, late and doubled.
+//! Messages between nodes: a follower sends its clients' requests to the leader, and digests of its guests' polls. Messages
+//! are lost, late and doubled.
 //!
 //! A request names the process that its sender takes for the leader. That process executes it if it leads, and once:
 //! it remembers every message, also those that it refused. The answer has the revision that the leader knows then. The
@@ -8,12 +9,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use notbefore_engine::{Answer, Command, Failure, FailureCause, RequestId};
+use notbefore_core::ScopeId;
+use notbefore_engine::cluster::digest::{Ack, Notes, Receiver};
+use notbefore_engine::{Answer, Command, Failure, FailureCause, Input, RequestId};
 use notbefore_store::Revision;
 
+use super::CALM_AFTER;
 use super::faults::ClusterFaults;
 use crate::conformance::SentRequest;
 use crate::invariants::{self, Check};
+use crate::view::Reads;
 use crate::world::{World, broken};
 
 /// How long an operator's request may take.
@@ -26,6 +31,12 @@ const GUEST_DEADLINE: Duration = Duration::from_secs(2);
 pub(super) struct Process {
     node: usize,
     epoch: String,
+}
+
+impl Process {
+    fn name(&self) -> String {
+        format!("node-{}~{}", self.node, self.epoch)
+    }
 }
 
 /// A message on its way.
@@ -43,7 +54,10 @@ pub(super) struct Message {
 
 #[derive(Clone, Debug)]
 enum Body {
-    Request(Rc<SentRequest>),
+    /// With the notes of polls before it.
+    Request(Rc<SentRequest>, Option<Vec<u8>>),
+    Digest(Vec<u8>),
+    DigestTaken(Ack),
     Answer(Result<Answer, Failure>, Revision),
     /// The process does not lead, or is another one: it has executed nothing.
     NotLeader,
@@ -72,8 +86,12 @@ impl World {
     }
 
     fn process(&self) -> Process {
-        let epoch = self.node.member.as_ref().map(|member| member.identity.epoch.clone());
-        Process { node: self.index(), epoch: epoch.unwrap_or_default() }
+        self.process_at(self.index())
+    }
+
+    fn process_at(&self, node: usize) -> Process {
+        let epoch = self.node_at(node).member.as_ref().map(|member| member.identity.epoch.clone());
+        Process { node, epoch: epoch.unwrap_or_default() }
     }
 
     /// The process that the current node takes for the leader, if it is another node.
@@ -108,7 +126,9 @@ impl World {
             let forwarded = Forwarded { sent: Rc::clone(sent), deadline, answer: None };
             member.forwarded.insert(sent.id, forwarded);
         }
-        self.send_message(sent.id, to, Body::Request(Rc::clone(sent)));
+        let now = self.node.now;
+        let notes = self.node.member.as_ref().and_then(|member| member.digests.notes_for_request(now));
+        self.send_message(sent.id, to, Body::Request(Rc::clone(sent), notes));
         Ok(true)
     }
 
@@ -124,12 +144,14 @@ impl World {
         let transit = &mut member.transit;
         if transit.lose > 0 {
             transit.lose -= 1;
+            cluster.messages_calm_since = time;
             return count(|faults| faults.lost_messages += 1);
         }
         let mut arrives_at = time;
         if transit.delay.0 > 0 {
             transit.delay.0 -= 1;
             arrives_at += transit.delay.1;
+            cluster.messages_calm_since = arrives_at;
             count(|faults| faults.late_messages += 1);
         }
         let message = Message { number, from, to, arrives_at, body, is_copy: false };
@@ -139,6 +161,69 @@ impl World {
             let arrives_at = arrives_at + transit.double.1;
             count(|faults| faults.doubled_messages += 1);
             cluster.messages.push(Message { arrives_at, is_copy: true, ..message });
+        }
+    }
+
+    /// Sends a digest if one is due, or decides at the leader whether the polls of all nodes are known.
+    pub(super) fn digest_polls(&mut self) -> Check {
+        if self.setup.leaderless {
+            return Ok(());
+        }
+        if self.node.engine.role().leads() {
+            return self.review_polls();
+        }
+        let leader = self.leader_to_ask();
+        let (since_boot, now) = (self.node.since_boot, self.node.now);
+        let Some(member) = &mut self.node.member else { return Ok(()) };
+        member.digests.set_leader(leader.as_ref().map(Process::name).as_deref());
+        if member.digests.start_everything() {
+            let scopes = member.polls.clone();
+            member.digests.add_everything(Notes { scopes, ..Notes::default() });
+        }
+        if let (Some(to), Some(digest)) = (leader, member.digests.next(since_boot, now)) {
+            self.stats.digests += 1;
+            self.send_message(0, to, Body::Digest(digest));
+        }
+        Ok(())
+    }
+
+    fn review_polls(&mut self) -> Check {
+        if !self.node.waits_for_polls {
+            return Ok(());
+        }
+        let others = (0..self.nodes()).filter(|index| *index != self.index());
+        let others = others.filter(|index| self.node_at(*index).is_running());
+        let living: Vec<String> = others.map(|index| self.process_at(index).name()).collect();
+        let receiver = self.node.member.as_ref().and_then(|member| member.receiver.as_ref());
+        let living = living.iter().map(String::as_str);
+        match receiver.is_some_and(|receiver| receiver.may_judge(living, self.node.since_boot)) {
+            true => {
+                self.node.waits_for_polls = false;
+                self.feed(Input::PollsComplete(true))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The leader learns of polls at another node.
+    fn take_notes(&mut self, notes: Notes) -> Check {
+        notes.scopes.into_iter().try_for_each(|(scope, at)| self.polled(scope, at))
+    }
+
+    /// **A guest that polls a node, and then asks for something through it, has its notice**: the leader takes the scope
+    /// for enabled. Judged while all messages arrive.
+    fn check_polls_known(&self, from: &Process) -> Check {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        let is_calm =
+            self.is_calm() && cluster.time.saturating_sub(cluster.messages_calm_since) >= CALM_AFTER;
+        let Some(member) = self.node_at(from.node).member.as_ref().filter(|_| is_calm) else { return Ok(()) };
+        let (state, now) = (self.node.engine.state(), self.node.now);
+        let unknown = |scope: &&ScopeId| {
+            Reads::scope(state, scope).is_some() && !self.node.engine.is_enabled(scope, now)
+        };
+        match member.polls.keys().find(unknown) {
+            Some(scope) => Err(broken("a poll before a request enables its scope", scope.to_string())),
+            None => Ok(()),
         }
     }
 
@@ -170,7 +255,7 @@ impl World {
         let me = self.process();
         let Message { number, from, to, body, is_copy, .. } = message;
         match body {
-            Body::Request(sent) => {
+            Body::Request(sent, notes) => {
                 self.check_lead()?;
                 let Some(member) = &mut self.node.member else { return Ok(()) };
                 let is_new = member.seen_messages.insert(number);
@@ -185,7 +270,29 @@ impl World {
                     }
                     return Ok(());
                 }
+                let now = self.node.now;
+                if let Some(notes) = notes.and_then(|notes| Receiver::notes_of_request(&notes, now).ok()) {
+                    self.take_notes(notes)?;
+                }
+                self.check_polls_known(&from)?;
                 self.execute_forwarded(number, from, &to, &sent)
+            }
+            Body::Digest(bytes) => {
+                self.check_lead()?;
+                let (name, now) = (from.name(), self.node.now);
+                let receiver = self.node.member.as_mut().and_then(|member| member.receiver.as_mut());
+                let Some(receiver) = receiver.filter(|_| to == me) else { return Ok(()) };
+                let taken = receiver.take(&name, &bytes, now);
+                let taken = taken.map_err(|error| broken("every digest can be read", error.to_string()))?;
+                self.take_notes(taken.notes.unwrap_or_default())?;
+                self.send_message(number, from, Body::DigestTaken(taken.ack));
+                self.review_polls()
+            }
+            Body::DigestTaken(ack) => {
+                if let Some(member) = self.node.member.as_mut().filter(|_| to == me) {
+                    member.digests.acknowledge(ack);
+                }
+                Ok(())
             }
             Body::Answer(result, revision) => {
                 let Some(member) = &mut self.node.member else { return Ok(()) };

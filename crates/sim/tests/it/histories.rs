@@ -54,6 +54,7 @@ fn every_history_of_a_cluster_keeps_every_invariant() {
     assert!(sum.resyncs >= share(500), "too few snapshots: {sum:?}");
     assert!(sum.rewrites >= share(500), "too few unknown outcomes are decided: {sum:?}");
     assert!(sum.granted_by_followers >= share(1_000), "too few requests through followers: {sum:?}");
+    assert!(sum.digests >= share(50_000), "too few digests of polls: {sum:?}");
     assert!(sum.unknown_by_followers >= share(500), "too few answers are missing: {sum:?}");
     assert!(sum.sent_ahead >= share(500), "too few changes are written in parts: {sum:?}");
     assert!(sum.commits > u64::from(histories) * 5, "too few commits: {sum:?}");
