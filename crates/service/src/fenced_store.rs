@@ -15,6 +15,9 @@ use notbefore_engine::cluster::is_leader_key;
 use notbefore_store::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
 use tokio::sync::{mpsc, watch};
 
+/// Why a follower's transaction is refused.
+pub const NOT_LEADING: &str = "this node does not lead the cluster";
+
 /// What the outcome of a transaction says about the lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceNews {
@@ -75,7 +78,7 @@ impl Store for FencedStore {
         let refused = |why: &str| Outcome::Refused(Refusal::Unavailable(why.to_owned()));
         let is_unconfirmed = role.fence().is_some_and(|fence| fence.0 <= self.unconfirmed.load(Acquire));
         if !role.may_write() || is_unconfirmed {
-            return refused("this node does not lead the cluster");
+            return refused(NOT_LEADING);
         }
         let outcome = self.store.commit(role.fenced(txn)).await;
         if let (Some(fence), Outcome::Unknown(_)) = (role.fence(), &outcome) {

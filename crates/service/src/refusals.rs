@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use notbefore_engine::Node;
 use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequest};
-use notbefore_store::{Outcome, Store, Txn};
+use notbefore_store::{Outcome, Refusal, Store, Txn};
 
 use crate::clock::Clock;
+use crate::fenced_store::NOT_LEADING;
 use crate::lock;
 use crate::metrics::Counters;
 
@@ -121,7 +122,8 @@ impl Refusals {
         }
         let put = vec![(records::refused(now, node, n), records::encode(&batch))];
         let outcome = store.commit(Txn { put, ..Txn::default() }).await;
-        if !matches!(outcome, Outcome::Committed(_)) {
+        // A node of a cluster that does not lead has them in its log.
+        if !matches!(&outcome, Outcome::Committed(_)) && !is_follower(&outcome) {
             tracing::error!(
                 ?outcome,
                 requests = batch.requests.len(),
@@ -130,6 +132,10 @@ impl Refusals {
         }
         batch.further.is_empty()
     }
+}
+
+fn is_follower(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(Refusal::Unavailable(why)) if why == NOT_LEADING)
 }
 
 /// Doubles the interval while batches overflow.

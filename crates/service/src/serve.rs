@@ -236,7 +236,17 @@ pub async fn serve(
         start_engine(&config, node.clone(), &raw_store, &views, &clock, driver, joining.as_ref()).await?;
     let (roles, standing) = (joining.as_ref().map(Joining::roles), joining.as_ref().map(Joining::standing));
     let session_key = match joining {
-        Some(joining) => joining.wait_until_ready(&engine, &*store, &dir, first_token, &*clock).await?,
+        Some(joining) => {
+            let mut stopping = shutdown.clone();
+            tokio::select! {
+                key = joining.wait_until_ready(&engine, &*store, &dir, first_token, &*clock) => key?,
+                // A dropped sender means shutdown too.
+                _ = stopping.wait_for(|stop| *stop) => {
+                    engine.close().await;
+                    return Ok(());
+                }
+            }
+        }
         None => SessionKey::load_or_create(&*store).await?,
     };
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
@@ -361,8 +371,11 @@ pub async fn serve(
     });
     let refused = Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone());
     let background = [
-        tokio::spawn(while_leading(roles.clone(), refused)),
-        tokio::spawn(while_leading(roles, janitor.run(engine.clone(), Arc::clone(&clock)))),
+        tokio::spawn(refused),
+        tokio::spawn({
+            let (engine, clock) = (engine.clone(), Arc::clone(&clock));
+            async move { while_leading(roles, || janitor.afresh().run(engine.clone(), Arc::clone(&clock))).await }
+        }),
         tokio::spawn(Arc::clone(&vm_log).write(Arc::clone(&clock))),
         tokio::spawn(event_log::write(Arc::clone(&store), revision, Arc::clone(&vm_log), Arc::clone(&clock))),
         tokio::spawn(keep_bound_enabled(
@@ -428,13 +441,13 @@ pub async fn serve(
     if let Some(commands) = commands {
         let _ = commands.await;
     }
-    engine.close().await;
+    // Before the engine closes: a node of a cluster then hands the lead over, and writes nothing more.
     recorder.close().await;
+    refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
+    engine.close().await;
     let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
     background.into_iter().chain(of_nodes).for_each(|task| task.abort());
     vm_log.write_rest();
-    // Write the refusals of the last second.
-    refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
     drop(published);
     Ok(())
 }
@@ -636,20 +649,16 @@ fn first_run_name(views: &Views) -> Option<String> {
     view.scope_of(vm)?.member(vm).map(|member| member.name.to_string())
 }
 
-/// Runs a task from the first time that this node leads. Its writes are refused while another node leads, and it goes on
-/// when this node leads again.
-async fn while_leading(roles: Option<watch::Receiver<Role>>, task: impl Future<Output = ()>) {
-    let mut roles = roles.unwrap_or_else(|| watch::channel(Role::Alone).1);
-    tokio::pin!(task);
-    loop {
-        // Fails if the role never changes again.
-        let leads = roles.wait_for(|role| role.leads()).await.is_ok();
-        if !leads && !roles.borrow().leads() {
-            return;
-        }
+/// Runs a task while this node leads: a new one each time, because another node has changed the records meanwhile.
+async fn while_leading<T: Future<Output = ()>>(
+    roles: Option<watch::Receiver<Role>>,
+    mut task: impl FnMut() -> T,
+) {
+    let Some(mut roles) = roles else { return task().await };
+    while roles.wait_for(|role| role.leads()).await.is_ok() {
         tokio::select! {
-            () = &mut task => return,
-            Ok(_) = roles.wait_for(|role| !role.leads()) => {}
+            () = task() => return,
+            _ = roles.wait_for(|role| !role.leads()) => {}
         }
     }
 }

@@ -159,6 +159,7 @@ impl Engine {
         self.polls_to_store.clear();
         self.poll_writes_in_flight = 0;
         self.store_polls_at = None;
+        self.waits_for_polls = false;
     }
 
     /// The leader's record was rewritten, and the watch has shown everything before: decides unknown outcomes and

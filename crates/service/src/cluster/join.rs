@@ -164,13 +164,14 @@ impl Joining {
                     // The lead was lost meanwhile; the next leader creates the rest.
                     Err(
                         ServeError::Token(TokenError::Store(_))
-                        | ServeError::StoredKey(StoredKeyError::Store(..)),
+                        | ServeError::Token(TokenError::Read(_))
+                        | ServeError::StoredKey(StoredKeyError::Store(..) | StoredKeyError::Read(_)),
                     ) => {}
                     done => return done,
                 }
             } else if standing.is_ready
                 && standing.leader.is_some()
-                && let Some(key) = SessionKey::load(store).await?
+                && let Ok(Some(key)) = SessionKey::load(store).await
             {
                 return Ok(key);
             }

@@ -207,7 +207,6 @@ impl Digests {
         *lock(&self.receiver) = None;
         self.vm_log.set_following(true);
         self.notes().set_standing(Standing::Following);
-        self.engine.set_polls_complete(true);
     }
 
     /// The node takes the lead with this revision of the leader's record. The engine hears of it before it hears of the

@@ -321,7 +321,10 @@ impl Recorder {
         if drafts.is_empty() {
             return;
         }
-        let (store, txns) = (Arc::clone(&self.store), transactions(drafts, &self.node));
+        let (store, txns) = (
+            Arc::clone(&self.store),
+            transactions(drafts, &seen_by(&self.node, self.delivery.node_notes.term())),
+        );
         writes.spawn(async move {
             let commits = txns.into_iter().map(|(drafts, txn)| {
                 let store = Arc::clone(&store);
@@ -387,6 +390,15 @@ fn shown_events(sent: &SentDocument) -> impl Iterator<Item = EventId> {
     of_vm.filter(|event| sent.version.knows(shown_type(event))).map(|event| event.id)
 }
 
+/// The name under which a node stores reads. A process that leads again, in another term, must not replace what it
+/// stored before: other nodes have read events meanwhile.
+fn seen_by(node: &str, term: u64) -> String {
+    match term {
+        0 => node.to_owned(),
+        _ => format!("{node}-{term}"),
+    }
+}
+
 /// Groups records into transactions within the store's limits.
 fn transactions(drafts: Vec<UnwrittenRecord>, node: &str) -> Vec<(Vec<(EventId, u64)>, Txn)> {
     let mut txns: Vec<(Vec<(EventId, u64)>, Txn)> = Vec::new();
@@ -435,6 +447,15 @@ mod tests {
             added: (0..readers).map(added).collect(),
         };
         UnwrittenRecord { event: notbefore_core::samples::event_id(id), changes: 1, record }
+    }
+
+    #[test]
+    fn process_that_leads_again_stores_reads_under_another_name() {
+        assert_eq!(seen_by("n1", 0), "n1", "a single node has no terms");
+        let [first, second] =
+            [7, 9].map(|term| records::seen(EventId(uuid::Uuid::nil()), &seen_by("n1", term)));
+        assert_ne!(first, second);
+        assert!(notbefore_engine::RecordKey::parse(&first).is_ok());
     }
 
     #[test]

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use notbefore_engine::Failure;
 use notbefore_engine::request::FailureCause;
 use notbefore_store::Revision;
+use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use super::messages::{Answer, Approval, ApprovalOutcome, ClientConnection, OperatorAnswer, OperatorRequest};
@@ -89,8 +90,10 @@ fn forwarded(request: &Request) -> Option<Forwarded> {
 
 impl Nodes {
     async fn forward(&self, operator: &Operator, request: Request) -> Result<Response, Problem> {
-        let request = self.whole_request(operator, request).await?;
+        let (request, _place) = self.whole_request(operator, request).await?;
         let (deadline, content) = (Deadline::new(self.limits.operator_timeout), request.encode());
+        // The message has a copy of its body.
+        drop(request);
         let answered = async {
             let answer = self.send(Kind::Operator, content, deadline).await?;
             let response = OperatorAnswer::decode(answer.content).ok_or_else(malformed)?;
@@ -155,9 +158,13 @@ impl Nodes {
         answered
     }
 
-    /// Reads the request. Callers whose token this node does not know share a few places: a token may be new, and only
+    /// Reads the request. Callers whose token this node does not know share a few places until they are answered: a token may be new, and only
     /// the leader can tell, but the bodies of strangers must not fill the memory.
-    async fn whole_request(&self, operator: &Operator, request: Request) -> Result<OperatorRequest, Problem> {
+    async fn whole_request(
+        &self,
+        operator: &Operator,
+        request: Request,
+    ) -> Result<(OperatorRequest, Option<SemaphorePermit<'_>>), Problem> {
         let is_known = match access::authenticate(operator, &request) {
             Ok(_) => true,
             Err((_, problem)) if problem.is("too_many_connections") => return Err(problem),
@@ -172,16 +179,16 @@ impl Nodes {
         };
         let (method, target, headers) =
             (request.method().clone(), request.uri().clone(), request.headers().clone());
-        let body = match is_known {
-            true => read_body(request, bytes_max).await?,
+        let (body, place) = match is_known {
+            true => (read_body(request, bytes_max).await?, None),
             false => {
                 let too_many = |_| ForwardError::TooMany(self.limits.unknown_callers_max);
                 let place = self.unknown_callers.try_acquire().map_err(too_many);
-                let _place = place.or_else(|error| self.counted(Err(error))).map_err(Failure::from)?;
-                session::in_time(read_body(request, bytes_max)).await??
+                let place = place.or_else(|error| self.counted(Err(error))).map_err(Failure::from)?;
+                (session::in_time(read_body(request, bytes_max)).await??, Some(place))
             }
         };
-        Ok(OperatorRequest { method, target, client, headers, body })
+        Ok((OperatorRequest { method, target, client, headers, body }, place))
     }
 }
 

@@ -41,7 +41,6 @@ use crate::operator::access::ConnectionInfo;
 use crate::operator::server::{self, OperatorServer};
 use crate::operator::{BODY_BYTES_MAX, Operator};
 use crate::platform;
-use crate::vm_log::entries::Happened;
 
 /// The signature of a message, in hexadecimal.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("x-notbefore-signature");
@@ -151,10 +150,11 @@ impl Receiver {
         let signed = read(request, bytes_max).await?;
         let Standing { me, role, .. } = self.nodes.standing();
         let message = self.open(&me.id(), signed).await?;
+        // Also if it is refused: a copy must not be carried out after its client was told so.
+        lock(&self.nonces).accept(&message, self.nodes.clock.now())?;
         if !role.leads() {
             return Err(Refused::NotLeader);
         }
-        lock(&self.nonces).accept(&message, self.nodes.clock.now())?;
         match (message.kind, slot) {
             (Kind::Hello, Some(slot)) => slot
                 .authenticate(&message.sender)
@@ -237,12 +237,9 @@ impl Receiver {
         if found.polls.claim_report(now.as_second()) {
             self.operator.engine.record_poll(found.scope.id(), now);
         }
-        let approved = Happened::Approved(events.iter().map(|event| event.0).collect());
         let network = identity.into_network();
         let by = Actor::Vm { vm, name, address };
-        platform::approve(&self.operator.engine, by, GuestApproval { scope, events, network }).await?;
-        self.operator.vm_log.record(vm, approved, now);
-        Ok(())
+        platform::approve(&self.operator.engine, by, GuestApproval { scope, events, network }).await
     }
 }
 

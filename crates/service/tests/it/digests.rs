@@ -254,7 +254,7 @@ async fn leader_knows_guests_of_a_follower_and_alone_writes_their_reads() {
     assert_eq!(a.views.newest().listening(vm(2), SystemClock.now()), Listening::No);
 
     eventually("the read is stored", || async { !cluster.stored_reads().await.is_empty() }).await;
-    assert_eq!(cluster.stored_reads().await, [format!("seen/{event}/a")]);
+    assert_eq!(cluster.stored_reads().await, [format!("seen/{event}/a-5")]);
     let stored = recorder::stored_reads(&*cluster.store, event).await.unwrap();
     assert_eq!((stored[0].reads.len(), stored[0].added.len()), (1, 1));
     assert_eq!(c.reads(event), 1, "the follower keeps its reads in case the leader fails");
@@ -281,10 +281,10 @@ async fn new_leader_gets_everything_again_and_stores_only_what_is_missing() {
     let second = cluster.schedule(8).await;
     eventually("the second event is known", || async { c.views.newest().is_live(second) }).await;
     cluster.poll();
-    let expected = [format!("seen/{event}/a"), format!("seen/{second}/b")];
+    let expected = [format!("seen/{event}/a-5"), format!("seen/{second}/b-9")];
     eventually("the second read is stored", || async {
         let mut stored = cluster.stored_reads().await;
-        stored.sort_by_key(|key| key.ends_with('b'));
+        stored.sort_by_key(|key| key.ends_with("b-9"));
         stored == expected
     })
     .await;
