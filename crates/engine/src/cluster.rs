@@ -24,7 +24,7 @@ pub mod read_through;
 pub mod watch_follower;
 
 use jiff::Timestamp;
-use notbefore_store::{Expect, Key, Revision, Txn};
+use notbefore_store::{Expect, Key, Outcome, Revision, Txn};
 use serde::{Deserialize, Serialize};
 
 use crate::keys::RecordKey;
@@ -89,6 +89,28 @@ pub fn fence_of(txn: &Txn) -> Option<Revision> {
 /// Whether this is the key of the leader's record.
 pub fn is_leader_key(key: &Key) -> bool {
     &**key == LEADER
+}
+
+/// What the outcome of a fenced transaction says about the lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceNews {
+    /// The outcome is unknown: the leader's record must be rewritten before anything else is written.
+    Unknown(Revision),
+    /// The record has another revision: another node has taken the lead since, or this one has confirmed it.
+    Lost(Revision),
+}
+
+impl FenceNews {
+    /// None for an outcome that says nothing, or a transaction without a fence.
+    pub fn of(fence: Option<Revision>, outcome: &Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Unknown(_) => fence.map(Self::Unknown),
+            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
+                fence.map(Self::Lost)
+            }
+            Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) => None,
+        }
+    }
 }
 
 /// Key of the leader's record.

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use notbefore_engine::cluster::leadership::{self, ClusterWrite, Leadership};
 use notbefore_engine::cluster::{
-    Action, CLUSTER, Leader, NodeIdentity, ResyncReason, Role, StepDown, WatchEvent, WatchFollower,
-    is_leader_key,
+    Action, CLUSTER, FenceNews, Leader, NodeIdentity, ResyncReason, Role, StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
 use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
@@ -23,7 +22,6 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::exec::lease::LEASE;
-use crate::fenced_store::FenceNews;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
 
 /// Interval of attempts to open a watch, and to load a snapshot.
@@ -143,7 +141,6 @@ impl Member {
         inputs.extend(self.watched(WatchEvent::Tick, now));
         self.open_watch(now);
         self.load_snapshot(now);
-        self.publish_standing(now);
         inputs
     }
 
@@ -157,23 +154,16 @@ impl Member {
                 self.writes_in_flight = self.writes_in_flight.saturating_sub(1);
                 self.lead(leadership::Input::Wrote(write, outcome), now)
             }
-            ClusterSignal::Fence(FenceNews::Unknown(fence)) => {
-                self.lead(leadership::Input::Unknown(fence), now)
-            }
-            ClusterSignal::Fence(FenceNews::Lost(fence)) => self.lead(leadership::Input::Fenced(fence), now),
+            ClusterSignal::Fence(news) => self.lead(leadership::Input::Fence(news), now),
             ClusterSignal::HandOver => self.lead(leadership::Input::Close, now),
         }
     }
 
     /// The outcome of a transaction of the engine with this fence, which the engine already has.
     pub fn committed(&mut self, fence: Option<Revision>, outcome: &Outcome, now: ClockReading) -> Vec<Input> {
-        let Some(fence) = fence else { return Vec::new() };
-        match outcome {
-            Outcome::Unknown(_) => self.lead(leadership::Input::Unknown(fence), now),
-            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
-                self.lead(leadership::Input::Fenced(fence), now)
-            }
-            Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) => Vec::new(),
+        match FenceNews::of(fence, outcome) {
+            Some(news) => self.lead(leadership::Input::Fence(news), now),
+            None => Vec::new(),
         }
     }
 

@@ -42,7 +42,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::mpsc;
 
-pub use digests::{Digests, Standing};
+pub use digests::{DeliveryRole, Digests};
 pub use ledger::{Ledger, Read};
 pub use vm_polls::VmPolls;
 

@@ -16,6 +16,7 @@ pub mod config;
 pub mod data_dir;
 pub mod delivery;
 pub mod driver;
+pub mod engine_stats;
 pub mod event_log;
 pub mod exec;
 pub mod fenced_store;
@@ -53,6 +54,13 @@ pub use listen::ListenAddress;
 pub use operator::server::OperatorServerConfig;
 pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
 pub use serve::{ServeError, serve};
+
+/// Random bytes for secrets and nonces.
+pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// Locks a mutex and ignores poisoning: no holder leaves its value half changed when it panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

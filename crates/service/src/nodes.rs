@@ -43,9 +43,9 @@ use self::signature::{Kind, Message};
 use self::tls::{NodeTls, NodeTlsFiles};
 use crate::clock::{Clock, Stopwatch};
 use crate::cluster::Standing;
-use crate::lock;
 use crate::metrics::Counters;
 use crate::view::Views;
+use crate::{lock, random};
 
 /// Settings of the node listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -379,11 +379,7 @@ impl Nodes {
 }
 
 fn nonce() -> Result<signature::Nonce, ForwardError> {
-    let mut nonce = [0; 16];
-    let random = getrandom::fill(&mut nonce);
-    random
-        .map_err(|error| ForwardError::Unreachable(format!("the system gives no random bytes: {error}")))?;
-    Ok(nonce)
+    random().map_err(|error| ForwardError::Unreachable(format!("the system gives no random bytes: {error}")))
 }
 
 fn no_key() -> ForwardError {

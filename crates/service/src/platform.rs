@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::clock::Stopwatch;
-use crate::delivery::{Delivery, Standing, VmPolls};
+use crate::delivery::{Delivery, DeliveryRole, VmPolls};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::client::Client;
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, ReadThrough, RefusedRequest, Rendered};
@@ -224,7 +224,7 @@ impl Platform for ScheduledEvents {
     }
 
     fn may_lag(&self) -> bool {
-        self.delivery.node_notes.standing() != Standing::Alone
+        self.delivery.node_notes.role() != DeliveryRole::Alone
     }
 
     async fn read_through(

@@ -10,12 +10,12 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use notbefore_engine::Node;
 use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequest};
-use notbefore_store::{Outcome, Refusal, Store, Txn};
+use notbefore_engine::{Node, Role};
+use notbefore_store::{Outcome, Store, Txn};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::fenced_store::NOT_LEADING;
 use crate::lock;
 use crate::metrics::Counters;
 
@@ -103,27 +103,35 @@ impl Refusals {
         }
     }
 
-    /// Writes batches forever.
-    pub async fn write(self: Arc<Self>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, node: Node) {
+    /// Writes batches forever. A node of a cluster that does not lead only logs them.
+    pub async fn write(
+        self: Arc<Self>,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        node: Node,
+        role: watch::Receiver<Role>,
+    ) {
         let mut pause = WRITE_INTERVAL;
         for n in 0.. {
             tokio::time::sleep(pause).await;
-            pause = next_pause(pause, self.write_once(&*store, &*clock, &node, n).await);
+            let store = role.borrow().leads().then_some(&*store);
+            pause = next_pause(pause, self.write_once(store, &*clock, &node, n).await);
         }
     }
 
-    /// Writes the batch, if it is not empty; returns whether all requests were kept in full.
-    pub async fn write_once(&self, store: &dyn Store, clock: &dyn Clock, node: &str, n: u64) -> bool {
+    /// Logs the rest of the batch and writes it to the store, if there is one. Returns whether all requests were kept in
+    /// full.
+    pub async fn write_once(&self, store: Option<&dyn Store>, clock: &dyn Clock, node: &str, n: u64) -> bool {
         let now = clock.now();
         let Some(batch) = lock(&self.pending).take(now) else { return true };
         for FurtherRefusals { from, count } in &batch.further {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());
             tracing::warn!(target: "notbefore::audit", from, count, "further refusals");
         }
+        let Some(store) = store else { return batch.further.is_empty() };
         let put = vec![(records::refused(now, node, n), records::encode(&batch))];
         let outcome = store.commit(Txn { put, ..Txn::default() }).await;
-        // A node of a cluster that does not lead has them in its log.
-        if !matches!(&outcome, Outcome::Committed(_)) && !is_follower(&outcome) {
+        if !matches!(outcome, Outcome::Committed(_)) {
             tracing::error!(
                 ?outcome,
                 requests = batch.requests.len(),
@@ -132,10 +140,6 @@ impl Refusals {
         }
         batch.further.is_empty()
     }
-}
-
-fn is_follower(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Refused(Refusal::Unavailable(why)) if why == NOT_LEADING)
 }
 
 /// Doubles the interval while batches overflow.

@@ -12,23 +12,21 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
-use notbefore_engine::cluster::fence_of;
+use notbefore_engine::cluster::{FenceNews, fence_of};
 use notbefore_engine::{
     Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
     Input, JobId, Publication, Request, RequestId, TypedCommand,
 };
-use notbefore_store::{Batch, Key, Outcome, ReadError, Refusal, Revision, Store, Txn, Versioned};
+use notbefore_store::{Batch, Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSignal, Member, Membership};
 use crate::driver::{Driver, Report};
-use crate::fenced_store::FenceNews;
+use crate::engine_stats::{EngineStats, HeldClock};
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
-use crate::metrics::Tally;
 use crate::view::Views;
 
 /// Maximum inputs of one pass; it bounds how long the first input waits for the last.
@@ -82,98 +80,6 @@ pub struct EngineHandle {
     requests: mpsc::Sender<EngineRequest>,
     signals: mpsc::UnboundedSender<Signal>,
     stats: Arc<EngineStats>,
-}
-
-/// Counters of the runtime.
-#[derive(Debug, Default)]
-pub struct EngineStats {
-    /// Transactions that became durable.
-    pub commits: Tally,
-    /// Transactions whose expected revisions did not match.
-    pub conflicts: Tally,
-    /// Transactions that the store refused or whose outcome is unknown.
-    pub failures: Tally,
-    store_error: ArcSwapOption<String>,
-    /// The newest revision.
-    pub revision: Tally,
-    /// Host operations that are due and wait for other update domains.
-    pub host_operations_waiting: Tally,
-    clock_hold: ArcSwapOption<HeldClock>,
-}
-
-/// A clock hold: the clock is not trusted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldClock {
-    /// Start of the hold, on the clock itself.
-    pub since: Timestamp,
-    /// Total jump since then; none if the clock does not fit the store.
-    pub jumped_by: Option<SignedDuration>,
-    /// Number of events that wait.
-    pub events: usize,
-}
-
-impl HeldClock {
-    /// Why the clock is not trusted.
-    pub fn reason(&self) -> String {
-        let Some(jumped_by) = self.jumped_by else {
-            return "it does not fit the time at which the service last ran".to_owned();
-        };
-        // The two clocks are read one after the other, so round the difference.
-        match jumped_by.round(jiff::Unit::Second).unwrap_or(jumped_by).as_secs() {
-            0 => "it has jumped forward and back".to_owned(),
-            seconds if seconds > 0 => format!("it has jumped forward by {seconds} s"),
-            seconds => format!("it has jumped back by {} s", seconds.unsigned_abs()),
-        }
-    }
-}
-
-impl EngineStats {
-    /// Whether the store accepted the last transaction.
-    pub fn is_store_writable(&self) -> bool {
-        self.store_error.load().is_none()
-    }
-
-    /// Why the store failed the last transaction, if it did.
-    pub fn store_error(&self) -> Option<Arc<String>> {
-        self.store_error.load_full()
-    }
-
-    /// The clock hold, if there is one.
-    pub fn clock_hold(&self) -> Option<Arc<HeldClock>> {
-        self.clock_hold.load_full()
-    }
-
-    /// Records the outcome of a transaction. One without writes does not show whether the store can write.
-    fn record(&self, outcome: &Outcome, writes: bool) {
-        match outcome {
-            Outcome::Committed(revision) if writes => {
-                self.commits.add();
-                self.revision.raise(revision.0);
-                if self.store_error.swap(None).is_some() {
-                    tracing::info!("store is writable again");
-                }
-            }
-            Outcome::Committed(_) => {}
-            Outcome::Conflict(_) => self.conflicts.add(),
-            Outcome::Refused(Refusal::Unavailable(why)) | Outcome::Unknown(why) => {
-                self.failures.add();
-                // The store is retried every second; log only the first failure.
-                let before = self.store_error.swap(Some(Arc::new(why.clone())));
-                if before.is_none_or(|before| *before != *why) {
-                    tracing::error!(%why, "store is read-only: polls are still served, changes are refused");
-                }
-            }
-            Outcome::Refused(
-                refusal @ (Refusal::TooManyOperations { .. }
-                | Refusal::ValueTooLarge { .. }
-                | Refusal::TxnTooLarge { .. }
-                | Refusal::DuplicateKey { .. }),
-            ) => {
-                self.failures.add();
-                tracing::error!(%refusal, "store refused a transaction: nothing was written");
-            }
-        }
-    }
 }
 
 impl EngineHandle {
@@ -231,12 +137,6 @@ impl EngineHandle {
     /// Counters of the runtime.
     pub fn stats(&self) -> &EngineStats {
         &self.stats
-    }
-
-    /// Hands the lead of the cluster over, if this node has it, and claims it no more.
-    pub fn hand_over(&self) {
-        // Fails if the engine is closed; then the lead is lost soon, too.
-        let _ = self.signals.send(Signal::Cluster(ClusterSignal::HandOver));
     }
 
     /// What an outcome says about the lead, for the leadership machine.

@@ -234,7 +234,8 @@ pub async fn serve(
     let revision = store.snapshot().await?.revision();
     let engine =
         start_engine(&config, node.clone(), &raw_store, &views, &clock, driver, joining.as_ref()).await?;
-    let (roles, standing) = (joining.as_ref().map(Joining::roles), joining.as_ref().map(Joining::standing));
+    let standing = joining.as_ref().map(Joining::standing);
+    let roles = joining.as_ref().map_or_else(|| watch::channel(Role::Alone).1, Joining::roles);
     let session_key = match joining {
         Some(joining) => {
             let mut stopping = shutdown.clone();
@@ -369,11 +370,12 @@ pub async fn serve(
             exec.close().await;
         })
     });
-    let refused = Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone());
+    let refused =
+        Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone(), roles.clone());
     let background = [
         tokio::spawn(refused),
         tokio::spawn({
-            let (engine, clock) = (engine.clone(), Arc::clone(&clock));
+            let (engine, clock, roles) = (engine.clone(), Arc::clone(&clock), roles.clone());
             async move { while_leading(roles, || janitor.afresh().run(engine.clone(), Arc::clone(&clock))).await }
         }),
         tokio::spawn(Arc::clone(&vm_log).write(Arc::clone(&clock))),
@@ -443,7 +445,8 @@ pub async fn serve(
     }
     // Before the engine closes: a node of a cluster then hands the lead over, and writes nothing more.
     recorder.close().await;
-    refusals.write_once(&*store, &*clock, &node, u64::MAX).await;
+    let writable = roles.borrow().leads().then_some(&*store);
+    refusals.write_once(writable, &*clock, &node, u64::MAX).await;
     engine.close().await;
     let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
     background.into_iter().chain(of_nodes).for_each(|task| task.abort());
@@ -651,14 +654,14 @@ fn first_run_name(views: &Views) -> Option<String> {
 
 /// Runs a task while this node leads: a new one each time, because another node has changed the records meanwhile.
 async fn while_leading<T: Future<Output = ()>>(
-    roles: Option<watch::Receiver<Role>>,
+    mut roles: watch::Receiver<Role>,
     mut task: impl FnMut() -> T,
 ) {
-    let Some(mut roles) = roles else { return task().await };
     while roles.wait_for(|role| role.leads()).await.is_ok() {
         tokio::select! {
             () = task() => return,
-            _ = roles.wait_for(|role| !role.leads()) => {}
+            // Never, for a single node: its role does not change.
+            Ok(_) = roles.wait_for(|role| !role.leads()) => {}
         }
     }
 }

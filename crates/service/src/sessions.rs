@@ -28,6 +28,7 @@ use notbefore_store::{Expect, Outcome, ReadError, Store, Txn};
 
 use crate::guest::rate::{RateLimit, RateState};
 use crate::lock;
+use crate::random;
 use crate::stored_key::{KeyKind, StoredKey, StoredKeyError};
 use crate::tokens::{KnownToken, hash};
 
@@ -106,12 +107,6 @@ impl SessionKey {
     }
 }
 
-fn random() -> std::io::Result<[u8; 32]> {
-    let mut random = [0; 32];
-    getrandom::fill(&mut random)?;
-    Ok(random)
-}
-
 /// Why a link could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -151,7 +146,7 @@ pub async fn create_link(
     }
     removed.truncate(LINKS_REMOVED_MAX);
     let unavailable = |why: String| Failure::Unavailable(FailureCause::Store(StoreError(why)));
-    let code = BASE64URL_NOPAD.encode(&random().map_err(|error| unavailable(error.to_string()))?);
+    let code = BASE64URL_NOPAD.encode(&random::<32>().map_err(|error| unavailable(error.to_string()))?);
     let latest = now.checked_add(LINK_MAX).unwrap_or(Timestamp::MAX);
     let expires_at = session_expires_at.map_or(latest, |at| at.min(latest));
     let token = known.token.name.clone();
@@ -192,7 +187,7 @@ pub async fn record_fact(store: &dyn Store, by: Actor, from: Option<IpAddr>, fac
         tracing::error!(?fact, %why, "cannot store a fact of the console's sessions: it is in the log only");
     };
     let n = match random() {
-        Ok([a, b, c, d, ..]) => u32::from_be_bytes([a, b, c, d]),
+        Ok(bytes) => u32::from_be_bytes(bytes),
         Err(error) => return log_failure(error.to_string()),
     };
     let facts = vec![Recorded { at: now, by, fact: fact.clone() }];

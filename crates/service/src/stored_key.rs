@@ -9,6 +9,8 @@ use notbefore_engine::records::{self, NODE_KEY, SESSION_KEY, StoredKeyRecord};
 use notbefore_store::{Expect, Outcome, ReadError, Store, Txn};
 use sha2::Sha256;
 
+use crate::random;
+
 /// Which key, and what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
@@ -82,8 +84,7 @@ impl StoredKey {
             }
             tracing::warn!("the record {name} is malformed and is replaced: {}", kind.cost_of_replacement());
         }
-        let mut random = [0; 32];
-        getrandom::fill(&mut random).map_err(|error| StoredKeyError::Random(kind, error.into()))?;
+        let random: [u8; 32] = random().map_err(|error| StoredKeyError::Random(kind, error))?;
         let key = HEXLOWER.encode(&random);
         let put = vec![(name.into(), records::encode(&StoredKeyRecord { key }))];
         let expect = vec![Expect { key: name.into(), revision: found.map(|record| record.revision) }];

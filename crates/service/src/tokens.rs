@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use crate::data_dir::{self, DataDir};
 use crate::guest::rate::RateState;
 use crate::integrity::{self, IntegrityError};
-use crate::secret_file;
+use crate::{random, secret_file};
 
 /// The name of the first token.
 pub const ROOT: &str = "root";
@@ -87,9 +87,7 @@ impl TokenError {
 
 /// A new secret: 256 random bits, with a prefix that secret scanners recognise.
 pub fn new_secret() -> std::io::Result<String> {
-    let mut random = [0; 32];
-    getrandom::fill(&mut random)?;
-    Ok(format!("nb_{}", HEXLOWER.encode(&random)))
+    Ok(format!("nb_{}", HEXLOWER.encode(&random::<32>()?)))
 }
 
 /// The stored hash of a secret.

@@ -6,38 +6,41 @@
 //! may reach the store at any later time. Watches are pulled by each node's follower as time passes, each with a lag
 //! of its own. Requests go to the node that leads, if there is one, or to any node, which passes them on.
 //!
-//! `faults` counts the faults, `watch` has the nodes' watches, `messages` what nodes send each other, and `judge` what
-//! must hold.
+//! | file | content |
+//! |---|---|
+//! | `processes` | how nodes start, crash, stop and start again |
+//! | `leading` | a node's leadership machine and its role |
+//! | `watch` | a node's watch and snapshots |
+//! | `messages` | what nodes send each other |
+//! | `faults` | counts of the faults |
+//! | `judge` | what must hold |
 
 mod faults;
 mod judge;
+mod leading;
 mod messages;
+mod processes;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
 use notbefore_engine::cluster::digest::{Receiver, Sender};
-use notbefore_engine::cluster::leadership::{self, ClusterWrite};
-use notbefore_engine::cluster::{
-    Action, CLUSTER, LEADER, Leadership, NodeIdentity, Role, WatchFollower, fence_of, is_leader_key,
-};
-use notbefore_engine::{
-    ClockReading, CommandTarget, Engine, EngineSettings, Input, Loader, prepare, records,
-};
+use notbefore_engine::cluster::leadership::ClusterWrite;
+use notbefore_engine::cluster::{CLUSTER, LEADER, Leadership, NodeIdentity, WatchFollower};
+use notbefore_engine::{CommandTarget, Input};
 use notbefore_store::{Key, Outcome, Revision, Txn, Versioned};
 
 pub use faults::ClusterFaults;
 use messages::{Forwarded, Message, Process, Transit};
 
-use crate::conformance::{Flight, Violation};
+use crate::conformance::Flight;
 use crate::history::{ReportedOutcome, RequestKind, Step};
 use crate::invariants::Check;
 use crate::rules;
-use crate::world::{SimNode, World, broken, domain};
+use crate::world::{SimNode, World, broken};
 
 /// Time passes in steps of this length.
 const TICK: Duration = Duration::from_millis(200);
@@ -185,68 +188,6 @@ impl World {
             }
         }
         self.advance_cluster(SignedDuration::from_secs(3))
-    }
-
-    /// A process that has just loaded the store.
-    fn start_member(
-        &mut self,
-        index: usize,
-        now: Timestamp,
-        since_boot: Duration,
-    ) -> Result<SimNode, Violation> {
-        let Some(cluster) = &mut self.cluster else { return Err(broken("there is a cluster", "")) };
-        cluster.starts += 1;
-        let epoch = format!("n{}", cluster.starts);
-        let identity = NodeIdentity { name: format!("node-{index}"), epoch, url: String::new() };
-        let settings = EngineSettings { domain: domain(&self.setup), node: identity.epoch.as_str().into() };
-        let mut loader = Loader::default();
-        let unreadable =
-            |error: notbefore_engine::DecodeError| broken("every record can be read", error.to_string());
-        for (key, record) in self.store.records().iter().filter(|(key, _)| records::is_loaded(key)) {
-            let prepared = prepare(key.clone(), record.clone()).map_err(unreadable)?;
-            loader.take(prepared).map_err(unreadable)?;
-        }
-        let revision = self.store.revision();
-        // Without leaders, histories start no process later, so there is nothing to continue.
-        let (mut engine, _) = match self.setup.leaderless {
-            true => Engine::from_state(settings, loader.finish(), revision, now),
-            false => Engine::follower(settings, loader.finish(), revision),
-        };
-        if let Some(operations) = self.setup.split_at {
-            engine.split_own_work_at(usize::from(operations));
-        }
-        let reading = ClockReading { wall: now, since_boot };
-        let mut node = SimNode::new(engine, reading, cluster.starts);
-        (node.shown, node.known) = (self.store.newest(), revision);
-        let of_cluster = of_cluster(self.store.records().iter());
-        node.member = Some(Member {
-            leadership: Leadership::new(identity.clone(), revision, of_cluster, reading),
-            identity,
-            follower: WatchFollower::new(revision, REPAIR_EVERY, since_boot),
-            down_until: None,
-            is_paused: false,
-            is_cut: false,
-            is_stalled: false,
-            lag: Duration::ZERO,
-            drift_permille: 0,
-            drop_deletes: 0,
-            stale_reads: 0,
-            lose_answers: 0,
-            load_time: LOAD_TIME,
-            loading: None,
-            answers: VecDeque::new(),
-            beats: BTreeMap::new(),
-            acknowledged: cluster.time,
-            transit: Transit::default(),
-            forwarded: BTreeMap::new(),
-            serving: BTreeMap::new(),
-            digests: Sender::default(),
-            receiver: None,
-            polls: BTreeMap::new(),
-            seen_messages: BTreeSet::new(),
-            has_lost_deletes: false,
-        });
-        Ok(node)
     }
 
     /// The index of the current node.
@@ -483,18 +424,6 @@ impl World {
         self.deliver(index, how)
     }
 
-    /// Tells the leadership machine what the outcome of a commit says about the lead.
-    pub(crate) fn report_to_leadership(&mut self, flight: &Flight, outcome: &Outcome) -> Check {
-        let Some(fence) = fence_of(&flight.txn) else { return Ok(()) };
-        match outcome {
-            Outcome::Unknown(_) => self.lead(leadership::Input::Unknown(fence)),
-            Outcome::Conflict(found) if found.iter().any(|one| is_leader_key(&one.key)) => {
-                self.lead(leadership::Input::Fenced(fence))
-            }
-            Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) => Ok(()),
-        }
-    }
-
     /// A commit that was reported as unknown may still reach the store.
     pub(crate) fn may_land_late(&mut self, flight: &Flight) {
         if let Some(cluster) = &mut self.cluster {
@@ -522,88 +451,6 @@ impl World {
         if let Some(cluster) = &mut self.cluster {
             cluster.committed_at.push(cluster.time);
         }
-    }
-
-    /// Writes a record of the cluster.
-    fn commit_cluster(&mut self, txn: &Txn) -> Outcome {
-        let before = self.store.revision();
-        let outcome = self.store.commit(txn);
-        if self.store.revision() > before {
-            self.committed_now();
-        }
-        outcome
-    }
-
-    fn crash_member(&mut self, lands: u16, down_ms: i64) -> Check {
-        let is_up = self.node.member.as_ref().is_some_and(|member| member.down_until.is_none());
-        if !is_up {
-            return Ok(());
-        }
-        self.fault(|faults| faults.crashes += 1);
-        for index in 0..self.node.flights.len() {
-            if lands >> (index % 16) & 1 == 1 && !self.node.is_cut() {
-                self.apply(index)?;
-            }
-        }
-        let down = Duration::from_millis(u64::try_from(down_ms.clamp(0, 8_000)).unwrap_or(0));
-        self.stop_process(down);
-        Ok(())
-    }
-
-    /// The process ends; what it has sent is on its way.
-    fn stop_process(&mut self, down: Duration) {
-        let Some(cluster) = &mut self.cluster else { return };
-        for flight in std::mem::take(&mut self.node.flights) {
-            if flight.outcome.is_none() {
-                cluster.late.push(Late::Commit(Box::new(flight)));
-            }
-        }
-        self.node.open.clear();
-        self.node.predicted.clear();
-        self.node.running.clear();
-        if let Some(member) = &mut self.node.member {
-            member.down_until = Some(cluster.time + down);
-            member.is_paused = false;
-        }
-    }
-
-    /// The process stops in an orderly way: it finishes its commits, hands the lead over and starts again.
-    fn hand_over(&mut self) -> Check {
-        if !self.node.is_running() {
-            return Ok(());
-        }
-        self.fault(|faults| faults.hand_overs += 1);
-        let how = if self.node.is_cut() { ReportedOutcome::UnknownLost } else { ReportedOutcome::Actual };
-        for _ in 0..100 {
-            if self.node.flights.is_empty() {
-                break;
-            }
-            self.deliver(0, how)?;
-        }
-        self.lead(leadership::Input::Close)?;
-        self.stop_process(Duration::from_secs(1));
-        Ok(())
-    }
-
-    /// Starts processes again whose downtime is over.
-    fn restart_members(&mut self) -> Check {
-        let before = self.index();
-        for index in 0..self.nodes() {
-            self.select(index);
-            let time = self.cluster.as_ref().map_or(Duration::ZERO, |cluster| cluster.time);
-            let down_until = self.node.member.as_ref().and_then(|member| member.down_until);
-            if down_until.is_some_and(|until| until <= time) {
-                let (now, since_boot) = (self.node.now, self.node.since_boot);
-                let is_cut = self.node.is_cut();
-                // It cannot load the store while it is cut off.
-                if !is_cut {
-                    *self.node = self.start_member(index, now, since_boot)?;
-                    self.fault(|_| {});
-                }
-            }
-        }
-        self.select(before);
-        Ok(())
     }
 
     pub(crate) fn advance_cluster(&mut self, by: SignedDuration) -> Check {
@@ -637,141 +484,12 @@ impl World {
         }
     }
 
-    /// Gives the leadership machine the outcomes that have arrived.
-    fn take_answers(&mut self) -> Check {
-        match self.next_answer() {
-            Some(answer) => self.lead(answer),
-            None => Ok(()),
-        }
-    }
-
-    /// Lets the leadership machine see the time, as the runtime does before each pass.
-    pub(crate) fn check_lead(&mut self) -> Check {
-        match self.node.member {
-            Some(_) => self.lead(leadership::Input::Tick),
-            None => Ok(()),
-        }
-    }
-
-    /// Gives the leadership machine an input and carries out its actions.
-    fn lead(&mut self, input: leadership::Input) -> Check {
-        if self.setup.leaderless {
-            return Ok(());
-        }
-        let mut next = Some(input);
-        while let Some(input) = next.take() {
-            let reading = self.node.reading();
-            let Some(member) = &mut self.node.member else { return Ok(()) };
-            for action in member.leadership.handle(input, reading) {
-                match action {
-                    Action::Write(write, txn) => self.write_cluster(write, txn),
-                    Action::Become(role) => self.become_role(role)?,
-                    Action::SteppedDown(reason) => {
-                        self.faults += 1;
-                        self.check_step_down(reason)?;
-                    }
-                }
-            }
-            next = self.next_answer();
-        }
-        Ok(())
-    }
-
-    /// The outcome of a heartbeat or a claim that has arrived by now.
-    fn next_answer(&mut self) -> Option<leadership::Input> {
-        let time = self.cluster.as_ref()?.time;
-        let answers = &mut self.node.member.as_mut()?.answers;
-        let (_, write, outcome) = answers.pop_front_if(|(at, ..)| *at <= time)?;
-        let sent = self.node.member.as_mut()?.beats.remove(&write);
-        if let (Some(sent), Outcome::Committed(_), Some(member)) = (sent, &outcome, &mut self.node.member) {
-            member.acknowledged = member.acknowledged.max(sent);
-        }
-        Some(leadership::Input::Wrote(write, outcome))
-    }
-
-    /// Writes a record of the cluster. Its outcome takes as long as the watch.
-    fn write_cluster(&mut self, write: ClusterWrite, txn: Txn) {
-        let unknown = Outcome::Unknown("connection lost".to_owned());
-        let Some(cluster) = &mut self.cluster else { return };
-        let time = cluster.time;
-        let mut outcome = match self.node.is_cut() {
-            true => {
-                cluster.late.push(Late::Cluster(txn));
-                unknown.clone()
-            }
-            false => self.commit_cluster(&txn),
-        };
-        let Some(member) = &mut self.node.member else { return };
-        if member.lose_answers > 0 {
-            member.lose_answers -= 1;
-            self.stats.cluster_faults.lost_answers += 1;
-            outcome = unknown;
-        }
-        if matches!(write, ClusterWrite::Beat(_)) {
-            member.beats.insert(write, time);
-        }
-        member.answers.push_back((time + member.lag, write, outcome));
-    }
-
-    fn become_role(&mut self, role: Role) -> Check {
-        let before = self.node.engine.role();
-        match role {
-            Role::Lead(_) if before.leads() => self.stats.rewrites += 1,
-            Role::Lead(fence) => {
-                let epoch = self.node.member.as_ref().map(|member| member.identity.epoch.clone());
-                if let Some(cluster) = &mut self.cluster
-                    && cluster.last_leader != epoch
-                {
-                    self.stats.take_overs += u64::from(cluster.last_leader.is_some());
-                    cluster.last_leader = epoch;
-                }
-                self.take_stored_polls();
-                let since_boot = self.node.since_boot;
-                if let Some(member) = &mut self.node.member {
-                    member.receiver = Some(Receiver::new(fence, since_boot));
-                }
-                self.node.waits_for_polls = true;
-                self.feed_engine(Input::PollsComplete(false))?;
-                self.node.reports = Rc::default();
-                self.node.host_reports = Rc::default();
-            }
-            Role::Follow => {
-                self.node.waits_for_polls = false;
-                self.feed_engine(Input::PollsComplete(true))?;
-                if let Some(member) = &mut self.node.member {
-                    member.receiver = None;
-                }
-            }
-            Role::Alone | Role::Confirm => {}
-        }
-        self.feed_engine(Input::Role(role))?;
-        if !role.leads() && !self.node.running.is_empty() {
-            let detail = format!("{:?}", self.node.running);
-            return Err(broken("a node that does not lead runs no command", detail));
-        }
-        Ok(())
-    }
-
     /// A guest of the scope polled the current node.
     pub(crate) fn polled_here(&mut self, scope: &ScopeId) {
         let now = self.node.now;
         if let Some(member) = &mut self.node.member {
             member.polls.insert(scope.clone(), now);
             member.digests.add_scope(scope.clone(), now);
-        }
-    }
-
-    /// A new leader knows at least the stored poll times.
-    fn take_stored_polls(&mut self) {
-        let state = self.node.engine.state();
-        let down = state.alive().map_or(SignedDuration::ZERO, |alive| {
-            self.node.now.duration_since(alive).max(SignedDuration::ZERO)
-        });
-        for (scope, at) in state.all_last_polled() {
-            let at = rules::plus(at, down);
-            if self.node.last_polls.get(scope).is_none_or(|(known, _)| *known < at) {
-                self.node.last_polls.insert(scope.clone(), (at, true));
-            }
         }
     }
 

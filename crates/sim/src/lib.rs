@@ -24,6 +24,7 @@
 
 pub mod cluster;
 pub mod conformance;
+mod counts;
 pub mod generate;
 pub mod history;
 pub mod host_command;

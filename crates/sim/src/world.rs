@@ -26,6 +26,7 @@ use notbefore_store::{Key, Outcome, Refusal, Revision, Txn};
 
 use crate::cluster::{ClusterFaults, Member, SimCluster};
 use crate::conformance::{self, Flight, SentAhead, SentRequest, Violation};
+use crate::counts::counts;
 use crate::history::{CommandEnd, History, ReportedOutcome, RequestKind, Setup, Step};
 use crate::host_command;
 use crate::hosts;
@@ -41,80 +42,49 @@ use crate::view::{Reads, Record, View};
 /// The start time: not a whole second, so that rounding shows.
 const BEGIN: i64 = 1_767_225_600_250;
 
-/// Statistics, to verify that histories are eventful.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stats {
-    pub commits: u64,
-    pub events: u64,
-    pub granted: u64,
-    pub refused: u64,
-    pub faults: u64,
-    pub commands: u64,
-    /// Commands for hosts among them.
-    pub host_commands: u64,
-    /// Host operations that started.
-    pub host_starts: u64,
-    /// Times at which a host operation was due and blocked.
-    pub host_waits: u64,
-    /// Detected clock jumps.
-    pub clock_jumps: u64,
-    /// Times at which something was due by an untrusted clock.
-    pub clock_holds: u64,
-    /// Times at which a node took the lead from another node or process.
-    pub take_overs: u64,
-    /// Transactions that reached the store after their outcome was reported as unknown.
-    pub late_landings: u64,
-    /// Of these, the ones that the store wrote.
-    pub landed_late: u64,
-    /// Snapshots that replaced a watch.
-    pub resyncs: u64,
-    /// Unknown outcomes that a rewrite of the leader's record decided.
-    pub rewrites: u64,
-    /// Requests to nodes that did not lead.
-    pub forwarded: u64,
-    /// Of these, the ones that were answered well.
-    pub granted_by_followers: u64,
-    /// Of these, the ones whose outcome the client did not learn.
-    pub unknown_by_followers: u64,
-    /// Digests of polls that followers sent.
-    pub digests: u64,
-    /// Times at which two commands ran for one event and VM.
-    pub second_commands: u64,
-    /// Commits in which a job wrote a part of its change ahead of the rest.
-    pub sent_ahead: u64,
-    /// Faults of a cluster, by kind.
-    pub cluster_faults: ClusterFaults,
-}
-
-impl std::ops::Add for Stats {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            commits: self.commits + other.commits,
-            events: self.events + other.events,
-            granted: self.granted + other.granted,
-            refused: self.refused + other.refused,
-            faults: self.faults + other.faults,
-            commands: self.commands + other.commands,
-            host_commands: self.host_commands + other.host_commands,
-            host_starts: self.host_starts + other.host_starts,
-            host_waits: self.host_waits + other.host_waits,
-            clock_jumps: self.clock_jumps + other.clock_jumps,
-            clock_holds: self.clock_holds + other.clock_holds,
-            take_overs: self.take_overs + other.take_overs,
-            late_landings: self.late_landings + other.late_landings,
-            landed_late: self.landed_late + other.landed_late,
-            resyncs: self.resyncs + other.resyncs,
-            rewrites: self.rewrites + other.rewrites,
-            forwarded: self.forwarded + other.forwarded,
-            granted_by_followers: self.granted_by_followers + other.granted_by_followers,
-            unknown_by_followers: self.unknown_by_followers + other.unknown_by_followers,
-            digests: self.digests + other.digests,
-            second_commands: self.second_commands + other.second_commands,
-            sent_ahead: self.sent_ahead + other.sent_ahead,
-            cluster_faults: self.cluster_faults + other.cluster_faults,
-        }
+counts! {
+    /// Statistics, to verify that histories are eventful.
+    pub struct Stats {
+        pub commits: u64,
+        pub events: u64,
+        pub granted: u64,
+        pub refused: u64,
+        pub faults: u64,
+        pub commands: u64,
+        /// Commands for hosts among them.
+        pub host_commands: u64,
+        /// Host operations that started.
+        pub host_starts: u64,
+        /// Times at which a host operation was due and blocked.
+        pub host_waits: u64,
+        /// Detected clock jumps.
+        pub clock_jumps: u64,
+        /// Times at which something was due by an untrusted clock.
+        pub clock_holds: u64,
+        /// Times at which a node took the lead from another node or process.
+        pub take_overs: u64,
+        /// Transactions that reached the store after their outcome was reported as unknown.
+        pub late_landings: u64,
+        /// Of these, the ones that the store wrote.
+        pub landed_late: u64,
+        /// Snapshots that replaced a watch.
+        pub resyncs: u64,
+        /// Unknown outcomes that a rewrite of the leader's record decided.
+        pub rewrites: u64,
+        /// Requests to nodes that did not lead.
+        pub forwarded: u64,
+        /// Of these, the ones that were answered well.
+        pub granted_by_followers: u64,
+        /// Of these, the ones whose outcome the client did not learn.
+        pub unknown_by_followers: u64,
+        /// Digests of polls that followers sent.
+        pub digests: u64,
+        /// Times at which two commands ran for one event and VM.
+        pub second_commands: u64,
+        /// Commits in which a job wrote a part of its change ahead of the rest.
+        pub sent_ahead: u64,
+        /// Faults of a cluster, by kind.
+        pub cluster_faults: ClusterFaults,
     }
 }
 

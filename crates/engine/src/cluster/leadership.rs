@@ -25,7 +25,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_store::{Batch, Expect, Key, Outcome, Revision, Txn, Versioned};
 
-use super::{FORMAT, FormatRecord, LEADER, Leader, LeaderRecord, NODE, NodeRecord, Role};
+use super::{FORMAT, FenceNews, FormatRecord, LEADER, Leader, LeaderRecord, NODE, NodeRecord, Role};
 use crate::clock_watch::ClockReading;
 use crate::keys::RecordKey;
 use crate::records;
@@ -89,10 +89,8 @@ pub enum Input {
     Synced(Revision, Vec<(Key, Versioned)>),
     /// The outcome of a write that this machine asked for.
     Wrote(ClusterWrite, Outcome),
-    /// The outcome of a transaction with this fence is unknown.
-    Unknown(Revision),
-    /// A transaction with this fence found another leader's record.
-    Fenced(Revision),
+    /// The outcome of a transaction of this node.
+    Fence(FenceNews),
     /// Time passed.
     Tick,
     /// The node stops: it hands the lead over and claims it no more.
@@ -270,7 +268,7 @@ impl Leadership {
             }
             // The watch shows whether it landed.
             Input::Wrote(ClusterWrite::Leader(_), _) => {}
-            Input::Unknown(fence) => {
+            Input::Fence(FenceNews::Unknown(fence)) => {
                 if self.role == Role::Lead(fence) {
                     self.role = Role::Confirm;
                     self.given_up = fence.max(self.given_up);
@@ -279,7 +277,7 @@ impl Leadership {
                     actions.push(Action::Become(Role::Confirm));
                 }
             }
-            Input::Fenced(fence) => {
+            Input::Fence(FenceNews::Lost(fence)) => {
                 if self.role == Role::Lead(fence) {
                     self.step_down(StepDown::Superseded, &mut actions);
                 }

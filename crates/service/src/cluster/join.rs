@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use notbefore_engine::cluster::name_check::{NameCheck, NameVerdict, READ_EVERY};
 use notbefore_engine::cluster::watch_follower::REPAIR_EVERY;
-use notbefore_engine::cluster::{FORMAT, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
+use notbefore_engine::cluster::{FORMAT, FenceNews, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
 use notbefore_engine::records::{self, DecodeError};
 use notbefore_store::{Key, ReadError, Store, Versioned};
 use tokio::sync::{mpsc, watch};
@@ -21,7 +21,7 @@ use super::{Membership, Standing};
 use crate::clock::Clock;
 use crate::data_dir::DataDir;
 use crate::exec::lease::LeaseEnd;
-use crate::fenced_store::{FenceNews, FencedStore};
+use crate::fenced_store::FencedStore;
 use crate::runtime::EngineHandle;
 use crate::serve::ServeError;
 use crate::sessions::SessionKey;

@@ -11,12 +11,12 @@
 //! | entry of a VM's log | [`VmLog::take_unsent`] | [`VmLog::record_of_other_node`] |
 //!
 //! A poll costs nothing more: what it leaves in its slot is read here, a sixtieth of the fleet each second. So the leader
-//! knows the begin of a VM's polls within a second, and later ones within two minutes. A VM listens for five.
+//! knows within a second that a VM begins to poll, and later ones within two minutes. A VM listens for five.
 //!
 //! **Reads at a follower.** Only the leader knows who listens, what was read, and the log of a VM. A follower's own
 //! slots and ledger show its own guests. So a follower passes these requests to the leader, like changes: `GET
 //! /v1/vms`, `/v1/vms/{vm}`, `/v1/vms/{vm}/log`, `/v1/events`, `/v1/events/{id}`, `/v1/hosts`, `/v1/hosts/{host}`,
-//! `/v1/status`, `/v1/summary`, and every plan. The metrics `vms_listening` and `events_unread` of a follower count its
+//! `/v1/status`, and every plan. The metrics `vms_listening` and `events_unread` of a follower count its
 //! own guests; those of the leader count all.
 //!
 //! **A new leader** knows its own guests. Until the others have told it of theirs, at most for five seconds, no scope
@@ -83,9 +83,9 @@ impl DigestTransport for Nodes {
     }
 }
 
-/// What the node's guests mean to it.
+/// What this node does with notes of guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum DeliveryRole {
     /// The only node: it knows all guests.
     Alone,
     /// Another node leads, or none: notes go to the leader.
@@ -99,7 +99,7 @@ pub enum Standing {
 /// Notes for the leader, made by the guest listener and the recorder. Unused by a single node.
 #[derive(Default)]
 pub struct NodeNotes {
-    standing: AtomicU8,
+    role: AtomicU8,
     /// The revision at which this node took the lead last.
     term: AtomicU64,
     sender: Mutex<Sender>,
@@ -108,12 +108,12 @@ pub struct NodeNotes {
 }
 
 impl NodeNotes {
-    pub fn standing(&self) -> Standing {
-        match self.standing.load(Acquire) {
-            0 => Standing::Alone,
-            1 => Standing::Following,
-            2 => Standing::Collecting,
-            _ => Standing::Leading,
+    pub fn role(&self) -> DeliveryRole {
+        match self.role.load(Acquire) {
+            0 => DeliveryRole::Alone,
+            1 => DeliveryRole::Following,
+            2 => DeliveryRole::Collecting,
+            _ => DeliveryRole::Leading,
         }
     }
 
@@ -122,18 +122,18 @@ impl NodeNotes {
         self.term.load(Acquire)
     }
 
-    fn set_standing(&self, standing: Standing) {
-        let number = match standing {
-            Standing::Alone => 0,
-            Standing::Following => 1,
-            Standing::Collecting => 2,
-            Standing::Leading => 3,
+    fn set_role(&self, role: DeliveryRole) {
+        let number = match role {
+            DeliveryRole::Alone => 0,
+            DeliveryRole::Following => 1,
+            DeliveryRole::Collecting => 2,
+            DeliveryRole::Leading => 3,
         };
-        self.standing.store(number, Release);
+        self.role.store(number, Release);
     }
 
     fn is_following(&self) -> bool {
-        self.standing() == Standing::Following
+        self.role() == DeliveryRole::Following
     }
 
     /// A VM of the scope polled; called at most once a minute.
@@ -206,18 +206,17 @@ impl Digests {
     pub fn follow(&self) {
         *lock(&self.receiver) = None;
         self.vm_log.set_following(true);
-        self.notes().set_standing(Standing::Following);
+        self.notes().set_role(DeliveryRole::Following);
     }
 
-    /// The node takes the lead with this revision of the leader's record. The engine hears of it before it hears of the
-    /// role.
+    /// The node takes the lead with this revision of the leader's record.
     pub fn take_lead(&self, took_lead_at: Revision) {
         self.engine.set_polls_complete(false);
         self.set_leader(None);
         self.vm_log.set_following(false);
         *lock(&self.receiver) = Some(Receiver::new(took_lead_at, self.clock.since_boot()));
         self.notes().term.store(took_lead_at.0, Release);
-        self.notes().set_standing(Standing::Collecting);
+        self.notes().set_role(DeliveryRole::Collecting);
     }
 
     /// The node that leads, as `name~epoch`; none if it is this one, or no node leads.
@@ -228,13 +227,13 @@ impl Digests {
 
     /// Decides whether the leader knows the guests of all nodes. `living` are the other nodes, as `name~epoch`.
     pub fn review<'n>(&self, living: impl IntoIterator<Item = &'n str>) {
-        if self.notes().standing() != Standing::Collecting {
+        if self.notes().role() != DeliveryRole::Collecting {
             return;
         }
         let now = self.clock.since_boot();
         let may_judge = lock(&self.receiver).as_ref().is_some_and(|one| one.may_judge(living, now));
         if may_judge {
-            self.notes().set_standing(Standing::Leading);
+            self.notes().set_role(DeliveryRole::Leading);
             self.engine.set_polls_complete(true);
         }
     }

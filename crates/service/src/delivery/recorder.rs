@@ -25,7 +25,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::ledger::{Ledger, UnwrittenRecord};
 use super::warning::Warning;
-use super::{Delivery, Read, SentDocument, Standing};
+use super::{Delivery, DeliveryRole, Read, SentDocument};
 use crate::clock::Clock;
 use crate::scan::Scan;
 use crate::view::{View, Views, shown_type};
@@ -226,23 +226,25 @@ impl Recorder {
 
     /// Whether this node writes reads: it leads and knows those in the store, or it is the only node.
     fn writes(&self) -> bool {
-        match self.delivery.node_notes.standing() {
-            Standing::Alone => true,
-            Standing::Following => false,
-            Standing::Collecting | Standing::Leading => self.loaded_term == self.delivery.node_notes.term(),
+        match self.delivery.node_notes.role() {
+            DeliveryRole::Alone => true,
+            DeliveryRole::Following => false,
+            DeliveryRole::Collecting | DeliveryRole::Leading => {
+                self.loaded_term == self.delivery.node_notes.term()
+            }
         }
     }
 
     /// Whether this node warns: it writes, and knows the guests of all nodes.
     fn warns(&self) -> bool {
-        self.writes() && self.delivery.node_notes.standing() != Standing::Collecting
+        self.writes() && self.delivery.node_notes.role() != DeliveryRole::Collecting
     }
 
     /// Starts to read the stored reads, if this node has taken the lead.
     fn load_for_lead(&self, loads: &mut JoinSet<(u64, Result<Ledger, ReadError>)>) {
-        let standing = self.delivery.node_notes.standing();
+        let role = self.delivery.node_notes.role();
         let term = self.delivery.node_notes.term();
-        if !matches!(standing, Standing::Collecting | Standing::Leading) || self.loaded_term == term {
+        if !matches!(role, DeliveryRole::Collecting | DeliveryRole::Leading) || self.loaded_term == term {
             return;
         }
         let (store, view) = (Arc::clone(&self.store), self.views.newest());
@@ -269,12 +271,12 @@ impl Recorder {
         if has_changed {
             ledger.mark_ended(&view, now);
         }
-        let lost = match self.delivery.node_notes.standing() {
-            Standing::Following => {
+        let lost = match self.delivery.node_notes.role() {
+            DeliveryRole::Following => {
                 ledger.prune_follower(now);
                 0
             }
-            Standing::Alone | Standing::Collecting | Standing::Leading => ledger.prune(now),
+            DeliveryRole::Alone | DeliveryRole::Collecting | DeliveryRole::Leading => ledger.prune(now),
         };
         let is_due = has_changed || self.review_at.is_some_and(|at| at <= now);
         let mut warnings = Vec::new();
@@ -391,7 +393,7 @@ fn shown_events(sent: &SentDocument) -> impl Iterator<Item = EventId> {
 }
 
 /// The name under which a node stores reads. A process that leads again, in another term, must not replace what it
-/// stored before: other nodes have read events meanwhile.
+/// stored before: by then its ledger has only what is not stored yet.
 fn seen_by(node: &str, term: u64) -> String {
     match term {
         0 => node.to_owned(),

@@ -51,11 +51,11 @@ async fn follower_takes_commands_and_approvals() {
     let follower = &cluster.nodes[(leader + 1) % 3];
     let token = cluster.token();
     let vm = r#"{"scope":"web","vm":{"name":"web-0","addresses":["127.0.0.1"]}}"#;
-    let (status, added) = follower.operator("POST", "/v1/vms", &token, vm).await;
+    let (status, added) = follower.change("/v1/vms", &token, vm).await;
     assert_eq!(status, 201, "{added}");
     // When it is answered, every later poll at this node shows it.
     assert!(follower.poll().await.contains("\"Events\":[]"));
-    let (status, scheduled) = follower.operator("POST", "/v1/vms/web-0/restart", &token, "{}").await;
+    let (status, scheduled) = follower.change("/v1/vms/web-0/restart", &token, "{}").await;
     assert_eq!(status, 201, "{scheduled}");
     let document = follower.poll().await;
     assert!(document.contains("\"EventStatus\":\"Scheduled\""), "the poll before gives notice: {document}");
@@ -78,13 +78,16 @@ async fn change_without_a_leader_is_refused_and_can_be_repeated() {
     let token = cluster.token();
     cluster.nodes.remove(leader).kill();
     let left = &cluster.nodes[0];
-    let vm = r#"{"scope":"web","vm":{"name":"web-0","addresses":["127.0.0.1"]}}"#;
-    let (status, refused) = left.operator("POST", "/v1/vms", &token, vm).await;
-    assert_eq!(status, 503, "{refused}");
-    assert!(refused.contains("\"code\":\"unavailable\""), "nothing was sent: {refused}");
+    let vm = |name: &str| format!(r#"{{"scope":"{name}","vm":{{"name":"{name}"}}}}"#);
+    let (status, answer) = left.operator("POST", "/v1/vms", &token, &vm("first")).await;
+    // A machine that is busy for seconds may elect the node first.
+    if !left.standing().role.leads() {
+        assert_eq!(status, 503, "{answer}");
+        assert!(answer.contains("\"code\":\"unavailable\""), "nothing was sent: {answer}");
+    }
     assert!(left.poll().await.starts_with("HTTP/1.1 "), "guests are answered");
     cluster.leader().await;
-    let (status, added) = left.operator("POST", "/v1/vms", &token, vm).await;
+    let (status, added) = left.change("/v1/vms", &token, &vm("second")).await;
     assert_eq!(status, 201, "{added}");
 }
 

@@ -16,7 +16,7 @@ use notbefore_engine::{
 use notbefore_service::clock::{Clock, SystemClock};
 use notbefore_service::delivery::digests::DigestTransport;
 use notbefore_service::delivery::recorder::{self, RecorderHandle};
-use notbefore_service::delivery::{Delivery, Digests, Standing};
+use notbefore_service::delivery::{Delivery, DeliveryRole, Digests};
 use notbefore_service::driver::NoCommand;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::client::Client;
@@ -249,7 +249,7 @@ async fn leader_knows_guests_of_a_follower_and_alone_writes_their_reads() {
     cluster.poll();
     cluster.wait_until_known(a, event).await;
     a.digests.review(["c~1"]);
-    assert_eq!(a.delivery.node_notes.standing(), Standing::Leading);
+    assert_eq!(a.delivery.node_notes.role(), DeliveryRole::Leading);
     assert!(a.is_enabled("web").await && !a.is_enabled("idle").await);
     assert_eq!(a.views.newest().listening(vm(2), SystemClock.now()), Listening::No);
 
@@ -274,7 +274,7 @@ async fn new_leader_gets_everything_again_and_stores_only_what_is_missing() {
     c.digests.set_leader(Some("b~1"));
     cluster.wait_until_known(b, event).await;
     b.digests.review(["c~1"]);
-    assert_eq!(b.delivery.node_notes.standing(), Standing::Leading);
+    assert_eq!(b.delivery.node_notes.role(), DeliveryRole::Leading);
     assert_eq!(b.vm_log.of(vm(1)).entries.iter().map(|entry| entry.count).sum::<u64>(), 3, "once each");
     assert_eq!(a.vm_log.of(vm(1)).entries.len(), 0, "the entries of others are the leader's");
 
@@ -296,7 +296,7 @@ async fn notes_go_along_with_a_forwarded_request() {
     let (a, c) = (&cluster.a, &cluster.c);
     eventually("everything was sent", || async {
         a.digests.review(["c~1"]);
-        a.delivery.node_notes.standing() == Standing::Leading
+        a.delivery.node_notes.role() == DeliveryRole::Leading
     })
     .await;
     assert!(!a.is_enabled("web").await);

@@ -248,15 +248,15 @@ fn hand_over_takes_no_time() {
 fn unknown_outcome_rewrites_the_record_before_anything_else() {
     let mut cluster = three();
     let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
-    cluster.feed(0, Input::Unknown(Revision(fence.0 - 1)));
+    cluster.feed(0, Input::Fence(FenceNews::Unknown(Revision(fence.0 - 1))));
     assert_eq!(cluster.role(0), Role::Lead(fence), "a transaction with an older fence is decided already");
-    cluster.feed(0, Input::Unknown(fence));
+    cluster.feed(0, Input::Fence(FenceNews::Unknown(fence)));
     assert_eq!(cluster.role(0), Role::Confirm);
     assert_eq!(cluster.nodes[0].writes.len(), 1, "the rewrite is sent at once");
     cluster.settle();
     let Role::Lead(next) = cluster.role(0) else { panic!("a does not lead again") };
     assert!(next > fence);
-    cluster.feed(0, Input::Fenced(fence));
+    cluster.feed(0, Input::Fence(FenceNews::Lost(fence)));
     assert_eq!(cluster.role(0), Role::Lead(next), "its own rewrite fenced the older transaction");
     assert_eq!(cluster.nodes[0].stepped_down, []);
 }
@@ -266,7 +266,7 @@ fn rewrite_that_is_never_seen_ends_the_lead() {
     let mut cluster = three();
     let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
     cluster.nodes[0].is_stalled = true;
-    cluster.feed(0, Input::Unknown(fence));
+    cluster.feed(0, Input::Fence(FenceNews::Unknown(fence)));
     cluster.pass(3 * SECOND);
     assert_eq!(cluster.nodes[0].stepped_down, [StepDown::NotConfirmed]);
     cluster.pass(6 * SECOND);
@@ -278,7 +278,7 @@ fn rewrite_that_is_never_seen_ends_the_lead() {
 fn transaction_that_finds_another_leader_ends_the_lead() {
     let mut cluster = three();
     let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
-    cluster.feed(0, Input::Fenced(fence));
+    cluster.feed(0, Input::Fence(FenceNews::Lost(fence)));
     assert_eq!(cluster.nodes[0].stepped_down, [StepDown::Superseded]);
 }
 
@@ -421,7 +421,7 @@ proptest! {
                 Fault::SetClock(node, ms) => cluster.nodes[node].offset = SignedDuration::from_millis(ms),
                 Fault::Unknown(node) => {
                     if let Some(fence) = cluster.role(node).fence() {
-                        cluster.feed(node, Input::Unknown(fence));
+                        cluster.feed(node, Input::Fence(FenceNews::Unknown(fence)));
                     }
                 }
                 // One node stays, so that there can be a leader.

@@ -156,6 +156,20 @@ impl TestNode {
         exchange(address, method, target, "Metadata: true\r\n", body).await
     }
 
+    /// A change of an operator. On a busy machine a leader may lose the lead for a moment; then nothing was carried out,
+    /// and the request is repeated.
+    pub async fn change(&self, target: &str, token: &str, body: &str) -> (u16, String) {
+        let answered = async {
+            loop {
+                let (status, response) = self.operator("POST", target, token, body).await;
+                if status != 503 || !response.contains("\"code\":\"unavailable\"") {
+                    return (status, response);
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, answered).await.expect("no node leads")
+    }
+
     /// A request of an operator: the status and the whole response.
     pub async fn operator(&self, method: &str, target: &str, token: &str, body: &str) -> (u16, String) {
         let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
