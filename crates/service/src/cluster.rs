@@ -40,6 +40,23 @@ pub struct Standing {
     pub living: Vec<String>,
     /// Whether this node's watch works, so that its views are up to date.
     pub is_ready: bool,
+    /// If another process has this node's name: the URL of its node listener. This process must end.
+    pub name_taken_by: Option<String>,
+}
+
+impl Standing {
+    /// A node that follows, and knows nothing of the others yet.
+    pub fn new(me: NodeIdentity) -> Self {
+        Self {
+            me,
+            role: Role::Follow,
+            term: None,
+            leader: None,
+            living: Vec::new(),
+            is_ready: false,
+            name_taken_by: None,
+        }
+    }
 }
 
 /// Inputs from the tasks of a member.
@@ -59,6 +76,8 @@ pub type SendSignal = Arc<dyn Fn(ClusterSignal) -> bool + Send + Sync>;
 /// What the runtime needs to be a node of a cluster.
 pub struct Membership {
     pub identity: NodeIdentity,
+    /// The revision of the record under the node's name when it was found to be free.
+    pub found: Option<Revision>,
     /// The records of the cluster in the snapshot with which the engine starts.
     pub records: Vec<(Key, Versioned)>,
     pub repair_every: Duration,
@@ -106,9 +125,9 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, records, repair_every, role, standing, lease } = membership;
+        let Membership { identity, found, records, repair_every, role, standing, lease } = membership;
         Self {
-            leadership: Leadership::new(identity, revision, records, now),
+            leadership: Leadership::new(identity, found, revision, records, now),
             follower: WatchFollower::new(revision, repair_every, now.since_boot),
             store,
             send,
@@ -195,6 +214,8 @@ impl Member {
                     inputs.push(Input::Role(role));
                 }
                 Action::SteppedDown(reason) => report_step_down(reason),
+                // The start and the end of the service wait for it in the standing.
+                Action::NameTaken => {}
             }
         }
         if let Some(sent) = self.leadership.acknowledged().filter(|_| self.term.is_some()) {
@@ -214,6 +235,7 @@ impl Member {
                 leader: self.leadership.leader().cloned(),
                 living: self.leadership.living_peers(now),
                 is_ready: self.leadership.is_ready(now),
+                name_taken_by: self.leadership.name_taken_by().map(str::to_owned),
             };
             let is_new = *standing != next;
             *standing = next;
@@ -334,6 +356,9 @@ fn report_step_down(reason: StepDown) {
             "this node gives up the lead: the cluster writes format level {level}, this release {}; upgrade this node",
             records::FORMAT_LEVEL
         ),
+        StepDown::NameTaken => {
+            tracing::error!("this node gives up the lead: another process has its name");
+        }
         StepDown::Closing => tracing::info!("this node hands over the lead"),
     }
 }

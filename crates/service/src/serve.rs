@@ -22,6 +22,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock, boot_id};
+use crate::cluster::Standing;
 use crate::cluster::join::{JoinError, Joining};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
@@ -164,7 +165,8 @@ impl ServeError {
     }
 }
 
-/// Runs the service until `shutdown` turns true. Calls `ready` once everything listens.
+/// Runs the service until `shutdown` turns true, or another process takes the node's name. Calls `ready` once everything
+/// listens.
 pub async fn serve(
     config: ServeConfig,
     shutdown: watch::Receiver<bool>,
@@ -249,6 +251,10 @@ pub async fn serve(
             }
         }
         None => SessionKey::load_or_create(&*store).await?,
+    };
+    let shutdown = match standing.clone() {
+        Some(standing) => shutdown_or_replaced(shutdown, standing),
+        None => shutdown,
     };
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
@@ -420,7 +426,7 @@ pub async fn serve(
         first_run: first_run_name(&views),
         listeners,
     };
-    ready(&Running { addresses, engine: engine.clone(), reloads, standing });
+    ready(&Running { addresses, engine: engine.clone(), reloads, standing: standing.clone() });
 
     let router = operator::router(Arc::clone(&operator));
     let other_nodes = node_listener.zip(nodes).map(|(listener, nodes)| {
@@ -452,7 +458,28 @@ pub async fn serve(
     background.into_iter().chain(of_nodes).for_each(|task| task.abort());
     vm_log.write_rest();
     drop(published);
-    Ok(())
+    let standing = standing.map(|standing| standing.borrow().clone());
+    match standing.and_then(|Standing { me, name_taken_by, .. }| Some((me.name, name_taken_by?))) {
+        Some((name, url)) => Err(JoinError::Replaced { name, url }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Turns true at shutdown, and when another process has taken the node's name.
+fn shutdown_or_replaced(
+    mut shutdown: watch::Receiver<bool>,
+    mut standing: watch::Receiver<Standing>,
+) -> watch::Receiver<bool> {
+    let (stop, stopping) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            // A dropped sender means shutdown too.
+            _ = shutdown.wait_for(|stop| *stop) => {}
+            Ok(_) = standing.wait_for(|standing| standing.name_taken_by.is_some()) => {}
+        }
+        stop.send_replace(true);
+    });
+    stopping
 }
 
 fn bind(at: &ListenAddress, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {

@@ -15,6 +15,11 @@
 //! **Levels.** The first leader writes `cluster/format`, the level at which all nodes write. A node whose release writes
 //! an older one follows and never leads: it would misread what the others have written.
 //!
+//! **Names.** No two processes have one name. A process starts if the heartbeat under its name stands still
+//! ([`NameCheck`](super::name_check::NameCheck)), and its first heartbeats compare the record that it found. So of two
+//! processes that start in the same moment one gets the name. A process whose record another one has replaced writes
+//! nothing more ([`Action::NameTaken`]): it stood still for so long that its name was free.
+//!
 //! **No leases.** etcd revokes leases in bulk after its own leader stood still, and shows expiry as deletions, which
 //! some releases lose. The machine trusts only records that it sees in the watch. An acknowledged heartbeat says that
 //! the node reaches the store; outcomes of claims say nothing.
@@ -105,6 +110,8 @@ pub enum Action {
     Become(Role),
     /// Why the node stopped leading, for the log; `Become(Follow)` follows.
     SteppedDown(StepDown),
+    /// Another process has the node's name. The process must end.
+    NameTaken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +129,18 @@ pub enum StepDown {
     /// The cluster writes at this newer format level.
     Level(u32),
     Closing,
+    NameTaken,
+}
+
+/// Whether this process has the node's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NameClaim {
+    /// Heartbeats compare the record under the name with this revision; none means that there must not be one.
+    Free(Option<Revision>),
+    /// A heartbeat of this process was acknowledged, or the watch has shown one.
+    Held,
+    /// By a process whose node listener is at this URL.
+    Taken { url: String },
 }
 
 /// A node as its heartbeats show it.
@@ -141,6 +160,7 @@ struct Peer {
 #[derive(Clone, Debug)]
 pub struct Leadership {
     me: NodeIdentity,
+    name_claim: NameClaim,
     role: Role,
     watched: Revision,
     /// The leader's record as watched, and its revision; none if it was never written.
@@ -171,9 +191,11 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// A node that has loaded the store at `revision`, with the records under `cluster/`.
+    /// A node that has loaded the store at `revision`, with the records under `cluster/`. `found` is the revision of the
+    /// record under its name when that was found to be free.
     pub fn new(
         me: NodeIdentity,
+        found: Option<Revision>,
         revision: Revision,
         cluster: Vec<(Key, Versioned)>,
         now: ClockReading,
@@ -181,6 +203,7 @@ impl Leadership {
         let mono = now.since_boot;
         let mut machine = Self {
             me,
+            name_claim: NameClaim::Free(found),
             role: Role::Follow,
             watched: Revision(0),
             leader: None,
@@ -229,6 +252,14 @@ impl Leadership {
         is_fresh(self.returned_at, now.since_boot, WATCH_STALLED_AFTER)
     }
 
+    /// If another process has the node's name: the URL of its node listener.
+    pub fn name_taken_by(&self) -> Option<&str> {
+        match &self.name_claim {
+            NameClaim::Taken { url } => Some(url),
+            NameClaim::Free(_) | NameClaim::Held => None,
+        }
+    }
+
     /// When the newest acknowledged heartbeat was sent.
     pub fn acknowledged(&self) -> Option<Duration> {
         self.acknowledged
@@ -248,6 +279,7 @@ impl Leadership {
     pub fn handle(&mut self, input: Input, now: ClockReading) -> Vec<Action> {
         let mono = now.since_boot;
         let mut actions = Vec::new();
+        let had_name = self.name_taken_by().is_none();
         // First of all: a process that was stopped for a while may have lost the lead.
         self.check_able(now, &mut actions);
         match input {
@@ -264,6 +296,9 @@ impl Leadership {
                 let sent = self.beats_in_flight.remove(&beat);
                 if let (Outcome::Committed(_), Some(sent)) = (outcome, sent) {
                     self.acknowledged = self.acknowledged.max(Some(sent));
+                    if let NameClaim::Free(_) = self.name_claim {
+                        self.name_claim = NameClaim::Held;
+                    }
                 }
             }
             // The watch shows whether it landed.
@@ -292,8 +327,12 @@ impl Leadership {
         }
         self.follow_record(now, &mut actions);
         self.check_able(now, &mut actions);
-        self.beat(now, &mut actions);
-        self.write_record(now, &mut actions);
+        if self.name_taken_by().is_none() {
+            self.beat(now, &mut actions);
+            self.write_record(now, &mut actions);
+        } else if had_name {
+            actions.push(Action::NameTaken);
+        }
         actions
     }
 
@@ -329,6 +368,7 @@ impl Leadership {
 
     fn is_able(&self, now: ClockReading, offset_max: SignedDuration) -> bool {
         !self.closing
+            && self.name_taken_by().is_none()
             && self.newer_level().is_none()
             && is_fresh(self.acknowledged, now.since_boot, STEP_DOWN_AFTER)
             && self.is_ready(now)
@@ -364,7 +404,27 @@ impl Leadership {
         } else if let Some(name) = key.strip_prefix(NODE)
             && let Ok(record) = records::decode::<NodeRecord>(key, value)
         {
+            if name == self.me.name {
+                self.check_name(&record, revision);
+            }
             self.heard(name, record, now);
+        }
+    }
+
+    /// The watch shows a heartbeat under this node's name.
+    fn check_name(&mut self, record: &NodeRecord, revision: Revision) {
+        let is_mine = record.epoch == self.me.epoch;
+        // The last heartbeat of the process before may land late.
+        let is_former =
+            self.peers.get(&self.me.name).is_some_and(|me| me.former.as_ref() == Some(&record.epoch));
+        match &self.name_claim {
+            NameClaim::Free(_) if is_mine => self.name_claim = NameClaim::Held,
+            NameClaim::Free(found) if *found == Some(revision) => {}
+            NameClaim::Held if is_mine || is_former => {}
+            NameClaim::Taken { .. } => {}
+            NameClaim::Free(_) | NameClaim::Held => {
+                self.name_claim = NameClaim::Taken { url: record.url.clone() };
+            }
         }
     }
 
@@ -435,6 +495,8 @@ impl Leadership {
         let confirming = now.since_boot.saturating_sub(self.confirming_since);
         let reason = if self.closing {
             StepDown::Closing
+        } else if self.name_taken_by().is_some() {
+            StepDown::NameTaken
         } else if let Some(level) = self.newer_level() {
             StepDown::Level(level)
         } else if !is_fresh(self.acknowledged, now.since_boot, STEP_DOWN_AFTER) {
@@ -484,7 +546,11 @@ impl Leadership {
             watched_revision: self.watched,
         };
         let key = RecordKey::ClusterNode(&self.me.name).encode();
-        let txn = Txn { put: vec![(key, records::encode(&record))], ..Txn::default() };
+        let expect = match self.name_claim {
+            NameClaim::Free(found) => vec![Expect { key: key.clone(), revision: found }],
+            NameClaim::Held | NameClaim::Taken { .. } => Vec::new(),
+        };
+        let txn = Txn { expect, put: vec![(key, records::encode(&record))], ..Txn::default() };
         actions.push(Action::Write(ClusterWrite::Beat(self.beats), txn));
     }
 

@@ -14,7 +14,7 @@ use notbefore_engine::cluster::name_check::{NameCheck, NameVerdict, READ_EVERY};
 use notbefore_engine::cluster::watch_follower::REPAIR_EVERY;
 use notbefore_engine::cluster::{FORMAT, FenceNews, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
 use notbefore_engine::records::{self, DecodeError};
-use notbefore_store::{Key, ReadError, Store, Versioned};
+use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::sync::{mpsc, watch};
 
 use super::{Membership, Standing};
@@ -63,6 +63,11 @@ pub enum JoinError {
         "a node named {name} already runs, with its node listener at {url}; give each node a name of its own"
     )]
     NameTaken { name: String, url: String },
+    /// Another process has taken the name of this one, which stood still.
+    #[error(
+        "this process stood still, and another one has started as node {name} since, with its node listener at {url}; it stays, this one ends"
+    )]
+    Replaced { name: String, url: String },
     /// The other nodes write at a level that this release does not read.
     #[error(
         "the cluster writes format level {level}, and this release reads levels {}; start a newer release",
@@ -74,6 +79,8 @@ pub enum JoinError {
 /// The ends of the channels between the machines of the cluster and the rest of the service.
 pub struct Joining {
     identity: NodeIdentity,
+    /// The revision of the record under the node's name when it was found to be free.
+    found: Option<Revision>,
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
@@ -86,21 +93,14 @@ impl Joining {
     pub async fn begin(config: &ClusterConfig, url: String, clock: &dyn Clock) -> Result<Self, JoinError> {
         let store = &*config.store.0;
         check_level(store).await?;
-        check_name(store, &config.node, clock).await?;
+        let found = check_name(store, &config.node, clock).await?;
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         let identity = NodeIdentity { name: config.node.clone(), epoch, url };
-        let standing = Standing {
-            me: identity.clone(),
-            role: Role::Follow,
-            term: None,
-            leader: None,
-            living: Vec::new(),
-            is_ready: false,
-        };
+        let standing = Standing::new(identity.clone());
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
-        Ok(Self { identity, role, standing, lease, news, send_news })
+        Ok(Self { identity, found, role, standing, lease, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -128,6 +128,7 @@ impl Joining {
     pub fn membership(&self, records: Vec<(Key, Versioned)>) -> Membership {
         Membership {
             identity: self.identity.clone(),
+            found: self.found,
             records,
             // At different times, so that not all nodes read the whole store at once.
             repair_every: REPAIR_EVERY + Duration::from_secs(u64::from(self.identity.epoch.as_bytes()[0])),
@@ -146,7 +147,7 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, role: _, standing, lease: _, mut news, send_news } = self;
+        let Self { identity, found: _, role: _, standing, lease: _, mut news, send_news } = self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);
@@ -159,6 +160,10 @@ impl Joining {
         let mut has_said = false;
         loop {
             let standing = standings.borrow_and_update().clone();
+            if let Some(url) = standing.name_taken_by {
+                // Two processes of one name have started at once.
+                return Err(JoinError::NameTaken { name: identity.name, url }.into());
+            }
             if standing.is_ready && standing.role.may_write() {
                 match create_shared(store, dir, root_token_file, clock).await {
                     // The lead was lost meanwhile; the next leader creates the rest.
@@ -206,15 +211,17 @@ async fn check_level(store: &dyn Store) -> Result<(), JoinError> {
     }
 }
 
-async fn check_name(store: &dyn Store, name: &str, clock: &dyn Clock) -> Result<(), JoinError> {
+/// Waits until the name is free. Returns the revision of the record under it, if there is one.
+async fn check_name(store: &dyn Store, name: &str, clock: &dyn Clock) -> Result<Option<Revision>, JoinError> {
     let key = format!("{NODE}{name}");
     let mut check = NameCheck::default();
     loop {
-        let record = store.snapshot().await?.get(&key).await?;
+        let found = store.snapshot().await?.get(&key).await?;
+        let revision = found.as_ref().map(|record| record.revision);
         // A heartbeat that cannot be read is of another release, and counts as that of a killed process.
-        let record = record.and_then(|record| records::decode::<NodeRecord>(&key, &record.value).ok());
+        let record = found.and_then(|record| records::decode::<NodeRecord>(&key, &record.value).ok());
         match check.read(record.as_ref(), clock.since_boot()) {
-            NameVerdict::Free => return Ok(()),
+            NameVerdict::Free => return Ok(revision),
             NameVerdict::Taken => {
                 let url = record.map(|record| record.url).unwrap_or_default();
                 return Err(JoinError::NameTaken { name: name.to_owned(), url });

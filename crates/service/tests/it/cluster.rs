@@ -99,3 +99,27 @@ async fn second_node_of_a_name_is_refused() {
     let message = refused.to_string();
     assert!(message.contains("a node named node-0 already runs"), "{message}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_nodes_of_a_name_that_start_at_once_one_is_refused() {
+    let cluster = TestCluster::start(1).await;
+    let starting = [(); 3].map(|()| TestNode::start(&cluster.store, "twin"));
+    let mut started = futures_util::future::join_all(starting).await;
+    started.sort_by_key(Result::is_err);
+    let refused = started.split_off(1);
+    assert!(started[0].is_ok(), "one of them runs: {:?}", started[0].as_ref().err());
+    for refused in refused {
+        let message = refused.err().expect("the others do not").to_string();
+        assert!(message.contains("a node named twin already runs"), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_whose_name_another_process_took_stops() {
+    let cluster = TestCluster::start(1).await;
+    let paused = TestNode::start(&cluster.store, "paused").await.unwrap();
+    // As if it had stood still for so long that another process took its name.
+    cluster.replace_heartbeat("paused").await;
+    let message = paused.ended().await.unwrap_err().to_string();
+    assert!(message.contains("another one has started as node paused"), "{message}");
+}

@@ -51,6 +51,7 @@ impl World {
             | StepDown::Superseded
             | StepDown::NotConfirmed
             | StepDown::Level(_)
+            | StepDown::NameTaken
             | StepDown::Closing => false,
         };
         match is_expected || !self.is_calm() || !(0..self.nodes()).all(is_well) {

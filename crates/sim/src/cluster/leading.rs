@@ -1,6 +1,7 @@
 //! The leadership machine of a node: its inputs, what it writes, and what its role means.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use notbefore_engine::Input;
@@ -49,6 +50,8 @@ impl World {
                         self.faults += 1;
                         self.check_step_down(reason)?;
                     }
+                    // A heartbeat of a process before the last landed late. The process is started again.
+                    Action::NameTaken => self.stop_process(Duration::from_secs(1)),
                 }
             }
             next = self.next_answer();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use notbefore_engine::cluster::digest::Sender;
 use notbefore_engine::cluster::leadership;
-use notbefore_engine::cluster::{Leadership, NodeIdentity, WatchFollower};
+use notbefore_engine::cluster::{Leadership, NODE, NodeIdentity, WatchFollower};
 use notbefore_engine::{ClockReading, Engine, EngineSettings, Loader, prepare, records};
 
 use super::messages::Transit;
@@ -49,8 +49,10 @@ impl World {
         let mut node = SimNode::new(engine, reading, cluster.starts);
         (node.shown, node.known) = (self.store.newest(), revision);
         let of_cluster = of_cluster(self.store.records().iter());
+        let found =
+            self.store.records().get(&*format!("{NODE}{}", identity.name)).map(|record| record.revision);
         node.member = Some(Member {
-            leadership: Leadership::new(identity.clone(), revision, of_cluster, reading),
+            leadership: Leadership::new(identity.clone(), found, revision, of_cluster, reading),
             identity,
             follower: WatchFollower::new(revision, REPAIR_EVERY, since_boot),
             down_until: None,

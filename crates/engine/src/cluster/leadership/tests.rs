@@ -54,6 +54,8 @@ struct TestNode {
     /// Whether the process stands still.
     is_stopped: bool,
     stepped_down: Vec<StepDown>,
+    /// How often it was told that another process has its name.
+    lost_name: usize,
     fences: Vec<Revision>,
 }
 
@@ -72,16 +74,10 @@ fn identity(name: &str) -> NodeIdentity {
     NodeIdentity { name: name.into(), epoch: format!("{name}-1"), url: format!("https://{name}") }
 }
 
-impl TestCluster {
-    fn new(count: usize) -> Self {
-        let now = 100 * SECOND;
-        let node = |name: &&str| TestNode {
-            machine: Leadership::new(
-                identity(name),
-                Revision(0),
-                Vec::new(),
-                wall(now, SignedDuration::ZERO),
-            ),
+impl TestNode {
+    fn new(machine: Leadership) -> Self {
+        Self {
+            machine,
             offset: SignedDuration::ZERO,
             watched: 0,
             writes: Vec::new(),
@@ -89,8 +85,20 @@ impl TestCluster {
             is_stalled: false,
             is_stopped: false,
             stepped_down: Vec::new(),
+            lost_name: 0,
             fences: Vec::new(),
+        }
+    }
+}
+
+impl TestCluster {
+    fn new(count: usize) -> Self {
+        let now = 100 * SECOND;
+        let machine = |name: &&str| {
+            let reading = wall(now, SignedDuration::ZERO);
+            Leadership::new(identity(name), None, Revision(0), Vec::new(), reading)
         };
+        let node = |name: &&str| TestNode::new(machine(name));
         Self { store: TinyStore::default(), nodes: ["a", "b", "c"][..count].iter().map(node).collect(), now }
     }
 
@@ -103,6 +111,7 @@ impl TestCluster {
                 Action::Become(Role::Lead(fence)) => one.fences.push(fence),
                 Action::Become(_) => {}
                 Action::SteppedDown(reason) => one.stepped_down.push(reason),
+                Action::NameTaken => one.lost_name += 1,
             }
         }
     }
@@ -364,20 +373,80 @@ fn heartbeat_that_arrives_late_does_not_count() {
     assert!(cluster.leads(1) || cluster.leads(2), "an old heartbeat does not keep a silent leader");
 }
 
+impl TestCluster {
+    /// A process with the name of this node, which has just loaded the store.
+    fn new_process(&self, node: usize, epoch: &str) -> TestNode {
+        let name = &self.nodes[node].machine.me.name;
+        let records = self.store.records.iter().map(|(key, (revision, value))| {
+            (key.clone(), Versioned { revision: *revision, value: value.clone() })
+        });
+        let found = self.store.records.get(&*format!("cluster/node/{name}")).map(|(revision, _)| *revision);
+        let newest = self.store.log.last().map_or(Revision(0), |batch| batch.revision);
+        let now = wall(self.now, SignedDuration::ZERO);
+        let identity = NodeIdentity { epoch: epoch.into(), ..identity(name) };
+        let machine = Leadership::new(identity, found, newest, records.collect(), now);
+        TestNode { watched: self.store.log.len(), ..TestNode::new(machine) }
+    }
+}
+
 #[test]
 fn restarted_leader_waits_like_the_others() {
     let mut cluster = three();
-    let identity = NodeIdentity { epoch: "a-2".into(), ..identity("a") };
-    let cluster_records = cluster.store.records.iter().map(|(key, (revision, value))| {
-        (key.clone(), Versioned { revision: *revision, value: value.clone() })
-    });
-    let newest = cluster.store.log.last().unwrap().revision;
-    let now = wall(cluster.now, SignedDuration::ZERO);
-    cluster.nodes[0].machine = Leadership::new(identity, newest, cluster_records.collect(), now);
-    cluster.nodes[0].watched = cluster.store.log.len();
+    cluster.nodes[0] = cluster.new_process(0, "a-2");
     cluster.pass(2 * SECOND);
     assert!(!cluster.leads(0), "the record names the process before it");
     cluster.pass(3 * SECOND);
+    cluster.only_leader();
+    assert_eq!(cluster.nodes[0].lost_name, 0);
+}
+
+#[test]
+fn of_two_processes_that_start_at_once_one_gets_the_name() {
+    for has_record in [false, true] {
+        let mut cluster = three();
+        match has_record {
+            true => cluster.nodes[0].is_stopped = true,
+            false => cluster = TestCluster::new(1),
+        }
+        for epoch in ["a-2", "a-3"] {
+            let process = cluster.new_process(0, epoch);
+            cluster.nodes.push(process);
+        }
+        let (first, second) = (cluster.nodes.len() - 2, cluster.nodes.len() - 1);
+        if !has_record {
+            cluster.nodes[0].is_stopped = true;
+        }
+        cluster.pass(3 * SECOND);
+        assert_eq!(cluster.nodes[first].lost_name, 0);
+        assert_eq!(cluster.nodes[second].lost_name, 1, "it was told once");
+        assert_eq!(cluster.nodes[second].machine.name_taken_by(), Some("https://a"));
+        let beats = |epoch: &str| {
+            let epoch = format!("\"epoch\":\"{epoch}\"").into_bytes();
+            let holds = |value: &Bytes| value.windows(epoch.len()).any(|part| part == epoch);
+            let of_name = |change: &Change| {
+                &*change.key == "cluster/node/a" && change.value.as_ref().is_some_and(holds)
+            };
+            cluster.store.log.iter().filter(|batch| batch.changes.iter().any(of_name)).count()
+        };
+        assert!(beats("a-2") >= 3);
+        assert_eq!(beats("a-3"), 0, "it wrote nothing");
+    }
+}
+
+#[test]
+fn process_that_stood_still_gives_its_name_up() {
+    let mut cluster = three();
+    cluster.nodes[0].is_stopped = true;
+    cluster.pass(5 * SECOND);
+    let next = cluster.new_process(0, "a-2");
+    cluster.nodes.push(next);
+    cluster.pass(2 * SECOND);
+    cluster.nodes[0].is_stopped = false;
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.nodes[0].lost_name, 1);
+    assert_eq!(cluster.nodes[0].stepped_down.len(), 1, "{:?}", cluster.nodes[0].stepped_down);
+    // What the former process wrote when it went on does not confuse the new one.
+    assert_eq!(cluster.nodes[3].lost_name, 0);
     cluster.only_leader();
 }
 

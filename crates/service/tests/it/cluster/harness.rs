@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 
 use jiff::SignedDuration;
 use notbefore_core::{Actor, ScopeKind, Settings, VmId};
-use notbefore_engine::cluster::Role;
-use notbefore_engine::records::Address;
+use notbefore_engine::cluster::{NODE, NodeRecord, Role};
+use notbefore_engine::records::{self, Address};
 use notbefore_engine::{AddVm, Request, VmSpec};
 use notbefore_service::cluster::Standing;
 use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
@@ -22,6 +22,7 @@ use notbefore_service::proxy::ProxyConfig;
 use notbefore_service::running::Running;
 use notbefore_service::serve::{ServeError, serve};
 use notbefore_store::memory::MemoryStore;
+use notbefore_store::{Outcome, Txn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
@@ -47,6 +48,16 @@ impl TestCluster {
     pub fn token(&self) -> String {
         let file = self.nodes.iter().map(TestNode::token_file).find(|file| file.exists());
         std::fs::read_to_string(file.expect("a node has the token")).unwrap().trim().to_owned()
+    }
+
+    /// Writes the heartbeat of another process under a node's name.
+    pub async fn replace_heartbeat(&self, name: &str) {
+        let key = format!("{NODE}{name}");
+        let found = self.store.0.snapshot().await.unwrap().get(&key).await.unwrap().unwrap();
+        let record: NodeRecord = records::decode(&key, &found.value).unwrap();
+        let put = vec![(key.into(), records::encode(&NodeRecord { epoch: "other".to_owned(), ..record }))];
+        let outcome = self.store.0.commit(Txn { put, ..Txn::default() }).await;
+        assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
     }
 
     /// Waits until one node leads and the others know it.
@@ -122,6 +133,11 @@ impl TestNode {
         self.stop.send(true).unwrap();
         let served = tokio::time::timeout(PATIENCE, &mut self.served);
         served.await.expect("the node does not stop").unwrap().unwrap();
+    }
+
+    /// Waits until it has stopped by itself.
+    pub async fn ended(mut self) -> Result<(), ServeError> {
+        tokio::time::timeout(PATIENCE, &mut self.served).await.expect("the node goes on").unwrap()
     }
 
     pub fn standing(&self) -> Standing {

@@ -179,14 +179,7 @@ async fn nodes_read_the_key_again_when_it_was_replaced() {
 async fn only_a_leader_creates_the_key() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let me = NodeIdentity { name: "a".to_owned(), epoch: "1".to_owned(), url: String::new() };
-    let (standing, standings) = watch::channel(Standing {
-        me,
-        role: Role::Follow,
-        term: None,
-        leader: None,
-        living: Vec::new(),
-        is_ready: true,
-    });
+    let (standing, standings) = watch::channel(Standing { is_ready: true, ..Standing::new(me) });
     let key = Arc::new(NodeKey::new(Arc::clone(&store), Arc::new(SystemClock)));
     let creating = Arc::clone(&key);
     let creation = tokio::spawn(async move { creating.create_when_leading(standings).await });

@@ -111,14 +111,8 @@ impl Node {
         );
         let me = NodeIdentity { name: name.to_owned(), epoch: "1".to_owned(), url: String::new() };
         let role = if leads { Role::Lead(revision) } else { Role::Follow };
-        let (standing, standings) = watch::channel(Standing {
-            me,
-            role,
-            term: role.fence(),
-            leader: None,
-            living: Vec::new(),
-            is_ready: true,
-        });
+        let (standing, standings) =
+            watch::channel(Standing { role, term: role.fence(), is_ready: true, ..Standing::new(me) });
         let key = Arc::new(NodeKey::new(Arc::clone(store), Arc::clone(&clock)));
         let nodes = Arc::new(Nodes::new(NodesParts {
             standing: standings,
