@@ -57,6 +57,11 @@ pub enum DataDirError {
         format = .path.join("format").display()
     )]
     StoreMissing { path: PathBuf },
+    /// A node of a cluster has its fleet in etcd.
+    #[error(
+        "{path} holds the fleet of a service with one node, and with --etcd the fleet is in etcd; to move it, run 'notbefore export --data {path}' and 'notbefore import --etcd', or choose another --data. Nothing was modified"
+    )]
+    HoldsFleet { path: PathBuf },
     /// The directory has no format file and no store.
     #[error("{path} is not a data directory: it has no 'format' file; name one with --data")]
     NotADataDir { path: PathBuf },
@@ -91,6 +96,20 @@ impl DataDir {
             dir.write_format(false)?;
         }
         Ok(dir)
+    }
+
+    /// Checks a directory for a node of a cluster, without modifying it: it must not hold a fleet.
+    pub fn check_for_node(path: &Path) -> Result<(), DataDirError> {
+        let dir = Self { path: path.to_owned() };
+        match dir.read_format()? {
+            Format::Known { has_store: true } => Err(DataDirError::HoldsFleet { path: dir.path }),
+            Format::Known { has_store: false } | Format::New => Ok(()),
+        }
+    }
+
+    /// Keeps other services out of the directory; the store of a single node does that by itself.
+    pub fn lock(&self) -> Result<DirLock, DataDirError> {
+        Ok(DirLock::take(&self.lock_path())?)
     }
 
     /// A directory whose store is only read.

@@ -14,16 +14,17 @@ use notbefore_engine::{
     AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
     Node, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
+use notbefore_etcd::{COMPACT_EVERY, Compactor, EtcdStore};
 use notbefore_listener::host::AllowedHosts;
 use notbefore_store::memory::MemoryStore;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock, boot_id};
 use crate::cluster::Standing;
-use crate::cluster::join::{JoinError, Joining};
+use crate::cluster::join::{ConnectedStore, JoinError, Joining};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
 use crate::delivery::digests::Digests;
@@ -63,6 +64,8 @@ const CLUSTER_RECORDS_MAX: usize = 1_000;
 const LOAD_PAGE: usize = 5_000;
 /// Interval at which VMs with a listener of their own are recorded as polled.
 const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// Interval of turns of the agreed compaction; it takes place less often.
+const COMPACTION_TURN: std::time::Duration = std::time::Duration::from_secs(60);
 /// More than the listeners of any service have.
 const READY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -201,15 +204,28 @@ pub async fn serve(
     };
     let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
 
+    // Connect before anything is written, too.
+    let shared = match &config.cluster {
+        Some(cluster) => {
+            DataDir::check_for_node(&config.data)?;
+            Some(ConnectedStore::connect(&cluster.store).await?)
+        }
+        None => None,
+    };
+    let etcd = shared.as_ref().and_then(|shared| shared.etcd.clone());
+
     let dir = DataDir::prepare(&config.data)?;
-    let (raw_store, joining): (Arc<dyn Store>, _) = match (&config.cluster, config.in_memory) {
-        (Some(cluster), _) => {
+    let mut directory_lock = None;
+    let (raw_store, joining): (Arc<dyn Store>, _) = match (&config.cluster, shared) {
+        (Some(cluster), Some(ConnectedStore { store, .. })) => {
+            directory_lock = Some(dir.lock()?);
             let listens_at = node_listener.as_ref().map(|listener| local(listener, config.nodes.listen));
             let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
-            (Arc::clone(&cluster.store.0), Some(Joining::begin(cluster, url, &*clock).await?))
+            let joining = Joining::begin(cluster, &*store, url, &*clock).await?;
+            (store, Some(joining))
         }
-        (None, true) => (Arc::new(MemoryStore::new()), None),
-        (None, false) => (Arc::new(dir.open_store()?), None),
+        (Some(_), None) | (None, _) if config.in_memory => (Arc::new(MemoryStore::new()), None),
+        (Some(_), None) | (None, _) => (Arc::new(dir.open_store()?), None),
     };
     let store: Arc<dyn Store> = Arc::new(match &joining {
         Some(joining) => joining.fenced(Arc::clone(&raw_store)),
@@ -252,9 +268,12 @@ pub async fn serve(
         }
         None => SessionKey::load_or_create(&*store).await?,
     };
-    let shutdown = match standing.clone() {
-        Some(standing) => shutdown_or_replaced(shutdown, standing),
-        None => shutdown,
+    let (shutdown, must_end) = match standing.clone() {
+        Some(standing) => {
+            let (shutdown, must_end) = shutdown_or(shutdown, must_end(standing, etcd.clone()));
+            (shutdown, Some(must_end))
+        }
+        None => (shutdown, None),
     };
     for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
         guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
@@ -394,6 +413,8 @@ pub async fn serve(
             Arc::clone(&clock),
         )),
     ];
+    let compacting = etcd.filter(|_| config.cluster.as_ref().is_some_and(|cluster| cluster.compacts));
+    let compaction = compacting.map(|etcd| tokio::spawn(compact(etcd, Arc::clone(&clock))));
     // Each part that can be reloaded registers here: `reloads.add("…", …)`.
     let reloads = Reloads::default();
     if config.proxy.secret_file.is_some() {
@@ -455,31 +476,57 @@ pub async fn serve(
     refusals.write_once(writable, &*clock, &node, u64::MAX).await;
     engine.close().await;
     let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
-    background.into_iter().chain(of_nodes).for_each(|task| task.abort());
+    background.into_iter().chain(of_nodes).chain(compaction).for_each(|task| task.abort());
     vm_log.write_rest();
     drop(published);
-    let standing = standing.map(|standing| standing.borrow().clone());
-    match standing.and_then(|Standing { me, name_taken_by, .. }| Some((me.name, name_taken_by?))) {
-        Some((name, url)) => Err(JoinError::Replaced { name, url }.into()),
-        None => Ok(()),
+    drop(directory_lock);
+    match must_end.map(|mut must_end| must_end.try_recv()) {
+        Some(Ok(why)) => Err(why.into()),
+        Some(Err(_)) | None => Ok(()),
     }
 }
 
-/// Turns true at shutdown, and when another process has taken the node's name.
-fn shutdown_or_replaced(
+/// Why a node of a cluster ends although nobody has stopped it.
+async fn must_end(mut standing: watch::Receiver<Standing>, etcd: Option<EtcdStore>) -> JoinError {
+    let store_replaced = async {
+        match etcd {
+            Some(etcd) => etcd.wait_for_identity_change().await,
+            None => std::future::pending().await,
+        }
+    };
+    let name = standing.borrow().me.name.clone();
+    let name_taken = async {
+        match standing.wait_for(|standing| standing.name_taken_by.is_some()).await {
+            Ok(standing) => standing.name_taken_by.clone().unwrap_or_default(),
+            // The runtime has ended, at shutdown.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        change = store_replaced => JoinError::StoreReplaced(change),
+        url = name_taken => JoinError::Replaced { name, url },
+    }
+}
+
+/// Turns true at shutdown, and when the service must end; says why, then.
+fn shutdown_or(
     mut shutdown: watch::Receiver<bool>,
-    mut standing: watch::Receiver<Standing>,
-) -> watch::Receiver<bool> {
+    must_end: impl Future<Output = JoinError> + Send + 'static,
+) -> (watch::Receiver<bool>, oneshot::Receiver<JoinError>) {
     let (stop, stopping) = watch::channel(false);
+    let (send_why, why) = oneshot::channel();
     tokio::spawn(async move {
         tokio::select! {
             // A dropped sender means shutdown too.
             _ = shutdown.wait_for(|stop| *stop) => {}
-            Ok(_) = standing.wait_for(|standing| standing.name_taken_by.is_some()) => {}
+            why = must_end => {
+                tracing::error!("{why}");
+                let _ = send_why.send(why);
+            }
         }
         stop.send_replace(true);
     });
-    stopping
+    (stopping, why)
 }
 
 fn bind(at: &ListenAddress, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
@@ -677,6 +724,19 @@ fn first_run_name(views: &Views) -> Option<String> {
     let view = views.newest();
     let vm = view.first_run?;
     view.scope_of(vm)?.member(vm).map(|member| member.name.to_string())
+}
+
+/// Compacts etcd's history in agreement with the other nodes, forever.
+async fn compact(etcd: EtcdStore, clock: Arc<dyn Clock>) {
+    let mut compactor = Compactor::new(COMPACT_EVERY);
+    loop {
+        match etcd.compact_if_due(&mut compactor, clock.since_boot()).await {
+            Ok(Some(revision)) => tracing::debug!(%revision, "compacted the history of etcd"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot compact the history of etcd: retrying in a minute"),
+        }
+        tokio::time::sleep(COMPACTION_TURN).await;
+    }
 }
 
 /// Runs a task while this node leads: a new one each time, because another node has changed the records meanwhile.

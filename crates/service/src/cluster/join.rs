@@ -1,6 +1,6 @@
 //! Joining a cluster: what a node checks and waits for before it serves.
 //!
-//! 1. The store's format level must be one that this release reads.
+//! 1. The store must be empty, or hold a cluster at a format level that this release reads.
 //! 2. The node's name must be free. A process that was killed leaves its heartbeat; its successor waits 4 s for it.
 //! 3. The node loads the state and follows the watch. It is ready when its own heartbeat has returned.
 //! 4. The first leader creates what all nodes share: the first token and the keys. The others wait for them.
@@ -14,6 +14,7 @@ use notbefore_engine::cluster::name_check::{NameCheck, NameVerdict, READ_EVERY};
 use notbefore_engine::cluster::watch_follower::REPAIR_EVERY;
 use notbefore_engine::cluster::{FORMAT, FenceNews, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
 use notbefore_engine::records::{self, DecodeError};
+use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::sync::{mpsc, watch};
 
@@ -30,16 +31,25 @@ use crate::tokens::{self, LostToken, TokenError};
 
 /// Interval at which a node looks for what the first leader creates.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// More than a cluster has nodes.
+const NODES_MAX: usize = 1_000;
 /// After this long, the node says what it waits for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A store that several nodes use.
 #[derive(Clone)]
-pub struct SharedStore(pub Arc<dyn Store>);
+pub enum SharedStore {
+    Etcd(EtcdConfig),
+    /// In this process, for tests.
+    Given(Arc<dyn Store>),
+}
 
 impl fmt::Debug for SharedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedStore")
+        match self {
+            Self::Etcd(config) => config.fmt(f),
+            Self::Given(_) => f.write_str("Given"),
+        }
     }
 }
 
@@ -49,6 +59,45 @@ pub struct ClusterConfig {
     /// The node's name; no two running nodes have the same.
     pub node: String,
     pub store: SharedStore,
+    /// Whether this node compacts etcd's history, in agreement with the others.
+    pub compacts: bool,
+    /// How long this node answers for addresses while it cannot follow the store. An address may have moved to another
+    /// tenant meanwhile.
+    pub trust_addresses_for: Duration,
+}
+
+impl ClusterConfig {
+    /// Default of [`Self::trust_addresses_for`].
+    pub const TRUST_ADDRESSES_FOR: Duration = Duration::from_secs(600);
+
+    /// With defaults.
+    pub fn new(node: String, store: SharedStore) -> Self {
+        Self { node, store, compacts: true, trust_addresses_for: Self::TRUST_ADDRESSES_FOR }
+    }
+}
+
+/// The store of a cluster, connected.
+#[derive(Clone)]
+pub struct ConnectedStore {
+    pub store: Arc<dyn Store>,
+    /// The same store, if it is etcd.
+    pub etcd: Option<EtcdStore>,
+}
+
+impl ConnectedStore {
+    /// Connects and checks what the store holds. Writes nothing.
+    pub async fn connect(shared: &SharedStore) -> Result<Self, JoinError> {
+        let connected = match shared {
+            SharedStore::Given(store) => Self { store: Arc::clone(store), etcd: None },
+            SharedStore::Etcd(config) => {
+                let etcd = EtcdStore::connect(config).await?;
+                etcd.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+                Self { store: Arc::new(etcd.clone()), etcd: Some(etcd) }
+            }
+        };
+        check_content(&*connected.store).await?;
+        Ok(connected)
+    }
 }
 
 /// Why a node cannot join.
@@ -58,6 +107,16 @@ pub enum JoinError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    #[error(transparent)]
+    Etcd(#[from] ConnectError),
+    /// There are records, and none says that they are of a cluster of nodes.
+    #[error(
+        "{key} is in the store already, and nothing there says that it belongs to notbefore; choose another --etcd-prefix"
+    )]
+    Foreign { key: Key },
+    /// etcd is not the one that this node has loaded: another cluster, or a restored backup.
+    #[error("{0}; this node ends: start it again, and it loads everything anew")]
+    StoreReplaced(IdentityChange),
     /// Another process of this name runs.
     #[error(
         "a node named {name} already runs, with its node listener at {url}; give each node a name of its own"
@@ -90,9 +149,12 @@ pub struct Joining {
 
 impl Joining {
     /// Checks that the node may join. `url` is where it takes forwarded changes.
-    pub async fn begin(config: &ClusterConfig, url: String, clock: &dyn Clock) -> Result<Self, JoinError> {
-        let store = &*config.store.0;
-        check_level(store).await?;
+    pub async fn begin(
+        config: &ClusterConfig,
+        store: &dyn Store,
+        url: String,
+        clock: &dyn Clock,
+    ) -> Result<Self, JoinError> {
         let found = check_name(store, &config.node, clock).await?;
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         let identity = NodeIdentity { name: config.node.clone(), epoch, url };
@@ -202,8 +264,17 @@ async fn create_shared(
     Ok(SessionKey::load_or_create(store).await?)
 }
 
-async fn check_level(store: &dyn Store) -> Result<(), JoinError> {
-    let Some(record) = store.snapshot().await?.get(FORMAT).await? else { return Ok(()) };
+/// Checks that the store holds nothing, or a cluster at a level that this release reads.
+pub async fn check_content(store: &dyn Store) -> Result<(), JoinError> {
+    let snapshot = store.snapshot().await?;
+    let Some(record) = snapshot.get(FORMAT).await? else {
+        // Nodes write heartbeats before the first of them leads and writes the level.
+        let first = snapshot.scan("", None, NODES_MAX).await?.records;
+        return match first.into_iter().find(|(key, _)| !key.starts_with(NODE)) {
+            Some((key, _)) => Err(JoinError::Foreign { key }),
+            None => Ok(()),
+        };
+    };
     let FormatRecord { level } = records::decode(FORMAT, &record.value)?;
     match records::FORMAT_LEVELS_READ.contains(&level) {
         true => Ok(()),

@@ -22,7 +22,7 @@ use notbefore_service::proxy::ProxyConfig;
 use notbefore_service::running::Running;
 use notbefore_service::serve::{ServeError, serve};
 use notbefore_store::memory::MemoryStore;
-use notbefore_store::{Outcome, Txn};
+use notbefore_store::{Outcome, Store, Txn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
@@ -30,14 +30,14 @@ use tokio::sync::{oneshot, watch};
 use crate::PATIENCE;
 
 pub struct TestCluster {
-    pub store: SharedStore,
+    pub store: Arc<dyn Store>,
     pub nodes: Vec<TestNode>,
 }
 
 impl TestCluster {
     /// Starts nodes `node-0`, `node-1`, … at the same time.
     pub async fn start(count: usize) -> Self {
-        let store = SharedStore(Arc::new(MemoryStore::new()));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let names: Vec<String> = (0..count).map(|n| format!("node-{n}")).collect();
         let starting = names.iter().map(|name| TestNode::start(&store, name));
         let nodes = futures_util::future::join_all(starting).await;
@@ -53,10 +53,10 @@ impl TestCluster {
     /// Writes the heartbeat of another process under a node's name.
     pub async fn replace_heartbeat(&self, name: &str) {
         let key = format!("{NODE}{name}");
-        let found = self.store.0.snapshot().await.unwrap().get(&key).await.unwrap().unwrap();
+        let found = self.store.snapshot().await.unwrap().get(&key).await.unwrap().unwrap();
         let record: NodeRecord = records::decode(&key, &found.value).unwrap();
         let put = vec![(key.into(), records::encode(&NodeRecord { epoch: "other".to_owned(), ..record }))];
-        let outcome = self.store.0.commit(Txn { put, ..Txn::default() }).await;
+        let outcome = self.store.commit(Txn { put, ..Txn::default() }).await;
         assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
     }
 
@@ -93,9 +93,9 @@ pub struct TestNode {
 }
 
 impl TestNode {
-    pub async fn start(store: &SharedStore, name: &str) -> Result<Self, ServeError> {
+    pub async fn start(store: &Arc<dyn Store>, name: &str) -> Result<Self, ServeError> {
         let data = tempfile::tempdir().unwrap();
-        let config = config(data.path().join("data"), store.clone(), name);
+        let config = config(data.path().join("data"), Arc::clone(store), name);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -235,11 +235,11 @@ async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &str
     response
 }
 
-fn config(data: PathBuf, store: SharedStore, name: &str) -> ServeConfig {
+fn config(data: PathBuf, store: Arc<dyn Store>, name: &str) -> ServeConfig {
     ServeConfig {
         data,
         in_memory: false,
-        cluster: Some(ClusterConfig { node: name.to_owned(), store }),
+        cluster: Some(ClusterConfig::new(name.to_owned(), SharedStore::Given(store))),
         sign_in_link: false,
         root_token_file: None,
         ready_file: None,
