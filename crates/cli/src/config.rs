@@ -22,7 +22,7 @@ use notbefore_settings::{ConfigErrors, Entry, Reader, Schema, Sources, read_text
 use toml::de::DeTable;
 
 pub use flags::Flags;
-pub use settings::{Exec, Settings};
+pub use settings::{Etcd, Exec, Node, Settings};
 
 /// Default file, used if it exists and no other is named.
 const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             mistakes("quux = 1", &[]),
             [
-                "1: unknown key quux; there are data, log, log_format, root_token_file, fleet_file, ready_file, guest, proxy, operator, node, events, driver"
+                "1: unknown key quux; there are data, log, log_format, root_token_file, fleet_file, ready_file, guest, proxy, operator, etcd, node, events, driver"
             ]
         );
         assert_eq!(mistakes("\n\nx = = 1", &[]).len(), 1);

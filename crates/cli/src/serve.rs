@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
-use notbefore_core::{DriverKind, ExecSettings, Settings, WhenNotEnabled};
+use notbefore_core::{DriverKind, ExecSettings, Name, Settings, WhenNotEnabled};
+use notbefore_etcd::{ClientCertificateFiles, EtcdConfig, EtcdTlsFiles, EtcdUser, Password};
+use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
@@ -21,7 +23,7 @@ use notbefore_service::proxy::TrustedProxies;
 use notbefore_service::running::{Addresses, Running};
 use notbefore_service::tokens::read_given;
 use notbefore_service::{GuestListener, OperatorServerConfig, ProxyConfig, ServeConfig};
-use notbefore_settings::{ConfigErrors, Sources};
+use notbefore_settings::{ConfigErrors, Source, Sources};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -50,6 +52,12 @@ pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
     let demo = serve.demo.then(demo::Files::create).transpose()?;
     if let Some(files) = &demo {
         for_demo(&mut loaded.settings, files);
+    }
+    let is_default =
+        |key: &str| loaded.entries.iter().any(|one| one.key == key && one.source == Source::Default);
+    if !loaded.settings.etcd.endpoints.is_empty() && is_default("events.keep_history_bytes") {
+        // etcd holds its database in memory, with a quota of 2 GiB by default.
+        loaded.settings.events.keep_history_bytes = Some(HistoryLimits::BYTES_MAX_IN_ETCD);
     }
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
@@ -134,7 +142,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             bail!("operator.key (--operator-key) is set but operator.cert (--operator-cert) is not; set both")
         }
     };
-    let node_tls = match (settings.node.cert, settings.node.key, settings.node.ca) {
+    let node_tls = match (settings.node.cert.clone(), settings.node.key.clone(), settings.node.ca.clone()) {
         (Some(cert), Some(key), Some(authority)) => {
             Some(NodeTlsFiles { pair: CertificateFiles { cert, key }, authority })
         }
@@ -149,7 +157,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         nodes: NodesConfig { listen: settings.node.listen, tls: node_tls },
         data: settings.general.data,
         in_memory: false,
-        cluster: None,
+        cluster: cluster_config(settings.etcd, &settings.node)?,
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,
@@ -214,6 +222,59 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     };
     config.check()?;
     Ok(config)
+}
+
+/// The cluster of which this service is a node, if etcd is given.
+fn cluster_config(etcd: config::Etcd, node: &config::Node) -> Result<Option<ClusterConfig>> {
+    let config::Etcd { endpoints, prefix, ca, cert, key, user, password_file, compact } = etcd;
+    if endpoints.is_empty() {
+        let unused = [
+            ("etcd.ca", ca.is_some()),
+            ("etcd.cert", cert.is_some()),
+            ("etcd.key", key.is_some()),
+            ("etcd.user", user.is_some()),
+            ("etcd.password_file", password_file.is_some()),
+            ("node.name", node.name.is_some()),
+        ];
+        return match unused.into_iter().find(|(_, is_set)| *is_set) {
+            Some((key, _)) => bail!(
+                "{key} is set, but no URL of etcd is; name etcd's members with --etcd URL,URL,URL (etcd.endpoints), or leave {key} out"
+            ),
+            None => Ok(None),
+        };
+    }
+    let client = match (cert, key) {
+        (Some(cert), Some(key)) => Some(ClientCertificateFiles { cert, key }),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            bail!("etcd.cert and etcd.key (--etcd-cert, --etcd-key) belong together; set both, or none")
+        }
+    };
+    let tls = match (ca, client) {
+        (Some(authority), client) => Some(EtcdTlsFiles { authority, client }),
+        (None, None) => None,
+        (None, Some(_)) => bail!(
+            "etcd.cert (--etcd-cert) is set but etcd.ca (--etcd-ca) is not; set it to the authority of etcd's certificates"
+        ),
+    };
+    let user = match (user, password_file) {
+        (Some(name), Some(file)) => Some(EtcdUser { name, password: Password::File(file) }),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => bail!(
+            "etcd.user and etcd.password_file (--etcd-user, --etcd-password-file) belong together; set both, or none"
+        ),
+    };
+    let etcd = EtcdConfig { endpoints, prefix, tls, user };
+    etcd.check()?;
+    let name = node.name.clone().map_or_else(host_name, Ok)?;
+    if name.parse::<Name>().is_err() {
+        bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (node.name)");
+    }
+    Ok(Some(ClusterConfig {
+        compacts: compact,
+        trust_addresses_for: node.trust_addresses_for,
+        ..ClusterConfig::new(name, SharedStore::Etcd(etcd))
+    }))
 }
 
 /// Reads a fleet file; its mistakes are errors of the configuration.

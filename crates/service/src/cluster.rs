@@ -7,6 +7,7 @@
 //! What the node knows of the cluster is in [`Standing`], for all other parts of the service.
 
 pub mod join;
+pub mod readiness;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

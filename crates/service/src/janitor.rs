@@ -68,6 +68,8 @@ impl HistoryLimits {
     /// Default limit of bytes: room for some four million events, more than a million VMs have in 90 days. It stops a
     /// program that creates events without end before that fills the disk of a large fleet.
     pub const BYTES_MAX: u64 = 16 << 30;
+    /// Default limit in etcd: a quarter of its default quota, which must hold the fleet and uncompacted revisions, too.
+    pub const BYTES_MAX_IN_ETCD: u64 = 512 << 20;
     /// Most bytes of refused requests. During a flood, it takes a week to push out the oldest.
     const REFUSALS_BYTES_MAX: u64 = 256 << 20;
     /// Refused requests get this part of the bytes of history, besides them: 8 MiB of 512 MiB, which last for hours of

@@ -70,12 +70,13 @@ use notbefore_engine::{Failure, FailureCause};
 use notbefore_listener::host::AllowedHosts;
 use notbefore_listener::slots::AdmissionSlots;
 use notbefore_store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::clock::Clock;
+use crate::cluster::readiness::Readiness;
 use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
 use crate::janitor::HistoryStats;
@@ -127,8 +128,10 @@ pub struct Parts {
     pub exports: Arc<Semaphore>,
     /// The node's place in a cluster; none for a service with one node.
     pub nodes: Option<Arc<Nodes>>,
+    /// What the node can do in its cluster; none for a service with one node.
+    pub readiness: Option<watch::Receiver<Readiness>>,
     /// Becomes true when the service stops; streams end then.
-    pub shutdown: tokio::sync::watch::Receiver<bool>,
+    pub shutdown: watch::Receiver<bool>,
 }
 
 pub fn router(operator: Operator) -> Router {

@@ -3,6 +3,8 @@
 
 use std::error::Error;
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -52,6 +54,8 @@ pub struct ScheduledEvents {
     reads: Semaphore,
     /// The node's place in a cluster; none for a service with one node.
     nodes: Option<Arc<Nodes>>,
+    /// False while this node cannot say which VM has an address.
+    trusts_addresses: AtomicBool,
     /// Limits reads of scopes for guests that are ahead of this node.
     read_throughs: Mutex<ReadThroughs<Option<StoredScope>>>,
     uptime: Stopwatch,
@@ -106,12 +110,29 @@ impl ScheduledEvents {
     ) -> Self {
         let (reads, read_throughs) = (Semaphore::new(READS_MAX), Mutex::default());
         let uptime = Stopwatch::start();
-        Self { views, engine, proxies, delivery, vm_log, store, reads, read_throughs, uptime, nodes: None }
+        Self {
+            views,
+            engine,
+            proxies,
+            delivery,
+            vm_log,
+            store,
+            reads,
+            read_throughs,
+            uptime,
+            trusts_addresses: AtomicBool::new(true),
+            nodes: None,
+        }
     }
 
     /// Forwards approvals if another node of the cluster leads.
     pub fn with_nodes(self, nodes: Option<Arc<Nodes>>) -> Self {
         Self { nodes, ..self }
+    }
+
+    /// Whether this node of a cluster can say which VM has an address, from now on.
+    pub fn set_trusts_addresses(&self, trusts_addresses: bool) {
+        self.trusts_addresses.store(trusts_addresses, Relaxed);
     }
 
     /// Records that polls of a client begin.
@@ -184,7 +205,8 @@ impl Platform for ScheduledEvents {
                 let vm = VmId(self.proxies.vm(caller, claim)?);
                 (vm, view.guest(vm))
             }
-            false => identify(&view, caller)?,
+            false if self.trusts_addresses.load(Relaxed) => identify(&view, caller)?,
+            false => return None,
         };
         let Some(Guest { scope, position }) = found else {
             if caller.is_proxy {
@@ -194,6 +216,10 @@ impl Platform for ScheduledEvents {
             return None;
         };
         Some(ResolvedGuest { vm, scope: Arc::clone(scope), position, is_proxied: caller.is_proxy })
+    }
+
+    fn trusts_addresses(&self) -> bool {
+        self.trusts_addresses.load(Relaxed)
     }
 
     fn record_client(&self, guest: &ResolvedGuest, client: &Client<'_>, now: Timestamp) {

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use crate::clock::{Clock, SystemClock, boot_id};
 use crate::cluster::Standing;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
+use crate::cluster::readiness::{self, Readiness, Reviewer};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
 use crate::delivery::digests::Digests;
@@ -320,6 +321,15 @@ pub async fn serve(
         Arc::clone(&store),
     );
     let platform = Arc::new(platform.with_nodes(nodes.clone()));
+    let readiness = config.cluster.as_ref().zip(standing.clone()).map(|(cluster, standing)| {
+        let now = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
+        let reviewer = Reviewer::new(cluster.trust_addresses_for, now);
+        let (send, readiness) = watch::channel(Readiness::READY);
+        let platform = Arc::clone(&platform);
+        let trust_addresses = move |trusts| platform.set_trusts_addresses(trusts);
+        let review = readiness::review(reviewer, standing, send, trust_addresses, Arc::clone(&clock));
+        (readiness, tokio::spawn(review))
+    });
     let server = Arc::new(GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
@@ -350,6 +360,7 @@ pub async fn serve(
         },
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         nodes: nodes.clone(),
+        readiness: readiness.as_ref().map(|(readiness, _)| readiness.clone()),
         shutdown: shutdown.clone(),
     });
 
@@ -476,7 +487,8 @@ pub async fn serve(
     refusals.write_once(writable, &*clock, &node, u64::MAX).await;
     engine.close().await;
     let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
-    background.into_iter().chain(of_nodes).chain(compaction).for_each(|task| task.abort());
+    let of_cluster = compaction.into_iter().chain(readiness.map(|(_, task)| task));
+    background.into_iter().chain(of_nodes).chain(of_cluster).for_each(|task| task.abort());
     vm_log.write_rest();
     drop(published);
     drop(directory_lock);
@@ -496,10 +508,12 @@ async fn must_end(mut standing: watch::Receiver<Standing>, etcd: Option<EtcdStor
     };
     let name = standing.borrow().me.name.clone();
     let name_taken = async {
-        match standing.wait_for(|standing| standing.name_taken_by.is_some()).await {
-            Ok(standing) => standing.name_taken_by.clone().unwrap_or_default(),
+        let taken = standing.wait_for(|standing| standing.name_taken_by.is_some()).await;
+        let url = taken.ok().and_then(|standing| standing.name_taken_by.clone());
+        match url {
+            Some(url) => url,
             // The runtime has ended, at shutdown.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     };
     tokio::select! {

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use notbefore_core::DriverKind;
+use notbefore_core::{DriverKind, Name};
+use notbefore_etcd::{ConfigError, DEFAULT_PREFIX, EtcdConfig};
 use notbefore_service::guest::settings::Mode;
 use notbefore_service::operator::server::HostName;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
@@ -35,6 +36,26 @@ pub const PREFIX: Text<AddressPrefix> = Text::parsed(
 );
 /// A name that the operator listener accepts in `Host`.
 pub const HOST: Text<HostName> = Text::parsed("a host name without port, for example \"ops.example.com\"");
+pub const ETCD_URL: Text<String> =
+    Text::new("a URL of etcd, for example \"http://127.0.0.1:2379\"", |text| {
+        let is_url = match EtcdConfig::new([text], DEFAULT_PREFIX).check() {
+            // An https URL needs files, which have settings of their own.
+            Ok(()) | Err(ConfigError::NoAuthority { .. }) => true,
+            Err(_) => false,
+        };
+        is_url.then(|| text.to_owned())
+    });
+pub const ETCD_PREFIX: Text<String> =
+    Text::new("a key that ends with a slash, for example \"/notbefore/\"", |text| {
+        EtcdConfig::new(["http://localhost"], text).check().is_ok().then(|| text.to_owned())
+    });
+pub const ETCD_USER: Text<String> =
+    Text::new("the name of a user of etcd", |text| (!text.is_empty()).then(|| text.to_owned()));
+/// It is part of a key, and of the node's identity `name~epoch`.
+pub const NODE_NAME: Text<String> =
+    Text::new("a name of letters, digits, '-', '_' and '.', for example \"node-1\"", |text| {
+        text.parse::<Name>().is_ok().then(|| text.to_owned())
+    });
 pub const DRIVER: OneOf<DriverKind> = OneOf(&[
     ("simulated", DriverKind::Simulated),
     ("manual", DriverKind::Manual),

@@ -20,6 +20,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use notbefore_core::{DriverKind, ExecSettings};
+use notbefore_etcd::DEFAULT_PREFIX;
+use notbefore_service::cluster::join::ClusterConfig;
 use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
 use notbefore_service::janitor::HistoryLimits;
@@ -136,8 +138,34 @@ settings! {
         streams_max: usize = OperatorServerLimits::default().streams_max, CONNECTIONS, Flag::None;
     }
 
+    /// etcd, for several nodes
+    "etcd" etcd: Etcd {
+        /// Client URLs of etcd's members. The fleet is then in etcd, and several nodes can serve it; all with `http`, or
+        /// all with `https`
+        endpoints: Vec<String> = Vec::new(), List(ETCD_URL), Flag::Value("etcd", "URL");
+        /// Key in etcd below which everything is stored
+        prefix: String = DEFAULT_PREFIX.to_owned(), ETCD_PREFIX, Flag::Value("etcd-prefix", "PREFIX");
+        /// Certificates of the authority of etcd's certificates (PEM), for `https`. Renewed files are used for new connections
+        ca: Option<PathBuf> = None, FILE, Flag::Value("etcd-ca", "FILE");
+        /// Client certificate for etcd (PEM, leaf first)
+        cert: Option<PathBuf> = None, FILE, Flag::Value("etcd-cert", "FILE");
+        /// Private key of the client certificate (PEM)
+        key: Option<PathBuf> = None, FILE, Flag::Value("etcd-key", "FILE");
+        /// User of etcd
+        user: Option<String> = None, OrNone(ETCD_USER), Flag::Value("etcd-user", "NAME");
+        /// File with the user's password
+        password_file: Option<PathBuf> = None, FILE, Flag::Value("etcd-password-file", "FILE");
+        /// Compact etcd's history every ten minutes, in agreement with the other nodes. Turn it off if something else does
+        compact: bool = true, Switch, Flag::None;
+    }
+
     /// Nodes of a cluster
     "node" node: Node {
+        /// Name of this node in its cluster, unique among the running nodes; `none`: the machine's host name
+        name: Option<String> = None, OrNone(NODE_NAME), Flag::Value("node", "NAME");
+        /// How long guests are answered while etcd is away. Later they get 503: their address may be another VM's by then
+        trust_addresses_for: Duration =
+            ClusterConfig::TRUST_ADDRESSES_FOR, Span { min: 10, max: 7 * 86_400 }, Flag::None;
         /// Listen address for the other nodes of a cluster, which forward changes to the leader (unused with one node).
         /// Port 0: any free port. Beyond loopback it needs `node.cert`, `node.key` and `node.ca`
         listen: SocketAddr = NodesConfig::LISTEN, ADDRESS, Flag::Value("node-listen", "ADDR");
@@ -162,7 +190,8 @@ settings! {
         always_give_notice: bool = false, Switch, Flag::Switch("always-give-notice");
         /// Retention of ended events and facts
         keep_history: Duration = Duration::from_secs(90 * 86_400), LONG_SPAN, Flag::Value("keep-history", "SPAN");
-        /// Size of ended events and facts, for example `512MiB`; above it the oldest are removed before their retention
+        /// Size of ended events and facts, for example `512MiB`; above it the oldest are removed before their retention.
+        /// With `--etcd` the default is `512MiB`
         keep_history_bytes: Option<u64> =
             Some(HistoryLimits::BYTES_MAX), OrNone(HISTORY_SIZE), Flag::Value("keep-history-bytes", "SIZE");
     }

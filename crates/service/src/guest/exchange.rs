@@ -94,7 +94,7 @@ impl<P: Platform> GuestServer<P> {
         {
             let (head_length, poll) = (cached.head_length(), cached.poll);
             let guest =
-                self.platform.guest(caller, &ProxyClaim::default()).ok_or(GuestError::UnknownCaller)?;
+                self.platform.guest(caller, &ProxyClaim::default()).ok_or_else(|| self.unknown_caller())?;
             let verdict = match self.check_rate(&guest, now) {
                 Ok(()) => {
                     if is_first {
@@ -158,7 +158,7 @@ impl<P: Platform> GuestServer<P> {
             true => proxy_claim(head),
             false => ProxyClaim::default(),
         };
-        let guest = self.platform.guest(caller, &claim).ok_or(GuestError::UnknownCaller)?;
+        let guest = self.platform.guest(caller, &claim).ok_or_else(|| self.unknown_caller())?;
         let framing = head.framing()?;
         let evaluation = self.evaluate(head, &claim, guest, now);
         let Evaluation { verdict, wait, version } = evaluation.unwrap_or_else(|error| Evaluation {
@@ -208,11 +208,20 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// The error to send: an unknown caller gets no other error than 403.
+    /// The error to send: an unknown caller gets no other error.
     pub(super) fn hide_if_unknown(&self, caller: &Caller, error: GuestError) -> GuestError {
         match self.platform.guest(caller, &ProxyClaim::default()) {
             Some(_) => error,
-            None => GuestError::UnknownCaller,
+            None => self.unknown_caller(),
+        }
+    }
+
+    /// The error of a caller that is no VM.
+    #[cold]
+    fn unknown_caller(&self) -> GuestError {
+        match self.platform.trusts_addresses() {
+            true => GuestError::UnknownCaller,
+            false => GuestError::Unavailable,
         }
     }
 

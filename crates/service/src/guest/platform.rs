@@ -96,6 +96,12 @@ pub trait Platform: Send + Sync + 'static {
     /// The VM that this request is for now, if it is known. The claim is empty unless the caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
 
+    /// Whether the platform can say which VM has an address. If not, [`Platform::guest`] knows no caller by its address,
+    /// and such callers get 503: an old answer may be that of another tenant.
+    fn trusts_addresses(&self) -> bool {
+        true
+    }
+
     /// Called before the first poll of each connection, and before each poll whose head was parsed.
     fn record_client(&self, guest: &Self::Guest, client: &Client<'_>, now: Timestamp);
 

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Operator;
+use crate::cluster::readiness::{ChangesRefused, Readiness};
+use crate::engine_stats::HeldClock;
 use crate::metrics::Metrics;
 
 /// `GET /healthz`: the process is alive.
@@ -15,12 +17,16 @@ pub async fn healthz() -> &'static str {
 }
 
 /// `GET /readyz`: the store accepts writes. A clock hold is reported, but the service stays ready.
-pub async fn readyz(State(operator): State<Operator>) -> Response {
+///
+/// A node of a cluster is ready while it answers guests: a load balancer must not withdraw all nodes because no change can
+/// be made. `GET /readyz?changes` asks whether changes are taken.
+pub async fn readyz(State(operator): State<Operator>, RawQuery(query): RawQuery) -> Response {
+    if let Some(readiness) = operator.readiness.as_ref().map(|readiness| *readiness.borrow()) {
+        return readyz_of_node(&operator, readiness, query.as_deref() == Some("changes"));
+    }
     match (operator.engine.stats().store_error(), operator.engine.stats().clock_hold()) {
-        (None, None) => "ready\n".into_response(),
-        (None, Some(hold)) => {
-            let (why, since, events) = (hold.reason(), hold.since, hold.events);
-            format!("ready\nthe clock is not trusted since {since:.0}: {why}; {events} live events wait for an approval, a command, or the clock\n").into_response()
+        (None, hold) => {
+            format!("ready\n{}", hold.map(|hold| held_clock(&hold)).unwrap_or_default()).into_response()
         }
         (Some(why), _) => {
             let why = without_directory(&why, &operator.token_file);
@@ -30,6 +36,31 @@ pub async fn readyz(State(operator): State<Operator>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
     }
+}
+
+fn readyz_of_node(operator: &Operator, readiness: Readiness, asks_for_changes: bool) -> Response {
+    let Readiness { trusts_addresses, refused } = readiness;
+    let mut text = String::new();
+    if let Some(ChangesRefused { since, why }) = refused {
+        let why = why.text();
+        text = format!("changes are refused since {since:.0}: {why}; the node retries by itself\n");
+    }
+    text += &operator.engine.stats().clock_hold().map(|hold| held_clock(&hold)).unwrap_or_default();
+    match (trusts_addresses, asks_for_changes && refused.is_some()) {
+        (true, false) => format!("ready\n{text}").into_response(),
+        (true, true) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
+        (false, _) => {
+            let guests = "this node has not reached the store for too long to say which VM has an address: guests get 503\n";
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{guests}{text}")).into_response()
+        }
+    }
+}
+
+fn held_clock(hold: &HeldClock) -> String {
+    let (why, since, events) = (hold.reason(), hold.since, hold.events);
+    format!(
+        "the clock is not trusted since {since:.0}: {why}; {events} live events wait for an approval, a command, or the clock\n"
+    )
 }
 
 /// A message without the path of the directory that holds `file`: the caller has no token.
