@@ -16,6 +16,10 @@ use std::time::Duration;
 
 use notbefore_store::Revision;
 
+use crate::client::{Client, from_etcd, to_etcd};
+use crate::errors::CallError;
+use crate::proto::{CompactionRequest, RangeRequest};
+
 /// Default interval between compactions.
 pub const COMPACT_EVERY: Duration = Duration::from_secs(10 * 60);
 
@@ -63,6 +67,35 @@ pub enum CompactError {
     Failed(String),
     #[error("the compaction mark cannot be read or written: {0}")]
     Mark(String),
+}
+
+impl Client {
+    pub(crate) async fn compact(&self, up_to: Revision) -> Result<(), CompactError> {
+        match self.call(&self.writes, CompactionRequest { revision: to_etcd(up_to) }).await {
+            Ok(_) | Err(CallError::Compacted) => Ok(()),
+            Err(error) => Err(CompactError::Failed(error.to_string())),
+        }
+    }
+
+    pub(crate) async fn compact_if_due(
+        &self,
+        compactor: &mut Compactor,
+        now: Duration,
+    ) -> Result<Option<Revision>, CompactError> {
+        let mark_error = |error: CallError| CompactError::Mark(error.to_string());
+        let request = RangeRequest { key: self.key(""), keys_only: true, ..RangeRequest::default() };
+        let response = self.read(request).await.map_err(mark_error)?;
+        let mark = response.kvs.first().map(|kv| from_etcd(kv.mod_revision));
+        match compactor.decide(mark, now) {
+            CompactionStep::Wait { .. } => Ok(None),
+            CompactionStep::Advance { from } => {
+                let has_won = self.write_mark(from).await.map_err(mark_error)?;
+                let Some(up_to) = from.filter(|_| has_won) else { return Ok(None) };
+                self.compact(up_to).await?;
+                Ok(Some(up_to))
+            }
+        }
+    }
 }
 
 #[cfg(test)]

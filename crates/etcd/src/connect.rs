@@ -1,9 +1,36 @@
-//! Checks at the start.
+//! Checks at the start: everything that would make the store useless later is an error with its cure now.
+//!
+//! The key that equals the prefix is the store's own: the *mark*. It says that the keys below are those of notbefore, and its
+//! revision is that of the next compaction (see [`crate::compaction`]). A prefix that has keys and no mark belongs to
+//! another program.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::config::ConfigError;
-use crate::tls::TlsError;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use crate::client::{AuthenticateError, Client, authenticate, end_of};
+use crate::config::{Checked, ConfigError, Endpoint, EtcdConfig, EtcdUser};
+use crate::connection::{CallMetadata, Connection, tls_error};
+use crate::errors::{CallError, classify};
+use crate::proto::{
+    COMPARE_MOD_REVISION, Compare, Operation, PutRequest, RangeRequest, RequestOp, StatusRequest,
+    StatusResponse, TxnRequest,
+};
+use crate::tls::{TlsConfig, TlsError};
+use crate::version::{is_too_old, version_warning};
+
+/// Deadline for the first answer of an endpoint.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The value of the mark. Later releases may add words behind these.
+const MARK: &str =
+    "notbefore: the keys below belong to notbefore; the revision of this key is the next compaction";
+/// What every mark begins with.
+const MARK_BEGIN: &[u8] = b"notbefore:";
 
 /// Why the node cannot use etcd.
 #[derive(Debug, thiserror::Error)]
@@ -102,5 +129,212 @@ impl ConnectError {
             | Self::PermissionDenied { .. }
             | Self::ForeignPrefix { .. } => false,
         }
+    }
+}
+
+/// Connects, and checks everything. Returns what the operator should know.
+pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<String>), ConnectError> {
+    let config = Checked::new(config)?;
+    let tls = config.tls.clone().map(TlsConfig::load).transpose()?;
+    let greet = |endpoint| greet(endpoint, tls.as_ref(), config.user.as_ref());
+    let greetings = join_all(config.endpoints.iter().map(greet)).await;
+
+    let (mut warnings, mut failures) = (Vec::new(), Vec::new());
+    let mut first: Option<(usize, u64)> = None;
+    for (number, (endpoint, greeting)) in config.endpoints.iter().zip(greetings).enumerate() {
+        let name = endpoint.text.clone();
+        let status = match greeting {
+            Ok(status) => status,
+            Err(Greeting::Authenticate(error)) => return Err(authenticate_error(error)),
+            Err(Greeting::Failed(reason)) => {
+                failures.push(EndpointFailure { endpoint: name, reason });
+                continue;
+            }
+        };
+        if is_too_old(&status.version) {
+            return Err(ConnectError::TooOld { endpoint: name, version: status.version });
+        }
+        warnings.extend(version_warning(&status.version).filter(|warning| !warnings.contains(warning)));
+        let cluster_id = status.header.map_or(0, |header| header.cluster_id);
+        match first {
+            Some((one, id)) if id != cluster_id => {
+                let one = config.endpoints.get(one).map_or(String::new(), |one| one.text.clone());
+                return Err(ConnectError::DifferentClusters { one: (one, id), other: (name, cluster_id) });
+            }
+            Some(_) => {}
+            None => first = Some((number, cluster_id)),
+        }
+    }
+    let Some((first, cluster_id)) = first else { return Err(ConnectError::Unreachable(failures)) };
+    warnings.extend(failures.iter().map(|failure| format!("an endpoint of etcd does not answer: {failure}")));
+
+    let client = Arc::new(Client::new(config, tls, cluster_id, first));
+    if let Some(user) = &client.config.user {
+        let connection = client.open(first).await.map_err(ConnectError::Failed)?;
+        if client.token(&connection).await.map_err(authenticate_error)?.is_none() {
+            let name = &user.name;
+            warnings.push(format!(
+                "etcd has authentication switched off: user {name} is not used; run 'etcdctl auth enable'"
+            ));
+        }
+    }
+    client.check_rights().await?;
+    client.claim_prefix().await?;
+    Ok((client, warnings))
+}
+
+enum Greeting {
+    Failed(String),
+    Authenticate(AuthenticateError),
+}
+
+/// The status of the member at an endpoint. Releases after 3.5 tell it only to a user.
+async fn greet(
+    endpoint: &Endpoint,
+    tls: Option<&TlsConfig>,
+    user: Option<&EtcdUser>,
+) -> Result<StatusResponse, Greeting> {
+    let asking = async {
+        let connection = Connection::open(endpoint, tls, 0).await.map_err(Greeting::Failed)?;
+        let mut metadata = CallMetadata { token: None, timeout: Some(START_TIMEOUT) };
+        let mut status = connection.call(StatusRequest {}, metadata.clone()).await;
+        if let (Err(error), Some(user)) = (&status, user)
+            && matches!(classify(error), CallError::Token(_))
+        {
+            metadata.token = authenticate(&connection, user).await.map_err(Greeting::Authenticate)?;
+            status = connection.call(StatusRequest {}, metadata).await;
+        }
+        status.map_err(|status| {
+            let is_local = std::error::Error::source(&status).is_some();
+            Greeting::Failed(match tls_error(&status) {
+                Some(reason) => reason,
+                // A server with TLS answers with an alert, a web server with HTTP/1.1.
+                None if is_local && endpoint.tls_name.is_none() => {
+                    format!("it does not speak gRPC; write https if it has TLS ({})", classify(&status))
+                }
+                None if is_local => format!("it does not speak gRPC ({})", classify(&status)),
+                None => format!("it is not etcd, or not its port for clients ({})", classify(&status)),
+            })
+        })
+    };
+    match timeout(START_TIMEOUT, asking).await {
+        Ok(answer) => answer,
+        Err(_elapsed) => Err(Greeting::Failed(format!("no answer within {} s", START_TIMEOUT.as_secs()))),
+    }
+}
+
+fn authenticate_error(error: AuthenticateError) -> ConnectError {
+    match error {
+        AuthenticateError::WrongPassword { user } => ConnectError::WrongPassword { user },
+        AuthenticateError::PasswordFile { path, error } => ConnectError::PasswordFile { path, error },
+        error @ AuthenticateError::Failed(_) => ConnectError::Failed(error.to_string()),
+    }
+}
+
+impl Client {
+    fn denied(&self, right: Right) -> ConnectError {
+        let user = match &self.config.user {
+            Some(user) => format!("user {}", user.name),
+            None => "the user of the client certificate".to_owned(),
+        };
+        ConnectError::PermissionDenied { user, right, prefix: self.config.prefix.clone() }
+    }
+
+    fn check_error(&self, error: CallError, right: Right) -> ConnectError {
+        match error {
+            CallError::Denied => self.denied(right),
+            CallError::Token(_) if self.config.user.is_none() => ConnectError::UserRequired,
+            error @ (CallError::NotSent(_)
+            | CallError::Refused(_)
+            | CallError::Token(_)
+            | CallError::Compacted
+            | CallError::FutureRevision
+            | CallError::ResponseTooLarge(_)
+            | CallError::Unknown(_)
+            | CallError::Identity(_)) => ConnectError::Failed(error.to_string()),
+        }
+    }
+
+    /// Checks that the node may read and write below the prefix, without a write.
+    async fn check_rights(&self) -> Result<(), ConnectError> {
+        let key = self.key("");
+        let all = RangeRequest {
+            key: key.clone(),
+            range_end: end_of(&key),
+            limit: 1,
+            keys_only: true,
+            ..RangeRequest::default()
+        };
+        self.read(all.clone()).await.map_err(|error| self.check_error(error, Right::Read))?;
+        // etcd checks the rights for both branches, and no key has this revision.
+        let never = Compare {
+            result: 0,
+            target: COMPARE_MOD_REVISION,
+            key: key.clone(),
+            mod_revision: Some(i64::MAX),
+        };
+        let put = PutRequest { key, value: Bytes::new() };
+        let request = TxnRequest {
+            compare: vec![never],
+            success: vec![RequestOp { operation: Some(Operation::Put(put)) }],
+            failure: vec![RequestOp { operation: Some(Operation::Range(all)) }],
+        };
+        match self.call(&self.writes, request).await {
+            Ok(_) => Ok(()),
+            // A full database can be read; the status says what is wrong.
+            Err(CallError::Unknown(text)) if text.contains("database space exceeded") => Ok(()),
+            Err(error) => Err(self.check_error(error, Right::Write)),
+        }
+    }
+
+    /// Writes the mark if the prefix is unused. Fails if it belongs to another program.
+    async fn claim_prefix(&self) -> Result<(), ConnectError> {
+        // Two nodes may start at once: the second one finds the mark in the second round.
+        for _ in 0..2 {
+            let key = self.key("");
+            let request = RangeRequest { key: key.clone(), ..RangeRequest::default() };
+            let response = self.read(request).await.map_err(|error| self.check_error(error, Right::Read))?;
+            let foreign = |key: &[u8]| ConnectError::ForeignPrefix {
+                prefix: self.config.prefix.clone(),
+                key: String::from_utf8_lossy(key).into_owned(),
+            };
+            if let Some(kv) = response.kvs.first() {
+                return match kv.value.starts_with(MARK_BEGIN) {
+                    true => Ok(()),
+                    false => Err(foreign(&kv.key)),
+                };
+            }
+            let below = RangeRequest {
+                range_end: end_of(&key),
+                key,
+                limit: 1,
+                keys_only: true,
+                ..RangeRequest::default()
+            };
+            let below = self.read(below).await.map_err(|error| self.check_error(error, Right::Read))?;
+            // The mark itself, if another node has just written it.
+            match below.kvs.first().filter(|kv| kv.key != self.config.prefix.as_bytes()) {
+                Some(kv) => return Err(foreign(&kv.key)),
+                None => self.write_mark(None).await.map_err(|error| self.check_error(error, Right::Write))?,
+            };
+        }
+        Err(ConnectError::Failed(format!("the key {} is deleted again and again", self.config.prefix)))
+    }
+
+    /// Writes the mark if it still has this revision. Returns whether it did.
+    pub(crate) async fn write_mark(
+        &self,
+        from: Option<notbefore_store::Revision>,
+    ) -> Result<bool, CallError> {
+        let compare = Compare {
+            result: 0,
+            target: COMPARE_MOD_REVISION,
+            key: self.key(""),
+            mod_revision: Some(from.map_or(0, crate::client::to_etcd)),
+        };
+        let put = PutRequest { key: self.key(""), value: Bytes::from_static(MARK.as_bytes()) };
+        let success = vec![RequestOp { operation: Some(Operation::Put(put)) }];
+        let request = TxnRequest { compare: vec![compare], success, failure: Vec::new() };
+        Ok(self.call(&self.writes, request).await?.succeeded)
     }
 }

@@ -1,18 +1,64 @@
 //! The store on a shared etcd cluster (API version 3), for several nodes.
+//!
+//! [`EtcdStore::connect`] checks settings, certificates, password, rights, versions and the prefix, and refuses with the
+//! cure. After that, [`EtcdStore`] is a [`Store`]: records are keys below the prefix, and a record's revision is etcd's
+//! `mod_revision`. Other programs may use the same etcd, so revisions have gaps.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `config` | settings, and what is wrong with them |
+//! | `connect` | checks at the start, and the mark of the prefix |
+//! | `client`, `lane`, `connection`, `tls` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
+//! | `errors` | which failures are refusals, and which leave the outcome open |
+//! | `identity` | detects another cluster and a restored backup |
+//! | `commit`, `snapshot`, `watch` | the store |
+//! | `compaction`, `status`, `version` | upkeep |
+//! | `proto` | etcd's messages, by hand: no code generator and no `protoc` |
+//!
+//! # Rules
+//!
+//! - No write is sent twice, by any layer. A repeated transaction would report a conflict with itself.
+//! - A failure is a refusal only if etcd did nothing for certain. Otherwise the outcome is unknown.
+//! - No leases, no sort orders, no nested transactions, no trust in progress notices.
+//! - Every call has a deadline of 5 s, with the time to connect.
+//!
+//! # What the service must do
+//!
+//! - Stop the process when [`EtcdStore::wait_for_identity_change`] returns: etcd was restored or replaced, and all that the
+//!   node has loaded may be wrong. From then on every commit is refused, every read fails, and no watch opens.
+//! - Open a watch again when it ends with [`WatchError::Closed`] or when it stalls. Each new watch uses the next endpoint.
+//! - Call [`EtcdStore::compact_if_due`] every minute on every node, unless the operator compacts.
+//!
+//! # Rights
+//!
+//! With authentication, the user needs a role with `readwrite` on the prefix:
+//! `etcdctl role grant-permission ROLE readwrite --prefix=true /notbefore/`. Status, members, alarms and compaction
+//! need an authenticated user and no further right.
 
+mod client;
+mod commit;
 mod compaction;
 mod config;
 mod connect;
+mod connection;
+mod errors;
 mod identity;
+mod lane;
 mod proto;
+mod snapshot;
 mod status;
 mod tls;
 mod version;
+mod watch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use notbefore_store::{Outcome, ReadError, Revision, Snapshot, Store, Txn, Watch, WatchError};
+use tokio::task::AbortHandle;
+
+use crate::client::Client;
 
 pub use compaction::{COMPACT_EVERY, CompactError, CompactionStep, Compactor};
 pub use config::{
@@ -25,69 +71,96 @@ pub use status::{Alarm, AlarmKind, EndpointStatus, EtcdStatus, Member, MemberSta
 pub use tls::TlsError;
 pub use version::version_warning;
 
+/// Interval of renewals of the token. etcd's default lifetime is 5 min; a token that expires costs one refused commit.
+const RENEW_TOKEN_EVERY: Duration = Duration::from_secs(2 * 60);
+
 /// A store on etcd. Clones share connections.
 #[derive(Clone)]
-pub struct EtcdStore {}
+pub struct EtcdStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Arc<Client>,
+    warnings: Vec<String>,
+    /// The task that renews the token.
+    renewal: AbortHandle,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
 
 impl EtcdStore {
-    /// Connects, and checks everything that would make the store useless later.
+    /// Connects, and checks everything that would make the store useless later. Takes at most some 20 s.
     pub async fn connect(config: &EtcdConfig) -> Result<Self, ConnectError> {
-        config.check()?;
-        todo!()
+        let (client, warnings) = connect::connect(config).await?;
+        let renewing = Arc::clone(&client);
+        let renewal = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(RENEW_TOKEN_EVERY).await;
+                renewing.renew_token().await;
+            }
+        });
+        Ok(Self { inner: Arc::new(Inner { client, warnings, renewal: renewal.abort_handle() }) })
     }
 
     /// What the operator should know after a successful [`Self::connect`]: endpoints that do not answer, releases with
-    /// faults, a password that nobody asks for.
+    /// faults, a user that is not used.
     pub fn warnings(&self) -> &[String] {
-        todo!()
+        &self.inner.warnings
     }
 
     pub fn cluster_id(&self) -> u64 {
-        todo!()
+        self.inner.client.identity.cluster_id()
     }
 
-    /// Asks all endpoints. Bounded: an endpoint that does not answer takes 2 s.
+    /// Asks all endpoints, over connections of their own. Takes at most some 3 s.
     pub async fn status(&self) -> EtcdStatus {
-        todo!()
+        self.inner.client.status().await
     }
 
     /// Set once etcd is not the store any more that this node has loaded. Every call is refused from then on.
     pub fn identity_changed(&self) -> Option<IdentityChange> {
-        todo!()
+        self.inner.client.identity.changed()
     }
 
     /// Waits for [`Self::identity_changed`]. The service stops when this returns.
     pub async fn wait_for_identity_change(&self) -> IdentityChange {
-        todo!()
+        self.inner.client.identity.wait().await
     }
 
     /// Drops the history up to a revision. Succeeds if another client has compacted more.
-    pub async fn compact(&self, _up_to: Revision) -> Result<(), CompactError> {
-        todo!()
+    pub async fn compact(&self, up_to: Revision) -> Result<(), CompactError> {
+        self.inner.client.compact(up_to).await
     }
 
-    /// One turn of the agreed compaction. Call it every minute, on every node; `now` is monotonic. Returns the
-    /// revision up to which this call compacted.
+    /// One turn of the agreed compaction. Call it every minute, on every node; `now` is of a clock that never goes back.
+    /// Returns the revision up to which this call compacted.
     pub async fn compact_if_due(
         &self,
-        _compactor: &mut Compactor,
-        _now: Duration,
+        compactor: &mut Compactor,
+        now: Duration,
     ) -> Result<Option<Revision>, CompactError> {
-        todo!()
+        self.inner.client.compact_if_due(compactor, now).await
     }
 }
 
+/// `commit_all` is the trait's: one transaction after the other, since etcd orders concurrent ones as it likes. Callers that
+/// want many in flight call `commit` concurrently; `commit_batch_max` is 1, so the engine's runtime does.
 #[async_trait]
 impl Store for EtcdStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
-        todo!()
+        Ok(Box::new(self.inner.client.snapshot().await?))
     }
 
-    async fn commit(&self, _txn: Txn) -> Outcome {
-        todo!()
+    async fn commit(&self, txn: Txn) -> Outcome {
+        self.inner.client.commit(txn).await
     }
 
-    async fn watch(&self, _after: Revision) -> Result<Box<dyn Watch>, WatchError> {
-        todo!()
+    async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+        Ok(Box::new(self.inner.client.watch(after).await?))
     }
 }

@@ -1,6 +1,17 @@
 //! What etcd says about itself: members, database size, alarms.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::client::Client;
+use crate::errors::CallError;
+use crate::identity::Freshness;
+use crate::proto::{AlarmRequest, Call, MemberEntry, MemberListRequest, StatusRequest, StatusResponse};
+
+/// Deadline of each question to one endpoint.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state of the etcd cluster, for metrics and health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,5 +124,100 @@ impl EtcdStatus {
 
     pub fn has_alarm(&self, kind: AlarmKind) -> bool {
         self.alarms.iter().flatten().any(|alarm| alarm.kind == kind)
+    }
+}
+
+/// What one endpoint answered.
+struct EndpointAnswers {
+    status: StatusResponse,
+    members: Option<Vec<MemberEntry>>,
+    alarms: Option<Vec<Alarm>>,
+}
+
+impl Client {
+    /// Asks all endpoints at once, over connections of their own: a status must not depend on those in use.
+    pub(crate) async fn status(&self) -> EtcdStatus {
+        let answers = join_all((0..self.config.endpoints.len()).map(|endpoint| self.ask(endpoint))).await;
+        let endpoints =
+            self.config.endpoints.iter().zip(&answers).map(|(endpoint, answers)| EndpointStatus {
+                url: endpoint.text.clone(),
+                member: match answers {
+                    Ok(answers) => Ok(member_id(&answers.status)),
+                    Err(error) => Err(error.clone()),
+                },
+            });
+        let endpoints: Vec<EndpointStatus> = endpoints.collect();
+        let answers: Vec<EndpointAnswers> = answers.into_iter().flatten().collect();
+        let alarms = answers.iter().find_map(|answers| answers.alarms.clone());
+        let entries = answers.iter().find_map(|answers| answers.members.clone()).unwrap_or_default();
+        let members = entries.into_iter().map(|entry| {
+            let answer = answers.iter().find(|answers| member_id(&answers.status) == entry.id);
+            let silent = endpoints.iter().find_map(|endpoint| {
+                let error = endpoint.member.as_ref().err()?;
+                let url = endpoint.url.trim_end_matches('/');
+                entry.client_urls.iter().any(|one| one.trim_end_matches('/') == url).then_some(error)
+            });
+            let state = match (answer, silent) {
+                (Some(answers), _) => MemberState::Answered(member_status(&answers.status)),
+                (None, Some(error)) => MemberState::Silent { error: error.clone() },
+                (None, None) => MemberState::NotAsked,
+            };
+            let MemberEntry { id, name, client_urls, is_learner } = entry;
+            Member { id, name, client_urls, is_learner, state }
+        });
+        EtcdStatus { cluster_id: self.identity.cluster_id(), members: members.collect(), endpoints, alarms }
+    }
+
+    async fn ask(&self, endpoint: usize) -> Result<EndpointAnswers, String> {
+        let connection = self.open(endpoint).await?;
+        let status = self.ask_one(&connection, StatusRequest {}).await.map_err(|error| error.to_string())?;
+        let (members, alarms) = tokio::join!(
+            self.ask_one(&connection, MemberListRequest {}),
+            self.ask_one(&connection, AlarmRequest {}),
+        );
+        let alarm = |entry: &crate::proto::AlarmEntry| Alarm {
+            member_id: entry.member_id,
+            kind: match entry.kind {
+                1 => AlarmKind::NoSpace,
+                2 => AlarmKind::Corrupt,
+                other => AlarmKind::Other(other),
+            },
+        };
+        let members = members.ok().map(|response| response.members);
+        let alarms = alarms.ok().map(|response| response.alarms.iter().map(alarm).collect());
+        Ok(EndpointAnswers { status, members, alarms })
+    }
+
+    async fn ask_one<C: Call + Clone>(
+        &self,
+        connection: &crate::connection::Connection,
+        question: C,
+    ) -> Result<C::Response, CallError> {
+        match self.call_on(connection, question.clone(), QUESTION_TIMEOUT, Freshness::Local).await {
+            Err(CallError::Token(_)) => {
+                self.call_on(connection, question, QUESTION_TIMEOUT, Freshness::Local).await
+            }
+            result => result,
+        }
+    }
+}
+
+fn member_id(status: &StatusResponse) -> u64 {
+    status.header.as_ref().map_or(0, |header| header.member_id)
+}
+
+fn member_status(status: &StatusResponse) -> MemberStatus {
+    let bytes = |size: i64| u64::try_from(size).unwrap_or(0);
+    MemberStatus {
+        version: status.version.clone(),
+        is_leader: status.leader != 0 && status.leader == member_id(status),
+        has_leader: status.leader != 0,
+        database_bytes: bytes(status.db_size),
+        database_bytes_in_use: bytes(status.db_size_in_use),
+        quota_bytes: Some(bytes(status.db_size_quota)).filter(|quota| *quota > 0),
+        raft_term: status.raft_term,
+        raft_index: status.raft_index,
+        raft_applied_index: status.raft_applied_index,
+        errors: status.errors.clone(),
     }
 }

@@ -1,0 +1,221 @@
+//! One HTTP/2 connection to one endpoint, and gRPC calls on it.
+//!
+//! The connection is hyper's, without a pool and without a layer that could send a request twice. A call that returns an
+//! error after it was handed to the connection may have reached etcd.
+//!
+//! Keep-alive: etcd closes a connection that is pinged more often than every 5 s, or without an open stream
+//! (`--grpc-keepalive-min-time`). So pings are sent every 6 s, and only while a call or a watch is open.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::Stream;
+use http::uri::PathAndQuery;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsConnector;
+use tonic::body::Body;
+use tonic::client::Grpc;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::{Status, Streaming};
+use tonic_prost::ProstCodec;
+use tower_service::Service;
+
+use crate::config::Endpoint;
+use crate::errors::{describe, find_source};
+use crate::proto::{Call, WATCH_PATH, WatchRequest, WatchResponse};
+use crate::tls::TlsConfig;
+
+/// Largest response. A page of 100 records of 512 KiB fits.
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// See the module docs.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(6);
+/// A member that does not answer a ping for this long is gone, or the network is.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Bytes that etcd may send ahead on one stream. A page of 4 MiB then takes few round trips.
+const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// A connection that was established. It closes when the last call on it ends.
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    grpc: Grpc<Sender>,
+    driver: AbortHandle,
+    /// How many calls were answered; a connection on which none is looks dead.
+    answers: AtomicU64,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A peer that does not read would keep it open.
+        self.driver.abort();
+    }
+}
+
+/// What is sent with a call beside its message.
+#[derive(Clone, Default)]
+pub(crate) struct CallMetadata {
+    pub(crate) token: Option<AsciiMetadataValue>,
+    /// etcd stops work on the call after this time.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Connection {
+    /// Connects: TCP, TLS, and the begin of HTTP/2. Waits as long as the peer lets it.
+    pub(crate) async fn open(endpoint: &Endpoint, tls: Option<&TlsConfig>, id: u64) -> Result<Self, String> {
+        let Endpoint { host, port, tls_name, origin, text: _ } = endpoint;
+        let tcp = TcpStream::connect((&**host, *port)).await.map_err(|error| tcp_error(&error))?;
+        let _ = tcp.set_nodelay(true);
+        match (tls, tls_name) {
+            (Some(tls), Some(name)) => {
+                let connector = TlsConnector::from(tls.current());
+                let stream = connector.connect(name.clone(), tcp).await;
+                let stream =
+                    stream.map_err(|error| tls_error(&error).unwrap_or_else(|| error.to_string()))?;
+                Self::over(stream, origin.clone(), id).await
+            }
+            (None, _) | (_, None) => Self::over(tcp, origin.clone(), id).await,
+        }
+    }
+
+    async fn over<S>(stream: S, origin: http::Uri, id: u64) -> Result<Self, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(KEEP_ALIVE_EVERY)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .keep_alive_while_idle(false)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| describe(&error))?;
+        let driver = tokio::spawn(async move {
+            // Every call on the connection gets the error, too.
+            if let Err(error) = connection.await {
+                tracing::debug!(error = describe(&error), "a connection to etcd ended");
+            }
+        });
+        let grpc = Grpc::with_origin(Sender(sender), origin).max_decoding_message_size(RESPONSE_BYTES_MAX);
+        Ok(Self { id, grpc, driver: driver.abort_handle(), answers: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers.load(Relaxed)
+    }
+
+    /// One call. After an error, etcd may have executed it.
+    pub(crate) async fn call<C: Call>(
+        &self,
+        message: C,
+        metadata: CallMetadata,
+    ) -> Result<C::Response, Status> {
+        let mut request = tonic::Request::new(message);
+        add_metadata(&mut request, metadata, C::NEEDS_LEADER);
+        let path = PathAndQuery::from_static(C::PATH);
+        let codec: ProstCodec<C, C::Response> = ProstCodec::default();
+        let result = self.grpc.clone().unary(request, path, codec).await;
+        if result.as_ref().err().is_none_or(|status| std::error::Error::source(status).is_none()) {
+            self.answers.fetch_add(1, Relaxed);
+        }
+        result.map(tonic::Response::into_inner)
+    }
+
+    /// A stream of watch responses; it stays open while `requests` does.
+    pub(crate) async fn watch(
+        &self,
+        requests: impl Stream<Item = WatchRequest> + Send + 'static,
+        token: Option<AsciiMetadataValue>,
+    ) -> Result<Streaming<WatchResponse>, Status> {
+        let mut request = tonic::Request::new(requests);
+        add_metadata(&mut request, CallMetadata { token, timeout: None }, true);
+        let codec: ProstCodec<WatchRequest, WatchResponse> = ProstCodec::default();
+        let response =
+            self.grpc.clone().streaming(request, PathAndQuery::from_static(WATCH_PATH), codec).await?;
+        Ok(response.into_inner())
+    }
+}
+
+fn add_metadata<T>(request: &mut tonic::Request<T>, metadata: CallMetadata, needs_leader: bool) {
+    let CallMetadata { token, timeout } = metadata;
+    if let Some(timeout) = timeout {
+        request.set_timeout(timeout);
+    }
+    if needs_leader {
+        request.metadata_mut().insert("hasleader", AsciiMetadataValue::from_static("true"));
+    }
+    if let Some(token) = token {
+        request.metadata_mut().insert("token", token);
+    }
+}
+
+/// The service that tonic calls. Each request is sent once.
+#[derive(Clone)]
+struct Sender(SendRequest<Body>);
+
+impl Service<Request<Body>> for Sender {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
+
+fn tcp_error(error: &std::io::Error) -> String {
+    match error.kind() == std::io::ErrorKind::ConnectionRefused {
+        true => "nothing listens there; check the port, and that etcd runs".to_owned(),
+        false => error.to_string(),
+    }
+}
+
+/// What a failed TLS handshake or read means, with its cure; none if TLS is not the reason.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the errors are rustls's")]
+pub(crate) fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    use rustls::{AlertDescription as Alert, CertificateError, Error};
+    Some(match find_source::<Error>(error)? {
+        Error::InvalidMessage(_) => "it does not speak TLS; write http instead of https".to_owned(),
+        Error::NoApplicationProtocol => "it does not speak HTTP/2; name etcd's port for clients".to_owned(),
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate is not signed by the given authority; name the authority of etcd's server certificates"
+                .to_owned()
+        }
+        Error::InvalidCertificate(
+            error @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
+        ) => format!("its certificate has another name ({error}); use a name or address of the certificate"),
+        Error::InvalidCertificate(error) => format!("its certificate cannot be used: {error}"),
+        Error::AlertReceived(Alert::CertificateRequired | Alert::HandshakeFailure | Alert::BadCertificate) => {
+            "it refuses the connection without a valid client certificate; give a certificate and key that its --trusted-ca-file signs"
+                .to_owned()
+        }
+        Error::AlertReceived(Alert::UnknownCA) => {
+            "it does not know the authority of the client certificate; use one that its --trusted-ca-file signs".to_owned()
+        }
+        Error::AlertReceived(alert @ (Alert::CertificateExpired | Alert::CertificateUnknown | Alert::AccessDenied)) => {
+            format!("it refuses the client certificate ({alert:?}); renew it")
+        }
+        other => format!("TLS failed: {other}"),
+    })
+}

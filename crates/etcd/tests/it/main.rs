@@ -1,0 +1,13 @@
+//! The store against real etcd processes on loopback: Debian's `etcd-server` and `etcd-client`.
+
+mod auth;
+mod compaction;
+mod contract;
+mod limits;
+mod members;
+mod restored;
+mod start;
+mod support;
+mod tls;
+mod watch;
+mod wire;
