@@ -142,7 +142,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             bail!("operator.key (--operator-key) is set but operator.cert (--operator-cert) is not; set both")
         }
     };
-    let node_tls = match (settings.node.cert.clone(), settings.node.key.clone(), settings.node.ca.clone()) {
+    let node_tls = match (settings.node.cert, settings.node.key, settings.node.ca) {
         (Some(cert), Some(key), Some(authority)) => {
             Some(NodeTlsFiles { pair: CertificateFiles { cert, key }, authority })
         }
@@ -157,7 +157,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         nodes: NodesConfig { listen: settings.node.listen, tls: node_tls },
         data: settings.general.data,
         in_memory: false,
-        cluster: cluster_config(settings.etcd, &settings.node)?,
+        cluster: cluster_config(settings.etcd, settings.node.trust_addresses_for)?,
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,
@@ -225,8 +225,8 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
 }
 
 /// The cluster of which this service is a node, if etcd is given.
-fn cluster_config(etcd: config::Etcd, node: &config::Node) -> Result<Option<ClusterConfig>> {
-    let config::Etcd { endpoints, prefix, ca, cert, key, user, password_file, compact } = etcd;
+fn cluster_config(etcd: config::Etcd, trust_addresses_for: Duration) -> Result<Option<ClusterConfig>> {
+    let config::Etcd { endpoints, node, prefix, ca, cert, key, user, password_file, compact } = etcd;
     if endpoints.is_empty() {
         let unused = [
             ("etcd.ca", ca.is_some()),
@@ -234,7 +234,7 @@ fn cluster_config(etcd: config::Etcd, node: &config::Node) -> Result<Option<Clus
             ("etcd.key", key.is_some()),
             ("etcd.user", user.is_some()),
             ("etcd.password_file", password_file.is_some()),
-            ("node.name", node.name.is_some()),
+            ("etcd.node", node.is_some()),
         ];
         return match unused.into_iter().find(|(_, is_set)| *is_set) {
             Some((key, _)) => bail!(
@@ -266,13 +266,13 @@ fn cluster_config(etcd: config::Etcd, node: &config::Node) -> Result<Option<Clus
     };
     let etcd = EtcdConfig { endpoints, prefix, tls, user };
     etcd.check()?;
-    let name = node.name.clone().map_or_else(host_name, Ok)?;
+    let name = node.map_or_else(host_name, Ok)?;
     if name.parse::<Name>().is_err() {
-        bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (node.name)");
+        bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (etcd.node)");
     }
     Ok(Some(ClusterConfig {
         compacts: compact,
-        trust_addresses_for: node.trust_addresses_for,
+        trust_addresses_for,
         ..ClusterConfig::new(name, SharedStore::Etcd(etcd))
     }))
 }
