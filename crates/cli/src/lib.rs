@@ -28,6 +28,8 @@ mod data_files;
 mod demo;
 mod destination;
 mod each;
+#[cfg(unix)]
+mod etcd;
 mod event;
 mod exit;
 #[cfg(unix)]
@@ -126,7 +128,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Host(verb) => host::run(&client()?, verb, args.output),
         TopCommand::Event(verb) => event::run(&client()?, verb, args.output),
         TopCommand::Operation(verb) => operation::run(&client()?, verb, args.output),
-        TopCommand::Token(verb) => token::run(&client()?, verb, args.output),
+        TopCommand::Token(verb) => token::run(&args.reach, verb, args.output),
         TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
         TopCommand::Console => console::run(&client()?, args.output),
         TopCommand::Audit(audit) => audit::run(&client()?, audit, args.output),

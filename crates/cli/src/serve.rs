@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Name, Settings, WhenNotEnabled};
-use notbefore_etcd::{ClientCertificateFiles, EtcdConfig, EtcdTlsFiles, EtcdUser, Password};
 use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
@@ -31,7 +30,7 @@ use tokio::sync::watch;
 use crate::args::{ConnectionArgs, Output, Serve};
 use crate::config::print::{self, Effective};
 use crate::fleet_file::FileScope;
-use crate::{config, demo, fleet, logs, output, systemd};
+use crate::{config, demo, etcd, fleet, logs, output, systemd};
 
 /// How long an event of a demo stays Started.
 const DEMO_DURATION: Duration = Duration::from_secs(40);
@@ -225,56 +224,15 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
 }
 
 /// The cluster of which this service is a node, if etcd is given.
-fn cluster_config(etcd: config::Etcd, trust_addresses_for: Duration) -> Result<Option<ClusterConfig>> {
-    let config::Etcd { endpoints, node, prefix, ca, cert, key, user, password_file, compact } = etcd;
-    if endpoints.is_empty() {
-        let unused = [
-            ("etcd.ca", ca.is_some()),
-            ("etcd.cert", cert.is_some()),
-            ("etcd.key", key.is_some()),
-            ("etcd.user", user.is_some()),
-            ("etcd.password_file", password_file.is_some()),
-            ("etcd.node", node.is_some()),
-        ];
-        return match unused.into_iter().find(|(_, is_set)| *is_set) {
-            Some((key, _)) => bail!(
-                "{key} is set, but no URL of etcd is; name etcd's members with --etcd URL,URL,URL (etcd.endpoints), or leave {key} out"
-            ),
-            None => Ok(None),
-        };
-    }
-    let client = match (cert, key) {
-        (Some(cert), Some(key)) => Some(ClientCertificateFiles { cert, key }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => {
-            bail!("etcd.cert and etcd.key (--etcd-cert, --etcd-key) belong together; set both, or none")
-        }
-    };
-    let tls = match (ca, client) {
-        (Some(authority), client) => Some(EtcdTlsFiles { authority, client }),
-        (None, None) => None,
-        (None, Some(_)) => bail!(
-            "etcd.cert (--etcd-cert) is set but etcd.ca (--etcd-ca) is not; set it to the authority of etcd's certificates"
-        ),
-    };
-    let user = match (user, password_file) {
-        (Some(name), Some(file)) => Some(EtcdUser { name, password: Password::File(file) }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => bail!(
-            "etcd.user and etcd.password_file (--etcd-user, --etcd-password-file) belong together; set both, or none"
-        ),
-    };
-    let etcd = EtcdConfig { endpoints, prefix, tls, user };
-    etcd.check()?;
+fn cluster_config(settings: config::Etcd, trust_addresses_for: Duration) -> Result<Option<ClusterConfig>> {
+    let (node, compacts) = (settings.node.clone(), settings.compact);
+    let Some(etcd) = etcd::checked(settings)? else { return Ok(None) };
     let name = node.map_or_else(host_name, Ok)?;
     if name.parse::<Name>().is_err() {
         bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (etcd.node)");
     }
-    Ok(Some(ClusterConfig {
-        compacts: compact,
-        trust_addresses_for,
-        ..ClusterConfig::new(name, SharedStore::Etcd(etcd))
-    }))
+    let cluster = ClusterConfig::new(name, SharedStore::Etcd(etcd));
+    Ok(Some(ClusterConfig { compacts, trust_addresses_for, ..cluster }))
 }
 
 /// Reads a fleet file; its mistakes are errors of the configuration.
@@ -365,9 +323,13 @@ fn announce(addresses: &Addresses) -> Result<()> {
     };
     lines.extend(addresses.guest.iter().map(guests));
     lines.extend(addresses.guest_vms.iter().map(|(vm, guest)| format!("  guest {vm}  http://{guest}{path}")));
-    let (operator, token) = (addresses.operator, addresses.token.display());
+    let operator = addresses.operator;
+    let token = match addresses.token.exists() {
+        true => format!("token in {}", addresses.token.display()),
+        false => "the first token is on the node that led first".to_owned(),
+    };
     let scheme = if addresses.operator_encrypted { "https" } else { "http" };
-    lines.push(format!("  operators  {scheme}://{operator}/v1 (token in {token})"));
+    lines.push(format!("  operators  {scheme}://{operator}/v1 ({token})"));
     if let Some(code) = &addresses.sign_in_code {
         lines.push(format!(
             "  console    {scheme}://{operator}/#code={code} (works once, within five minutes)"

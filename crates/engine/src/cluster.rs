@@ -115,6 +115,8 @@ impl FenceNews {
 
 /// Key of the leader's record.
 pub const LEADER: &str = "cluster/leader";
+/// Key of the mark of an import that is not complete.
+pub const IMPORTING: &str = "cluster/import";
 /// Key of the format level of the cluster.
 pub const FORMAT: &str = "cluster/format";
 /// Prefix of the records of this module.

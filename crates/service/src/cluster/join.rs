@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use notbefore_engine::cluster::name_check::{NameCheck, NameVerdict, READ_EVERY};
 use notbefore_engine::cluster::watch_follower::REPAIR_EVERY;
-use notbefore_engine::cluster::{FORMAT, FenceNews, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
+use notbefore_engine::cluster::{
+    FORMAT, FenceNews, FormatRecord, IMPORTING, NODE, NodeIdentity, NodeRecord, Role,
+};
 use notbefore_engine::records::{self, DecodeError};
 use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -114,6 +116,11 @@ pub enum JoinError {
         "{key} is in the store already, and nothing there says that it belongs to notbefore; choose another --etcd-prefix"
     )]
     Foreign { key: Key },
+    /// An import has not finished.
+    #[error(
+        "an import into this prefix runs or was interrupted; wait for it, or remove the prefix with 'etcdctl del --prefix' and repeat the import"
+    )]
+    ImportIncomplete,
     /// etcd is not the one that this node has loaded: another cluster, or a restored backup.
     #[error("{0}; this node ends: start it again, and it loads everything anew")]
     StoreReplaced(IdentityChange),
@@ -270,7 +277,9 @@ pub async fn check_content(store: &dyn Store) -> Result<(), JoinError> {
     let Some(record) = snapshot.get(FORMAT).await? else {
         // Nodes write heartbeats before the first of them leads and writes the level.
         let first = snapshot.scan("", None, NODES_MAX).await?.records;
+        let is_importing = snapshot.get(IMPORTING).await?.is_some();
         return match first.into_iter().find(|(key, _)| !key.starts_with(NODE)) {
+            Some(_) if is_importing => Err(JoinError::ImportIncomplete),
             Some((key, _)) => Err(JoinError::Foreign { key }),
             None => Ok(()),
         };
