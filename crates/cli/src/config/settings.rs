@@ -165,7 +165,7 @@ settings! {
     "node" node: Node {
         /// How long guests are answered while etcd is away. Later they get 503: their address may be another VM's by then
         trust_addresses_for: Duration =
-            ClusterConfig::TRUST_ADDRESSES_FOR, Span { min: 10, max: 7 * 86_400 }, Flag::None;
+            ClusterConfig::TRUST_ADDRESSES_FOR, Span { min: 5, max: 7 * 86_400 }, Flag::None;
         /// Listen address for the other nodes of a cluster, which forward changes to the leader (unused with one node).
         /// Port 0: any free port. Beyond loopback it needs `node.cert`, `node.key` and `node.ca`
         listen: SocketAddr = NodesConfig::LISTEN, ADDRESS, Flag::Value("node-listen", "ADDR");

@@ -10,6 +10,7 @@ mod delivery;
 mod demo;
 mod dependencies;
 mod disk;
+mod etcd;
 mod exec;
 mod exit_codes;
 mod fleet;
