@@ -157,10 +157,19 @@ impl Etcd {
 
     /// Waits until the member takes part in a commit.
     pub async fn wait_until_healthy(&self) {
+        self.wait_for_health(&[]).await;
+    }
+
+    /// The same with a user, as `NAME:PASSWORD`.
+    pub async fn wait_until_healthy_as(&self, user: &str) {
+        self.wait_for_health(&["--user", user]).await;
+    }
+
+    async fn wait_for_health(&self, flags: &[&str]) {
         eventually("etcd is healthy", async || {
             let mut command = etcdctl_command();
             command.args(["--endpoints", &self.client_url, "endpoint", "health", "--command-timeout", "1s"]);
-            command.output().unwrap().status.success().then_some(())
+            command.args(flags).output().unwrap().status.success().then_some(())
         })
         .await;
     }
