@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use crate::client::{AuthenticateError, Client, authenticate, end_of};
 use crate::config::{Checked, ConfigError, Endpoint, EtcdConfig, EtcdUser};
-use crate::connection::{CallMetadata, Connection, tls_error};
-use crate::errors::{CallError, classify};
+use crate::connection::{CallMetadata, Connection};
+use crate::errors::{CallError, classify, is_local};
 use crate::proto::{
     COMPARE_MOD_REVISION, Compare, Operation, PutRequest, RangeRequest, RequestOp, StatusRequest,
     StatusResponse, TxnRequest,
@@ -204,18 +204,19 @@ async fn greet(
             metadata.token = authenticate(&connection, user).await.map_err(Greeting::Authenticate)?;
             status = connection.call(StatusRequest {}, metadata).await;
         }
-        status.map_err(|status| {
-            let is_local = std::error::Error::source(&status).is_some();
-            Greeting::Failed(match tls_error(&status) {
-                Some(reason) => reason,
-                // A server with TLS answers with an alert, a web server with HTTP/1.1.
-                None if is_local && endpoint.tls_name.is_none() => {
-                    format!("it does not speak gRPC; write https if it has TLS ({})", classify(&status))
-                }
-                None if is_local => format!("it does not speak gRPC ({})", classify(&status)),
-                None => format!("it is not etcd, or not its port for clients ({})", classify(&status)),
-            })
-        })
+        let status = match status {
+            Ok(status) => return Ok(status),
+            Err(status) => status,
+        };
+        Err(Greeting::Failed(match (is_local(&status), &endpoint.tls_name) {
+            (false, _) => format!("it is not etcd, or not its port for clients ({})", classify(&status)),
+            (true, Some(_)) => connection.why_lost(&status).await,
+            // A server with TLS answers with an alert, a web server with HTTP/1.1.
+            (true, None) => {
+                let reason = connection.why_lost(&status).await;
+                format!("it does not speak gRPC; write https if it has TLS ({reason})")
+            }
+        }))
     };
     match timeout(START_TIMEOUT, asking).await {
         Ok(answer) => answer,

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `config` | settings, and what is wrong with them |
 //! | `connect` | checks at the start, and the mark of the prefix |
-//! | `client`, `lane`, `connection`, `tls` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
+//! | `client`, `lane`, `connection`, `tls`, `alert` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
 //! | `errors` | which failures are refusals, and which leave the outcome open |
 //! | `identity` | detects another cluster and a restored backup |
 //! | `commit`, `snapshot`, `watch` | the store |
@@ -35,6 +35,7 @@
 //! `etcdctl role grant-permission ROLE readwrite --prefix=true /notbefore/`. Status, members, alarms and compaction
 //! need an authenticated user and no further right.
 
+mod alert;
 mod client;
 mod commit;
 mod compaction;
