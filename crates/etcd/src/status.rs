@@ -8,7 +8,9 @@ use futures_util::future::join_all;
 use crate::client::Client;
 use crate::errors::CallError;
 use crate::identity::Freshness;
-use crate::proto::{AlarmRequest, Call, MemberEntry, MemberListRequest, StatusRequest, StatusResponse};
+use crate::proto::{
+    AlarmRequest, Call, MemberEntry, MemberListRequest, RangeRequest, StatusRequest, StatusResponse,
+};
 
 /// Deadline of each question to one endpoint.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -46,6 +48,8 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberState {
     Answered(MemberStatus),
+    /// It answers, and tells its status only to etcd's root user; the crate docs list such releases.
+    Denied,
     /// One of its client URLs is an endpoint, and does not answer.
     Silent {
         error: String,
@@ -92,7 +96,7 @@ impl EtcdStatus {
     fn answered(&self) -> impl Iterator<Item = &MemberStatus> {
         self.members.iter().filter_map(|member| match &member.state {
             MemberState::Answered(status) => Some(status),
-            MemberState::Silent { .. } | MemberState::NotAsked => None,
+            MemberState::Denied | MemberState::Silent { .. } | MemberState::NotAsked => None,
         })
     }
 
@@ -129,7 +133,9 @@ impl EtcdStatus {
 
 /// What one endpoint answered.
 struct EndpointAnswers {
-    status: StatusResponse,
+    member_id: u64,
+    /// None if only the root user may ask for it.
+    status: Option<StatusResponse>,
     members: Option<Vec<MemberEntry>>,
     alarms: Option<Vec<Alarm>>,
 }
@@ -142,7 +148,7 @@ impl Client {
             self.config.endpoints.iter().zip(&answers).map(|(endpoint, answers)| EndpointStatus {
                 url: endpoint.text.clone(),
                 member: match answers {
-                    Ok(answers) => Ok(member_id(&answers.status)),
+                    Ok(answers) => Ok(answers.member_id),
                     Err(error) => Err(error.clone()),
                 },
             });
@@ -151,14 +157,17 @@ impl Client {
         let alarms = answers.iter().find_map(|answers| answers.alarms.clone());
         let entries = answers.iter().find_map(|answers| answers.members.clone()).unwrap_or_default();
         let members = entries.into_iter().map(|entry| {
-            let answer = answers.iter().find(|answers| member_id(&answers.status) == entry.id);
+            let answer = answers.iter().find(|answers| answers.member_id == entry.id);
             let silent = endpoints.iter().find_map(|endpoint| {
                 let error = endpoint.member.as_ref().err()?;
                 let url = endpoint.url.trim_end_matches('/');
                 entry.client_urls.iter().any(|one| one.trim_end_matches('/') == url).then_some(error)
             });
             let state = match (answer, silent) {
-                (Some(answers), _) => MemberState::Answered(member_status(&answers.status)),
+                (Some(EndpointAnswers { status: Some(status), .. }), _) => {
+                    MemberState::Answered(member_status(status))
+                }
+                (Some(_), _) => MemberState::Denied,
                 (None, Some(error)) => MemberState::Silent { error: error.clone() },
                 (None, None) => MemberState::NotAsked,
             };
@@ -170,7 +179,14 @@ impl Client {
 
     async fn ask(&self, endpoint: usize) -> Result<EndpointAnswers, String> {
         let connection = self.open(endpoint).await?;
-        let status = self.ask_one(&connection, StatusRequest {}).await.map_err(|error| error.to_string())?;
+        let (status, header) = match self.ask_one(&connection, StatusRequest {}).await {
+            Ok(status) => (Some(status.clone()), status.header),
+            Err(CallError::Denied) => {
+                let request = RangeRequest { key: self.key(""), keys_only: true, ..RangeRequest::default() };
+                (None, self.ask_one(&connection, request).await.map_err(|error| error.to_string())?.header)
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         let (members, alarms) = tokio::join!(
             self.ask_one(&connection, MemberListRequest {}),
             self.ask_one(&connection, AlarmRequest {}),
@@ -185,7 +201,8 @@ impl Client {
         };
         let members = members.ok().map(|response| response.members);
         let alarms = alarms.ok().map(|response| response.alarms.iter().map(alarm).collect());
-        Ok(EndpointAnswers { status, members, alarms })
+        let member_id = header.map_or(0, |header| header.member_id);
+        Ok(EndpointAnswers { member_id, status, members, alarms })
     }
 
     async fn ask_one<C: Call + Clone>(
@@ -202,15 +219,12 @@ impl Client {
     }
 }
 
-fn member_id(status: &StatusResponse) -> u64 {
-    status.header.as_ref().map_or(0, |header| header.member_id)
-}
-
 fn member_status(status: &StatusResponse) -> MemberStatus {
     let bytes = |size: i64| u64::try_from(size).unwrap_or(0);
     MemberStatus {
         version: status.version.clone(),
-        is_leader: status.leader != 0 && status.leader == member_id(status),
+        is_leader: status.leader != 0
+            && Some(status.leader) == status.header.as_ref().map(|header| header.member_id),
         has_leader: status.leader != 0,
         database_bytes: bytes(status.db_size),
         database_bytes_in_use: bytes(status.db_size_in_use),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use notbefore_etcd::{EtcdConfig, EtcdUser, Password};
+use notbefore_etcd::{CompactError, EtcdConfig, EtcdUser, Password};
 use notbefore_store::{Outcome, Store};
 
 use crate::support::{
@@ -38,16 +38,26 @@ fn text(password: &str) -> Password {
 async fn readwrite_on_the_prefix_is_enough() {
     let etcd = with_users(&["--unsafe-no-fsync"]).await;
     let store = connect(&as_user(&etcd, "/nb/", "nb", text("secret"))).await;
-    assert_eq!(store.warnings(), [""; 0]);
     let first = committed(&store, put("a", "1")).await;
     let mut watch = store.watch(first).await.unwrap();
     let second = committed(&store, put("a", "2")).await;
     assert_eq!(next(&mut *watch).await.revision, second);
     assert_eq!(store.snapshot().await.unwrap().scan("", None, 10).await.unwrap().records.len(), 1);
-    store.compact(second).await.unwrap();
     let status = store.status().await;
-    assert_eq!((status.members.len(), status.alarms), (1, Some(vec![])));
-    assert!(store.watch(first).await.is_err());
+    assert!(status.endpoints[0].member.is_ok(), "{status:?}");
+    // The crate docs list the releases that let only root ask, or compact.
+    match store.warnings() {
+        [] => {
+            assert_eq!((status.members.len(), status.alarms), (1, Some(vec![])));
+            store.compact(second).await.unwrap();
+            assert!(store.watch(first).await.is_err());
+        }
+        [warning] => {
+            assert!(warning.contains("root user"), "{warning}");
+            assert_eq!(store.compact(second).await, Err(CompactError::Denied));
+        }
+        more => panic!("{more:?}"),
+    }
 }
 
 #[tokio::test]
@@ -81,7 +91,7 @@ async fn missing_rights_and_wrong_passwords_are_named() {
 async fn a_user_without_authentication_is_a_warning() {
     let etcd = etcd(&["--unsafe-no-fsync"]).await;
     let store = connect(&as_user(&etcd, "/nb/", "nb", text("secret"))).await;
-    assert!(store.warnings()[0].contains("switched off"), "{:?}", store.warnings());
+    assert!(store.warnings().iter().any(|text| text.contains("switched off")), "{:?}", store.warnings());
     committed(&store, put("a", "1")).await;
 }
 
