@@ -9,7 +9,8 @@ use crate::client::Client;
 use crate::errors::CallError;
 use crate::identity::Freshness;
 use crate::proto::{
-    AlarmRequest, Call, MemberEntry, MemberListRequest, RangeRequest, StatusRequest, StatusResponse,
+    AlarmEntry, AlarmRequest, Call, MemberEntry, MemberListRequest, RangeRequest, StatusRequest,
+    StatusResponse,
 };
 
 /// Deadline of each question to one endpoint.
@@ -89,7 +90,8 @@ pub enum AlarmKind {
     NoSpace,
     /// The members' data differs: etcd refuses everything.
     Corrupt,
-    Other(i32),
+    /// Of a later release.
+    Other,
 }
 
 impl EtcdStatus {
@@ -187,20 +189,23 @@ impl Client {
             }
             Err(error) => return Err(error.to_string()),
         };
-        let (members, alarms) = tokio::join!(
-            self.ask_one(&connection, MemberListRequest {}),
-            self.ask_one(&connection, AlarmRequest {}),
-        );
-        let alarm = |entry: &crate::proto::AlarmEntry| Alarm {
-            member_id: entry.member_id,
-            kind: match entry.kind {
-                1 => AlarmKind::NoSpace,
-                2 => AlarmKind::Corrupt,
-                other => AlarmKind::Other(other),
-            },
+        let members = self.ask_one(&connection, MemberListRequest {}).await.ok();
+        let members = members.map(|response| response.members);
+        // Asking for the alarms alone is a write to etcd's log, so it is left to members that hide their status.
+        let alarms = match &status {
+            Some(status) => Some(status.errors.iter().filter_map(|text| parse_alarm(text)).collect()),
+            None => self.ask_one(&connection, AlarmRequest {}).await.ok().map(|response| {
+                let alarm = |entry: &AlarmEntry| Alarm {
+                    member_id: entry.member_id,
+                    kind: match entry.kind {
+                        1 => AlarmKind::NoSpace,
+                        2 => AlarmKind::Corrupt,
+                        _ => AlarmKind::Other,
+                    },
+                };
+                response.alarms.iter().map(alarm).collect()
+            }),
         };
-        let members = members.ok().map(|response| response.members);
-        let alarms = alarms.ok().map(|response| response.alarms.iter().map(alarm).collect());
         let member_id = header.map_or(0, |header| header.member_id);
         Ok(EndpointAnswers { member_id, status, members, alarms })
     }
@@ -233,5 +238,38 @@ fn member_status(status: &StatusResponse) -> MemberStatus {
         raft_index: status.raft_index,
         raft_applied_index: status.raft_applied_index,
         errors: status.errors.clone(),
+    }
+}
+
+/// An alarm as a member's status lists it: `memberID:10501334649042878790 alarm:NOSPACE`. None for other errors.
+fn parse_alarm(text: &str) -> Option<Alarm> {
+    let field = |name: &str| text.split_whitespace().find_map(|word| word.strip_prefix(name));
+    let kind = match field("alarm:")? {
+        "NOSPACE" => AlarmKind::NoSpace,
+        "CORRUPT" => AlarmKind::Corrupt,
+        _ => AlarmKind::Other,
+    };
+    Some(Alarm { member_id: field("memberID:").and_then(|id| id.parse().ok()).unwrap_or(0), kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_are_parsed() {
+        let alarm = |member_id, kind| Some(Alarm { member_id, kind });
+        for (text, expected) in [
+            (
+                "memberID:10501334649042878790 alarm:NOSPACE ",
+                alarm(10_501_334_649_042_878_790, AlarmKind::NoSpace),
+            ),
+            ("memberID:1  alarm:CORRUPT", alarm(1, AlarmKind::Corrupt)),
+            ("alarm:NEW", alarm(0, AlarmKind::Other)),
+            ("etcdserver: no leader", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_alarm(text), expected, "{text}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Transactions at the limits of the store and of etcd, and a full database.
 
 use bytes::Bytes;
-use notbefore_etcd::AlarmKind;
+use notbefore_etcd::{Alarm, AlarmKind};
 use notbefore_store::{
     Expect, Outcome, Refusal, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX,
 };
@@ -85,7 +85,9 @@ async fn a_full_database_leaves_outcomes_open_until_it_is_cleared() {
     };
     assert!(text.contains("space exceeded"), "{text}");
     let status = store.status().await;
-    assert!(status.has_alarm(AlarmKind::NoSpace), "{status:?}");
+    let alarm = Alarm { member_id: status.members[0].id, kind: AlarmKind::NoSpace };
+    assert_eq!(status.alarms.as_deref(), Some(&[alarm][..]));
+    assert!(etcd.etcdctl(&["alarm", "list"]).contains("NOSPACE"));
     assert!(read(&store, "a").await.map(|record| record.revision) >= last, "reads work");
     // A node can start, and says by its status what is wrong.
     let late = etcd.store("/nb/").await;
