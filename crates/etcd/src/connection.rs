@@ -21,7 +21,9 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic::body::Body;
 use tonic::client::Grpc;
@@ -30,8 +32,9 @@ use tonic::{Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower_service::Service;
 
+use crate::alert::{Alert, ShowsAlert};
 use crate::config::Endpoint;
-use crate::errors::{describe, find_source};
+use crate::errors::{describe, find_source, is_local};
 use crate::proto::{Call, WATCH_PATH, WatchRequest, WatchResponse};
 use crate::tls::TlsConfig;
 
@@ -43,6 +46,9 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(6);
 /// A member that does not answer a ping for this long is gone, or the network is.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A call may fail a moment before its connection does.
+const FAILURE_WAIT: Duration = Duration::from_millis(100);
+
 /// Bytes that etcd may send ahead on one stream. A page of 4 MiB then takes few round trips.
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
@@ -52,6 +58,8 @@ pub(crate) struct Connection {
     pub(crate) id: u64,
     grpc: Grpc<Sender>,
     driver: AbortHandle,
+    /// What ended the connection. Calls on it get an error that does not say it.
+    failure: watch::Receiver<Option<String>>,
     /// How many calls were answered; a connection on which none is looks dead.
     answers: AtomicU64,
 }
@@ -81,15 +89,23 @@ impl Connection {
             (Some(tls), Some(name)) => {
                 let connector = TlsConnector::from(tls.current());
                 let stream = connector.connect(name.clone(), tcp).await;
-                let stream =
-                    stream.map_err(|error| tls_error(&error).unwrap_or_else(|| error.to_string()))?;
-                Self::over(stream, origin.clone(), id).await
+                let stream = stream.map_err(|error| match find_source(&error) {
+                    Some(error) => tls_error(error),
+                    // A port of etcd without TLS closes the connection.
+                    None if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                        "it ends the TLS handshake; write http instead of https if it has no TLS".to_owned()
+                    }
+                    None => error.to_string(),
+                })?;
+                let stream = ShowsAlert::new(stream);
+                let alert = stream.alert();
+                Self::over(stream, origin.clone(), id, alert).await
             }
-            (None, _) | (_, None) => Self::over(tcp, origin.clone(), id).await,
+            (None, _) | (_, None) => Self::over(tcp, origin.clone(), id, Alert::default()).await,
         }
     }
 
-    async fn over<S>(stream: S, origin: http::Uri, id: u64) -> Result<Self, String>
+    async fn over<S>(stream: S, origin: http::Uri, id: u64, alert: Alert) -> Result<Self, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -103,14 +119,14 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| describe(&error))?;
+        let (fail, failure) = watch::channel(None);
         let driver = tokio::spawn(async move {
-            // Every call on the connection gets the error, too.
             if let Err(error) = connection.await {
-                tracing::debug!(error = describe(&error), "a connection to etcd ended");
+                fail.send_replace(Some(alert.get().map_or_else(|| describe(&error), tls_error)));
             }
         });
         let grpc = Grpc::with_origin(Sender(sender), origin).max_decoding_message_size(RESPONSE_BYTES_MAX);
-        Ok(Self { id, grpc, driver: driver.abort_handle(), answers: AtomicU64::new(0) })
+        Ok(Self { id, grpc, driver: driver.abort_handle(), failure, answers: AtomicU64::new(0) })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -119,6 +135,16 @@ impl Connection {
 
     pub(crate) fn answers(&self) -> u64 {
         self.answers.load(Relaxed)
+    }
+
+    /// Why a call on this connection has failed on this side.
+    pub(crate) async fn why_lost(&self, status: &Status) -> String {
+        let mut failure = self.failure.clone();
+        let known = match timeout(FAILURE_WAIT, failure.wait_for(Option::is_some)).await {
+            Ok(Ok(known)) => known.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        known.unwrap_or_else(|| describe(status))
     }
 
     /// One call. After an error, etcd may have executed it.
@@ -132,7 +158,7 @@ impl Connection {
         let path = PathAndQuery::from_static(C::PATH);
         let codec: ProstCodec<C, C::Response> = ProstCodec::default();
         let result = self.grpc.clone().unary(request, path, codec).await;
-        if result.as_ref().err().is_none_or(|status| std::error::Error::source(status).is_none()) {
+        if !result.as_ref().is_err_and(is_local) {
             self.answers.fetch_add(1, Relaxed);
         }
         result.map(tonic::Response::into_inner)
@@ -191,11 +217,11 @@ fn tcp_error(error: &std::io::Error) -> String {
     }
 }
 
-/// What a failed TLS handshake or read means, with its cure; none if TLS is not the reason.
+/// What an error of TLS means, with its cure.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the errors are rustls's")]
-pub(crate) fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+fn tls_error(error: &rustls::Error) -> String {
     use rustls::{AlertDescription as Alert, CertificateError, Error};
-    Some(match find_source::<Error>(error)? {
+    match error {
         Error::InvalidMessage(_) => "it does not speak TLS; write http instead of https".to_owned(),
         Error::NoApplicationProtocol => "it does not speak HTTP/2; name etcd's port for clients".to_owned(),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -217,5 +243,5 @@ pub(crate) fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<Str
             format!("it refuses the client certificate ({alert:?}); renew it")
         }
         other => format!("TLS failed: {other}"),
-    })
+    }
 }

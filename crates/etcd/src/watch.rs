@@ -71,7 +71,7 @@ impl Client {
         match self.read(request).await {
             Ok(_) => Ok(()),
             Err(CallError::Compacted) => Err(WatchError::Compacted { oldest: self.oldest(after).await }),
-            // Somebody else's revision, or that of a backup's future.
+            // Of another store, or of the time after a backup.
             Err(CallError::FutureRevision) => {
                 tracing::error!(%after, "etcd has no such revision yet: the watch was not opened");
                 Err(WatchError::Closed)
