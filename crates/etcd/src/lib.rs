@@ -102,7 +102,8 @@ impl Drop for Inner {
 }
 
 impl EtcdStore {
-    /// Connects, and checks everything that would make the store useless later. Takes at most some 20 s.
+    /// Connects, and checks everything that would make the store useless later. Takes some milliseconds, and at most a
+    /// minute if etcd does not answer.
     pub async fn connect(config: &EtcdConfig) -> Result<Self, ConnectError> {
         let (client, warnings) = connect::connect(config).await?;
         let renewing = Arc::clone(&client);
