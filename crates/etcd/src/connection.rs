@@ -13,12 +13,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::Stream;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::uri::PathAndQuery;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -29,13 +31,13 @@ use tonic::body::Body;
 use tonic::client::Grpc;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Status, Streaming};
-use tonic_prost::ProstCodec;
 use tower_service::Service;
 
 use crate::alert::{Alert, ShowsAlert};
+use crate::codec::BytesCodec;
 use crate::config::Endpoint;
 use crate::errors::{describe, find_source, is_local};
-use crate::proto::{Call, WATCH_PATH, WatchRequest, WatchResponse};
+use crate::proto::{Call, WATCH_PATH, WatchCreateRequest, WatchRequest, WatchResponse};
 use crate::tls::TlsConfig;
 
 /// Largest response. A page of 100 records of 512 KiB fits.
@@ -52,6 +54,11 @@ const FAILURE_WAIT: Duration = Duration::from_millis(100);
 /// Bytes that etcd may send ahead on one stream. A page of 4 MiB then takes few round trips.
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// A TCP or TLS stream. As a trait object, so that HTTP/2 is compiled once.
+trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 
 /// A connection that was established. It closes when the last call on it ends.
 pub(crate) struct Connection {
@@ -99,16 +106,13 @@ impl Connection {
                 })?;
                 let stream = ShowsAlert::new(stream);
                 let alert = stream.alert();
-                Self::over(stream, origin.clone(), id, alert).await
+                Self::over(Box::new(stream), origin.clone(), id, alert).await
             }
-            (None, _) | (_, None) => Self::over(tcp, origin.clone(), id, Alert::default()).await,
+            (None, _) | (_, None) => Self::over(Box::new(tcp), origin.clone(), id, Alert::default()).await,
         }
     }
 
-    async fn over<S>(stream: S, origin: http::Uri, id: u64, alert: Alert) -> Result<Self, String>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn over(stream: Box<dyn Duplex>, origin: http::Uri, id: u64, alert: Alert) -> Result<Self, String> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -153,30 +157,61 @@ impl Connection {
         message: C,
         metadata: CallMetadata,
     ) -> Result<C::Response, Status> {
+        let method = Method { path: C::PATH, needs_leader: C::NEEDS_LEADER };
+        let response = self.call_bytes(method, message.encode_to_vec().into(), metadata).await?;
+        decode(response)
+    }
+
+    async fn call_bytes(
+        &self,
+        method: Method,
+        message: Bytes,
+        metadata: CallMetadata,
+    ) -> Result<Bytes, Status> {
         let mut request = tonic::Request::new(message);
-        add_metadata(&mut request, metadata, C::NEEDS_LEADER);
-        let path = PathAndQuery::from_static(C::PATH);
-        let codec: ProstCodec<C, C::Response> = ProstCodec::default();
-        let result = self.grpc.clone().unary(request, path, codec).await;
+        add_metadata(&mut request, metadata, method.needs_leader);
+        let path = PathAndQuery::from_static(method.path);
+        let result = self.grpc.clone().unary(request, path, BytesCodec).await;
         if !result.as_ref().is_err_and(is_local) {
             self.answers.fetch_add(1, Relaxed);
         }
         result.map(tonic::Response::into_inner)
     }
 
-    /// A stream of watch responses; it stays open while `requests` does.
+    /// Creates a watch. It stays open until the responses are dropped.
     pub(crate) async fn watch(
         &self,
-        requests: impl Stream<Item = WatchRequest> + Send + 'static,
+        create: WatchCreateRequest,
         token: Option<AsciiMetadataValue>,
-    ) -> Result<Streaming<WatchResponse>, Status> {
+    ) -> Result<WatchResponses, Status> {
+        let create = WatchRequest { create: Some(create) }.encode_to_vec();
+        // The end of the requests would close the watch.
+        let requests = stream::once(std::future::ready(Bytes::from(create))).chain(stream::pending());
         let mut request = tonic::Request::new(requests);
         add_metadata(&mut request, CallMetadata { token, timeout: None }, true);
-        let codec: ProstCodec<WatchRequest, WatchResponse> = ProstCodec::default();
-        let response =
-            self.grpc.clone().streaming(request, PathAndQuery::from_static(WATCH_PATH), codec).await?;
-        Ok(response.into_inner())
+        let path = PathAndQuery::from_static(WATCH_PATH);
+        let response = self.grpc.clone().streaming(request, path, BytesCodec).await?;
+        Ok(WatchResponses(response.into_inner()))
     }
+}
+
+struct Method {
+    path: &'static str,
+    needs_leader: bool,
+}
+
+pub(crate) struct WatchResponses(Streaming<Bytes>);
+
+impl WatchResponses {
+    /// None at the end. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<WatchResponse>, Status> {
+        self.0.message().await?.map(decode).transpose()
+    }
+}
+
+/// The status of a response that is not one has no source: etcd has answered.
+fn decode<M: Message + Default>(bytes: Bytes) -> Result<M, Status> {
+    M::decode(bytes).map_err(|error| Status::internal(format!("etcd's answer cannot be read: {error}")))
 }
 
 fn add_metadata<T>(request: &mut tonic::Request<T>, metadata: CallMetadata, needs_leader: bool) {

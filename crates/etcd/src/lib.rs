@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `config` | settings, and what is wrong with them |
 //! | `connect` | checks at the start, and the mark of the prefix |
-//! | `client`, `lane`, `connection`, `tls`, `alert` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
+//! | `client`, `lane`, `connection`, `tls`, `alert`, `codec` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
 //! | `errors` | which failures are refusals, and which leave the outcome open |
 //! | `identity` | detects another cluster and a restored backup |
 //! | `commit`, `snapshot`, `watch` | the store |
@@ -43,6 +43,7 @@
 
 mod alert;
 mod client;
+mod codec;
 mod commit;
 mod compaction;
 mod config;
@@ -101,7 +102,8 @@ impl Drop for Inner {
 }
 
 impl EtcdStore {
-    /// Connects, and checks everything that would make the store useless later. Takes at most some 20 s.
+    /// Connects, and checks everything that would make the store useless later. Takes some milliseconds, and at most a
+    /// minute if etcd does not answer.
     pub async fn connect(config: &EtcdConfig) -> Result<Self, ConnectError> {
         let (client, warnings) = connect::connect(config).await?;
         let renewing = Arc::clone(&client);
