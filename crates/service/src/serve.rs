@@ -498,7 +498,7 @@ pub async fn serve(
     }
 }
 
-/// Why a node of a cluster ends although nobody has stopped it.
+/// Why a node of a cluster ends without a signal.
 async fn must_end(mut standing: watch::Receiver<Standing>, etcd: Option<EtcdStore>) -> JoinError {
     let store_replaced = async {
         match etcd {

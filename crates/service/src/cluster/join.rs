@@ -122,7 +122,7 @@ pub enum JoinError {
     )]
     ImportIncomplete,
     /// etcd is not the one that this node has loaded: another cluster, or a restored backup.
-    #[error("{0}; this node ends: start it again, and it loads everything anew")]
+    #[error("{0}; this node ends: start it again, and it loads everything again")]
     StoreReplaced(IdentityChange),
     /// Another process of this name runs.
     #[error(
