@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `signature` | signed messages: HMAC, clock window, nonces |
+//! | `signature` | signed messages: HMAC, challenges, deadlines |
 //! | `messages`, `parts` | what messages and answers contain, and how it becomes bytes |
 //! | `key`, `tls` | the key of the signatures; mutual TLS |
 //! | `leader_client` | a follower's connections to the leader |
@@ -39,7 +39,7 @@ use tokio::time::timeout;
 use self::key::NodeKey;
 use self::leader_client::{Connection, LeaderClient, Sent};
 use self::messages::Answer;
-use self::signature::{Kind, Message};
+use self::signature::{Kind, Message, Stamp};
 use self::tls::{NodeTls, NodeTlsFiles};
 use crate::clock::{Clock, Stopwatch};
 use crate::cluster::Standing;
@@ -210,6 +210,23 @@ impl From<ForwardError> for Failure {
     }
 }
 
+/// A time limit that began at its creation.
+#[derive(Clone, Copy)]
+struct Deadline {
+    within: Duration,
+    since: Stopwatch,
+}
+
+impl Deadline {
+    fn new(within: Duration) -> Self {
+        Self { within, since: Stopwatch::start() }
+    }
+
+    fn rest(self) -> Duration {
+        self.within.saturating_sub(self.since.elapsed())
+    }
+}
+
 /// What [`Nodes`] is made of.
 pub struct NodesParts {
     pub standing: watch::Receiver<Standing>,
@@ -280,17 +297,18 @@ impl Nodes {
         if known.as_deref() != Some(leader) {
             return Err(ForwardError::NoLeader);
         }
-        Ok(self.exchange(Kind::Digest, digest, within).await?.content)
+        Ok(self.exchange(Kind::Digest, digest, Deadline::new(within)).await?.content)
     }
 
     /// Sends a message to the leader and waits for the answer. Counts the outcome.
-    async fn exchange(&self, kind: Kind, content: Bytes, within: Duration) -> Result<Answer, ForwardError> {
-        let is_sent = AtomicBool::new(false);
-        let answer = match timeout(within, self.exchange_in_time(kind, content, &is_sent)).await {
-            Ok(answer) => answer,
-            Err(_) if is_sent.load(Relaxed) => Err(ForwardError::Late(within)),
-            Err(_) => Err(ForwardError::Unreachable(format!("no connection within {within:?}"))),
-        };
+    async fn exchange(&self, kind: Kind, content: Bytes, deadline: Deadline) -> Result<Answer, ForwardError> {
+        let (is_sent, within) = (AtomicBool::new(false), deadline.within);
+        let answer =
+            match timeout(deadline.rest(), self.exchange_in_time(kind, content, deadline, &is_sent)).await {
+                Ok(answer) => answer,
+                Err(_) if is_sent.load(Relaxed) => Err(ForwardError::Late(within)),
+                Err(_) => Err(ForwardError::Unreachable(format!("no connection within {within:?}"))),
+            };
         if let Err(error) = &answer {
             self.log(kind, error);
         }
@@ -301,6 +319,7 @@ impl Nodes {
         &self,
         kind: Kind,
         content: Bytes,
+        deadline: Deadline,
         is_sent: &AtomicBool,
     ) -> Result<Answer, ForwardError> {
         let Standing { me, leader, .. } = self.standing();
@@ -315,19 +334,16 @@ impl Nodes {
             Kind::Operator | Kind::Approval => self.guest_notes.notes_for_request(),
             Kind::Hello | Kind::Digest => Bytes::new(),
         };
-        let mut message =
-            Message { kind, sender, receiver, sent_at: self.clock.now(), nonce: [0; 16], notes, content };
+        let mut message = Message { kind, sender, receiver, stamp: Stamp::default(), notes, content };
         let mut idle = self.client.idle(&leader).await;
         loop {
             let is_new = idle.is_none();
             let mut connection = match idle.take() {
                 Some(connection) => connection,
-                None => self.connect(&leader, &message).await?,
+                None => self.connect(&leader, &message, deadline).await?,
             };
             let key = self.key.get().await.ok_or_else(no_key)?;
-            (message.sent_at, message.nonce) = (self.clock.now(), nonce()?);
-            let signed = message.sign(&key).ok_or(ForwardError::TooLarge)?;
-            match connection.send(signed, || is_sent.store(true, Relaxed)).await? {
+            match connection.send(&key, &mut message, deadline, || is_sent.store(true, Relaxed)).await? {
                 Sent::Answered(bytes) => {
                     let answer = Answer::decode(bytes);
                     let answer =
@@ -339,35 +355,41 @@ impl Nodes {
                 Sent::Unsent => {
                     is_sent.store(false, Relaxed);
                     if is_new {
-                        return Err(ForwardError::Unreachable("the leader closed the connection".to_owned()));
+                        return Err(closed());
                     }
                 }
             }
         }
     }
 
-    /// A new connection, after its hello. If the leader has another key, this node reads the key again.
-    async fn connect(&self, leader: &Leader, message: &Message) -> Result<Connection, ForwardError> {
-        let mut connection = self.client.connect(leader).await?;
+    /// A new connection, after both hellos. If the leader has another key, this node reads the key again.
+    async fn connect(
+        &self,
+        leader: &Leader,
+        Message { sender, receiver, .. }: &Message,
+        deadline: Deadline,
+    ) -> Result<Connection, ForwardError> {
+        let mut new = self.client.connect(leader).await?;
         let mut key = self.key.get().await.ok_or_else(no_key)?;
-        for attempt in 0..2 {
-            let hello = Message {
-                kind: Kind::Hello,
-                sent_at: self.clock.now(),
-                nonce: nonce()?,
-                notes: Bytes::new(),
-                content: Bytes::new(),
-                ..message.clone()
-            };
-            let has_other_key = connection.hello(&key, &hello).await?;
-            if !has_other_key {
-                return Ok(connection);
-            }
-            if attempt == 0 {
+        let nonce = random().map_err(|error| {
+            ForwardError::Unreachable(format!("the system gives no random bytes: {error}"))
+        })?;
+        let mut hello = Message::hello(sender.clone(), receiver.clone(), nonce);
+        let challenge = match new.hello(&key, &hello).await? {
+            Some(challenge) => challenge,
+            None => {
                 key = self.key.read_again().await.ok_or_else(other_key)?;
+                new.hello(&key, &hello).await?.ok_or_else(other_key)?
             }
+        };
+        let mut connection = Connection::new(new, receiver.clone(), challenge);
+        match connection.send(&key, &mut hello, deadline, || ()).await {
+            Ok(Sent::Answered(_)) => Ok(connection),
+            Ok(Sent::Unsent) => Err(closed()),
+            // A hello changes nothing.
+            Err(error) if error.is_outcome_unknown() => Err(ForwardError::Unreachable(error.to_string())),
+            Err(error) => Err(error),
         }
-        Err(other_key())
     }
 
     fn log(&self, kind: Kind, error: &ForwardError) {
@@ -378,8 +400,8 @@ impl Nodes {
     }
 }
 
-fn nonce() -> Result<signature::Nonce, ForwardError> {
-    random().map_err(|error| ForwardError::Unreachable(format!("the system gives no random bytes: {error}")))
+fn closed() -> ForwardError {
+    ForwardError::Unreachable("the leader closed the connection".to_owned())
 }
 
 fn no_key() -> ForwardError {

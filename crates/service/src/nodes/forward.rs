@@ -11,8 +11,6 @@
 //! **Guests.** This node identifies the caller and reads the body. The leader looks the address up again and judges the
 //! events.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, header};
@@ -27,8 +25,7 @@ use tokio::time::timeout;
 
 use super::messages::{Answer, Approval, ApprovalOutcome, ClientConnection, OperatorAnswer, OperatorRequest};
 use super::signature::Kind;
-use super::{ForwardError, Nodes};
-use crate::clock::Stopwatch;
+use super::{Deadline, ForwardError, Nodes};
 use crate::guest::platform::ApproveError;
 use crate::operator::access::{self, ConnectionInfo};
 use crate::operator::problem::Problem;
@@ -144,7 +141,7 @@ impl Nodes {
             return Err(ForwardError::TooMany(self.limits.in_flight_max - reserved));
         }
         let _permit = self.in_flight.try_acquire().map_err(too_many)?;
-        self.exchange(kind, content.ok_or(ForwardError::TooLarge)?, deadline.within).await
+        self.exchange(kind, content.ok_or(ForwardError::TooLarge)?, deadline).await
     }
 
     /// Waits until this node's view has a revision; false if it does not in time.
@@ -189,23 +186,6 @@ impl Nodes {
             }
         };
         Ok((OperatorRequest { method, target, client, headers, body }, place))
-    }
-}
-
-/// A time limit that began at its creation.
-#[derive(Clone, Copy)]
-struct Deadline {
-    within: Duration,
-    since: Stopwatch,
-}
-
-impl Deadline {
-    fn new(within: Duration) -> Self {
-        Self { within, since: Stopwatch::start() }
-    }
-
-    fn rest(self) -> Duration {
-        self.within.saturating_sub(self.since.elapsed())
     }
 }
 
