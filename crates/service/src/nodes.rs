@@ -7,11 +7,13 @@
 //! | `key`, `tls` | the key of the signatures; mutual TLS |
 //! | `leader_client` | a follower's connections to the leader |
 //! | `forward` | at a follower: which requests are forwarded, and what their callers get |
+//! | `audit` | at a follower: reports refused requests and uses of tokens |
 //! | `listener` | at the leader: takes messages and carries them out |
 //!
 //! A forwarded request is sent at most once. Its caller gets the leader's answer, `unavailable` if nothing was carried out,
 //! or `outcome_unknown`. A service with one node has no [`Nodes`] and does none of this.
 
+pub mod audit;
 pub mod forward;
 pub mod key;
 mod leader_client;
@@ -36,6 +38,7 @@ use notbefore_listener::log_limit::LogRateLimit;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
+use self::audit::ReportedUses;
 use self::key::NodeKey;
 use self::leader_client::{Connection, LeaderClient, Sent};
 use self::messages::Answer;
@@ -249,6 +252,7 @@ pub struct Nodes {
     limits: ForwardLimits,
     in_flight: Semaphore,
     unknown_callers: Semaphore,
+    reported_uses: std::sync::Mutex<ReportedUses>,
     /// Requests that this node forwarded, by outcome.
     pub forwarded: Counters,
     /// Messages that this node refused, by reason.
@@ -270,6 +274,7 @@ impl Nodes {
             limits,
             in_flight: Semaphore::new(limits.in_flight_max),
             unknown_callers: Semaphore::new(limits.unknown_callers_max),
+            reported_uses: std::sync::Mutex::default(),
             forwarded: Counters::default(),
             refused: Counters::default(),
             log_limit: std::sync::Mutex::default(),
@@ -332,7 +337,7 @@ impl Nodes {
         }
         let notes = match kind {
             Kind::Operator | Kind::Approval => self.guest_notes.notes_for_request(),
-            Kind::Hello | Kind::Digest => Bytes::new(),
+            Kind::Hello | Kind::Digest | Kind::Audit => Bytes::new(),
         };
         let mut message = Message { kind, sender, receiver, stamp: Stamp::default(), notes, content };
         let mut idle = self.client.idle(&leader).await;

@@ -5,8 +5,8 @@
 //! `Host`, connection limits, the client's address, and how cookies are named. Signing out removes only a cookie and
 //! stays here.
 //!
-//! Reads are answered here, except those of what only the leader knows: who listens, what was read, and logs of VMs. If
-//! the leader does not answer these, this node says what it knows itself.
+//! Reads are answered here, except those of what only the leader knows: who listens, what was read, logs of VMs, and uses
+//! of tokens. If the leader does not answer these, this node says what it knows itself.
 //!
 //! **Guests.** This node identifies the caller and reads the body. The leader looks the address up again and judges the
 //! events.
@@ -40,7 +40,7 @@ const OPERATORS_SHARE: usize = 4;
 enum Forwarded {
     /// It changes what the leader writes.
     Change,
-    /// It reads what only the leader knows: who listens, what was read, and logs of VMs.
+    /// It reads what only the leader knows: who listens, what was read, logs of VMs, and uses of tokens.
     Read,
 }
 
@@ -78,7 +78,7 @@ fn forwarded(request: &Request) -> Option<Forwarded> {
     }
     let mut parts = path.split('/');
     let is_leaders = match (parts.next(), parts.next(), parts.next()) {
-        (Some("status"), None, None) => true,
+        (Some("status" | "tokens"), None, None) => true,
         (Some("events" | "vms" | "hosts"), _, None) | (Some("vms"), Some(_), Some("log")) => true,
         (_, _, _) => false,
     };
@@ -135,7 +135,7 @@ impl Nodes {
         let too_many = |_| ForwardError::TooMany(self.limits.in_flight_max);
         let reserved = match kind {
             Kind::Approval => self.limits.in_flight_max / OPERATORS_SHARE,
-            Kind::Hello | Kind::Operator | Kind::Digest => 0,
+            Kind::Hello | Kind::Operator | Kind::Digest | Kind::Audit => 0,
         };
         if self.in_flight.available_permits() <= reserved {
             return Err(ForwardError::TooMany(self.limits.in_flight_max - reserved));

@@ -31,6 +31,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::Nodes;
+use super::audit::AuditReport;
 use super::messages::{Answer, Approval, ApprovalOutcome, OperatorAnswer, OperatorRequest};
 use super::signature::{self, Challenge, Kind, LEVEL, Message, Refused, Sequence, Signed};
 use super::tls::NodeTls;
@@ -175,10 +176,12 @@ impl Receiver {
                 slot.authenticate(&message.sender).map_err(too_many)?;
                 Ok(Accepted::Message(message))
             }
-            (Kind::Operator | Kind::Approval | Kind::Digest, _) if slot.is_authenticated() => {
-                Ok(Accepted::Message(message))
+            (Kind::Operator | Kind::Approval | Kind::Digest | Kind::Audit, _) => {
+                match slot.is_authenticated() {
+                    true => Ok(Accepted::Message(message)),
+                    false => Err(Refused::NoHello),
+                }
             }
-            (Kind::Operator | Kind::Approval | Kind::Digest, _) => Err(Refused::NoHello),
         }
     }
 
@@ -206,6 +209,7 @@ impl Receiver {
             Kind::Digest => self.nodes.guest_notes.take_digest(&sender, &content),
             Kind::Operator => self.operator_request(content).await,
             Kind::Approval => self.approval(content).await,
+            Kind::Audit => self.audit(&content).await,
         };
         let answer = content.map(|content| Answer { revision: self.revision(), content });
         match answer.and_then(|answer| answer.encode()) {
@@ -241,6 +245,17 @@ impl Receiver {
         let (head, body) = self.router.call(request).await.ok()?.into_parts();
         let body = to_bytes(body, ANSWER_BYTES_MAX / 2).await.ok()?;
         OperatorAnswer { status: head.status, headers: head.headers, body }.encode()
+    }
+
+    /// Takes a follower's report. None if it is malformed, or the store does not take the batch.
+    async fn audit(&self, content: &[u8]) -> Option<Bytes> {
+        let AuditReport { refused, used } = serde_json::from_slice(content).ok()?;
+        let view = self.operator.views.newest();
+        used.iter().for_each(|(token, at)| view.tokens.record_use(token, *at));
+        if let Some(batch) = refused {
+            batch.store(&*self.operator.store).await.ok()?;
+        }
+        Some(Bytes::new())
     }
 
     /// Approves events for a guest. None if the message is malformed.

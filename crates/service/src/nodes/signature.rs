@@ -55,10 +55,12 @@ pub enum Kind {
     Approval,
     /// A digest of polls.
     Digest,
+    /// Refused requests and uses of tokens.
+    Audit,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Hello, Self::Operator, Self::Approval, Self::Digest];
+    const ALL: [Self; 5] = [Self::Hello, Self::Operator, Self::Approval, Self::Digest, Self::Audit];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -66,6 +68,7 @@ impl Kind {
             Self::Operator => "operator",
             Self::Approval => "approval",
             Self::Digest => "digest",
+            Self::Audit => "audit",
         }
     }
 }
