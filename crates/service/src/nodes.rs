@@ -32,7 +32,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use notbefore_engine::Failure;
 use notbefore_engine::cluster::Leader;
-use notbefore_engine::cluster::leadership::node_id;
 use notbefore_engine::request::FailureCause;
 use notbefore_listener::log_limit::LogRateLimit;
 use tokio::sync::{Semaphore, watch};
@@ -298,7 +297,7 @@ impl Nodes {
         digest: Bytes,
         within: Duration,
     ) -> Result<Bytes, ForwardError> {
-        let known = self.standing().leader.map(|leader| node_id(&leader.node, &leader.epoch));
+        let known = self.standing().leader.map(|known| known.id());
         if known.as_deref() != Some(leader) {
             return Err(ForwardError::NoLeader);
         }
@@ -329,8 +328,7 @@ impl Nodes {
     ) -> Result<Answer, ForwardError> {
         let Standing { me, leader, .. } = self.standing();
         let leader = leader.ok_or(ForwardError::NoLeader)?;
-        let receiver = node_id(&leader.node, &leader.epoch);
-        let sender = me.id();
+        let (sender, receiver) = (me.id(), leader.id());
         if receiver == sender {
             // The record names this process, which does not lead yet, or no longer.
             return Err(ForwardError::NoLeader);
@@ -350,9 +348,7 @@ impl Nodes {
             let key = self.key.get().await.ok_or_else(no_key)?;
             match connection.send(&key, &mut message, deadline, || is_sent.store(true, Relaxed)).await? {
                 Sent::Answered(bytes) => {
-                    let answer = Answer::decode(bytes);
-                    let answer =
-                        answer.ok_or_else(|| ForwardError::Broken("the answer is malformed".to_owned()))?;
+                    let answer = Answer::decode(bytes).ok_or_else(malformed)?;
                     self.client.keep(connection);
                     return Ok(answer);
                 }
@@ -403,6 +399,10 @@ impl Nodes {
             tracing::warn!(message, times, detail, "cannot send a message to the leader: {error}");
         }
     }
+}
+
+fn malformed() -> ForwardError {
+    ForwardError::Broken("the leader's answer is malformed".to_owned())
 }
 
 fn closed() -> ForwardError {

@@ -41,7 +41,6 @@ use notbefore_core::{ScopeId, VmId};
 use notbefore_engine::cluster::digest::{
     Ack, DigestError, FirstRead, Heard, HeldNotes, LogNote, Notes, ReceivedNotes, Receiver, Sender, Taken,
 };
-use notbefore_engine::cluster::leadership::node_id;
 use notbefore_store::Revision;
 use notbefore_wire::guest::version::EventsVersion;
 use tokio::sync::{Notify, watch};
@@ -71,7 +70,8 @@ const TARGET: &str = "notbefore::delivery";
 /// Carries digests to the leader.
 #[async_trait]
 pub trait DigestTransport: Send + Sync + 'static {
-    /// Sends a digest to a node, named `name~epoch`, and returns its answer. Not repeated by the transport.
+    /// Sends a digest to a node, named `name~epoch`, and returns its answer. The transport does not repeat it, and gives up
+    /// after a time limit.
     async fn send(&self, leader: &str, digest: Vec<u8>) -> Result<Vec<u8>, String>;
 }
 
@@ -320,7 +320,7 @@ impl Digests {
                         self.follow();
                     }
                     let leader = standing.leader.filter(|leader| leader.epoch != standing.me.epoch);
-                    let leader = leader.map(|leader| node_id(&leader.node, &leader.epoch));
+                    let leader = leader.map(|leader| leader.id());
                     self.set_leader(leader.as_deref());
                 }
             }
@@ -343,12 +343,8 @@ impl Digests {
                 self.sleep().await;
                 continue;
             };
-            let sent = tokio::time::timeout(ANSWER_TIMEOUT, transport.send(&leader, digest)).await;
-            let answer = match sent {
-                Ok(Ok(answer)) => self.acknowledge(&answer).map_err(|error| error.to_string()),
-                Ok(Err(why)) => Err(why),
-                Err(_) => Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),
-            };
+            let sent = transport.send(&leader, digest).await;
+            let answer = sent.and_then(|answer| self.acknowledge(&answer).map_err(|error| error.to_string()));
             match (&answer, std::mem::replace(&mut is_failing, answer.is_err())) {
                 (Err(why), false) => {
                     tracing::warn!(target: TARGET, leader, why, "leader does not take this node's polls: retrying");

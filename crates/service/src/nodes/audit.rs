@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_engine::cluster::leadership::node_id;
 use serde::{Deserialize, Serialize};
 
 use super::signature::Kind;
@@ -49,7 +48,7 @@ impl Nodes {
     /// Reports a batch, and uses of tokens that the leader does not know. An error means that the batch may not be
     /// stored.
     pub async fn report(&self, refused: Option<NumberedBatch>) -> Result<(), ForwardError> {
-        let leader = self.standing().leader.map(|leader| node_id(&leader.node, &leader.epoch));
+        let leader = self.standing().leader.map(|leader| leader.id());
         let used = self.views.newest().tokens.uses();
         let news = lock(&self.reported_uses).news(leader.as_deref(), &used);
         let report = AuditReport { refused, used: news };

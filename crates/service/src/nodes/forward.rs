@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use super::messages::{Answer, Approval, ApprovalOutcome, ClientConnection, OperatorAnswer, OperatorRequest};
 use super::signature::Kind;
-use super::{Deadline, ForwardError, Nodes};
+use super::{Deadline, ForwardError, Nodes, malformed};
 use crate::guest::platform::ApproveError;
 use crate::operator::access::{self, ConnectionInfo};
 use crate::operator::problem::Problem;
@@ -187,10 +187,6 @@ impl Nodes {
         };
         Ok((OperatorRequest { method, target, client, headers, body }, place))
     }
-}
-
-fn malformed() -> ForwardError {
-    ForwardError::Broken("the leader's answer is malformed".to_owned())
 }
 
 async fn read_body(mut request: Request, bytes_max: usize) -> Result<Bytes, Problem> {

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use notbefore_engine::cluster::Leader;
-use notbefore_engine::cluster::leadership::node_id;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -85,7 +84,7 @@ impl LeaderClient {
         loop {
             let (mut connection, since) = {
                 let mut idle = lock(&self.idle);
-                if idle.leader != node_id(&leader.node, &leader.epoch) {
+                if idle.leader != leader.id() {
                     idle.connections.clear();
                 }
                 idle.connections.pop()?

@@ -92,9 +92,4 @@ impl Receiver {
         let is_whole = |name: &str| self.nodes.get(name).is_some_and(|peer| peer.is_whole);
         now.saturating_sub(self.since) >= JUDGE_AFTER || living.into_iter().all(is_whole)
     }
-
-    /// When [`Receiver::may_judge`] is true at the latest.
-    pub fn judges_at(&self) -> Duration {
-        self.since.saturating_add(JUDGE_AFTER)
-    }
 }
