@@ -148,6 +148,13 @@ pub struct Leader {
     pub url: String,
 }
 
+impl Leader {
+    /// `name~epoch`, as [`NodeIdentity::id`].
+    pub fn id(&self) -> String {
+        leadership::node_id(&self.node, &self.epoch)
+    }
+}
+
 /// A node's heartbeat, written once a second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {

@@ -13,7 +13,7 @@ use notbefore_engine::cluster::read_through::{
     PollAnswer, READ_TIMEOUT, ReadThroughs, StoredAnswer, Turn, decide, decide_by_store,
 };
 use notbefore_engine::{Failure, GuestApproval, Request, Vm, records};
-use notbefore_store::Store;
+use notbefore_store::{Revision, Store};
 use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
@@ -298,6 +298,7 @@ impl Platform for ScheduledEvents {
                 (StoredAnswer::Stored, Some(StoredScope { scope, revision })) => {
                     match scope.members.iter().position(|member| member.vm == guest.vm) {
                         Some(position) => {
+                            self.views.set_shown_to(Revision(revision));
                             sent(Arc::new(ScopeView::read_through(scope, revision, own)), position)
                         }
                         None => ReadThrough::NotModified,

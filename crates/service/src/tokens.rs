@@ -7,6 +7,7 @@
 //! command line on the same machine then works at once. Its secret is random, unless a file gives it. Later tokens are ordinary records: the engine changes them and
 //! publishes them to the [`TokenTable`] of the view.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -127,7 +128,7 @@ impl KnownToken {
     }
 
     /// Last use, to the second, since the start of this process. It is not stored: a write at every use would cost too
-    /// much.
+    /// much. The leader of a cluster also knows the uses at its followers.
     pub fn last_used_at(&self) -> Option<Timestamp> {
         match self.used_at_s.load(Relaxed) {
             0 => None,
@@ -156,6 +157,19 @@ impl TokenTable {
     /// A token by name.
     pub fn named(&self, name: &Name) -> Option<&Arc<KnownToken>> {
         self.by_name.get(&name.folded())
+    }
+
+    /// Last uses by the token's hash.
+    pub fn uses(&self) -> BTreeMap<String, Timestamp> {
+        let used = |known: &Arc<KnownToken>| Some((known.token.hash.clone(), known.last_used_at()?));
+        self.by_name.values().filter_map(used).collect()
+    }
+
+    /// Records a use at another node, of the token with this hash. Of several the last counts.
+    pub fn record_use(&self, hash: &str, at: Timestamp) {
+        if let Some(known) = self.by_hash.get(hash) {
+            known.used_at_s.fetch_max(at.as_second(), Relaxed);
+        }
     }
 
     /// All tokens after a name, in order.

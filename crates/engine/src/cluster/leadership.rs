@@ -75,7 +75,7 @@ impl NodeIdentity {
 }
 
 /// `name~epoch`: a process of a node.
-pub fn node_id(name: &str, epoch: &str) -> String {
+pub(super) fn node_id(name: &str, epoch: &str) -> String {
     format!("{name}~{epoch}")
 }
 

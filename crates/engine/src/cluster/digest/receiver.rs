@@ -38,7 +38,15 @@ struct Peer {
 pub struct Taken {
     pub ack: Ack,
     /// None if the digest was taken before, or is of another term.
-    pub notes: Option<Notes>,
+    pub notes: Option<ReceivedNotes>,
+}
+
+/// The notes of a node, for [`HeldNotes`](super::HeldNotes).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedNotes {
+    /// The node's guests were shown nothing newer than this revision.
+    pub revision: Revision,
+    pub notes: Notes,
 }
 
 impl Receiver {
@@ -50,7 +58,7 @@ impl Receiver {
     /// Takes a digest of the node `from` (`name~epoch`), which the transport has authenticated. The caller merges the
     /// notes, then sends the acknowledgement. `at` is the wall clock.
     pub fn take(&mut self, from: &str, bytes: &[u8], at: Timestamp) -> Result<Taken, DigestError> {
-        let Digest { number, term, is_whole, notes } = Digest::decode(bytes, at)?;
+        let Digest { number, term, revision, is_whole, notes } = Digest::decode(bytes, at)?;
         let ack = Ack { number, term: self.term };
         if term != self.term {
             return Ok(Taken { ack, notes: None });
@@ -67,15 +75,15 @@ impl Receiver {
             let oldest = self.nodes.iter().min_by_key(|(_, peer)| peer.heard).map(|(name, _)| name.clone());
             oldest.and_then(|name| self.nodes.remove(&name));
         }
-        Ok(Taken { ack, notes: is_new.then_some(notes) })
+        Ok(Taken { ack, notes: is_new.then_some(ReceivedNotes { revision, notes }) })
     }
 
     /// Reads the notes that came along with a forwarded request. Merging them twice changes nothing.
-    pub fn notes_of_request(bytes: &[u8], at: Timestamp) -> Result<Notes, DigestError> {
-        let Digest { mut notes, .. } = Digest::decode(bytes, at)?;
+    pub fn notes_of_request(bytes: &[u8], at: Timestamp) -> Result<ReceivedNotes, DigestError> {
+        let Digest { revision, mut notes, .. } = Digest::decode(bytes, at)?;
         // Entries of logs are counted, so they come only by digests.
         notes.log.clear();
-        Ok(notes)
+        Ok(ReceivedNotes { revision, notes })
     }
 
     /// Whether the leader may judge that a scope is not enabled, or that a VM does not listen: each living node except
@@ -83,10 +91,5 @@ impl Receiver {
     pub fn may_judge<'n>(&self, living: impl IntoIterator<Item = &'n str>, now: Duration) -> bool {
         let is_whole = |name: &str| self.nodes.get(name).is_some_and(|peer| peer.is_whole);
         now.saturating_sub(self.since) >= JUDGE_AFTER || living.into_iter().all(is_whole)
-    }
-
-    /// When [`Receiver::may_judge`] is true at the latest.
-    pub fn judges_at(&self) -> Duration {
-        self.since.saturating_add(JUDGE_AFTER)
     }
 }
