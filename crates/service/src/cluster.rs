@@ -18,7 +18,7 @@ use notbefore_engine::cluster::{
     Action, CLUSTER, FenceNews, Leader, NodeIdentity, ResyncReason, Role, StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
-use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
+use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned, WatchLog};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -87,6 +87,8 @@ pub struct Membership {
     pub standing: watch::Sender<Standing>,
     /// The end of the lease of commands.
     pub lease: watch::Sender<Duration>,
+    /// Gets every commit that the node watches, for other readers.
+    pub watch_log: WatchLog,
 }
 
 /// See the module docs.
@@ -98,6 +100,7 @@ pub struct Member {
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
+    watch_log: WatchLog,
     /// See [`Standing::term`].
     term: Option<Revision>,
     /// The watch that is open or being opened, and its number.
@@ -126,7 +129,9 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, found, records, repair_every, role, standing, lease } = membership;
+        let Membership { identity, found, records, repair_every, role, standing, lease, watch_log } =
+            membership;
+        watch_log.skip_to(revision);
         Self {
             leadership: Leadership::new(identity, found, revision, records, now),
             follower: WatchFollower::new(revision, repair_every, now.since_boot),
@@ -135,6 +140,7 @@ impl Member {
             role,
             standing,
             lease,
+            watch_log,
             term: None,
             watching: None,
             watches: 0,
@@ -263,6 +269,7 @@ impl Member {
         let mut inputs = Vec::new();
         let before = self.follower.needs_snapshot();
         for batch in self.follower.handle(event, now.since_boot) {
+            self.watch_log.append(batch.clone());
             inputs.push(Input::Watched(batch.clone()));
             inputs.extend(self.lead(leadership::Input::Watched(batch), now));
         }
@@ -328,6 +335,7 @@ impl Member {
             }
         };
         let Some((revision, records)) = installed else { return Vec::new() };
+        self.watch_log.skip_to(revision);
         let (of_cluster, of_engine): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|(key, _)| key.starts_with(CLUSTER));
         debug_assert!(of_engine.iter().all(|(key, _)| records::is_loaded(key)));

@@ -17,7 +17,7 @@ use notbefore_engine::cluster::{
 };
 use notbefore_engine::records::{self, DecodeError};
 use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
-use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
+use notbefore_store::{Key, ReadError, Revision, Store, Versioned, WatchLog};
 use tokio::sync::{mpsc, watch};
 
 use super::{Membership, Standing};
@@ -150,6 +150,7 @@ pub struct Joining {
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
+    watch_log: WatchLog,
     news: mpsc::UnboundedReceiver<FenceNews>,
     send_news: mpsc::UnboundedSender<FenceNews>,
 }
@@ -169,7 +170,7 @@ impl Joining {
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
-        Ok(Self { identity, found, role, standing, lease, news, send_news })
+        Ok(Self { identity, found, role, standing, lease, watch_log: WatchLog::default(), news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -190,7 +191,8 @@ impl Joining {
     }
 
     pub fn fenced(&self, store: Arc<dyn Store>) -> FencedStore {
-        FencedStore::new(store, self.role.subscribe(), self.send_news.clone())
+        let fenced = FencedStore::new(store, self.role.subscribe(), self.send_news.clone());
+        fenced.with_watch_log(self.watch_log.clone())
     }
 
     /// For the runtime, with the records of the cluster that the node has loaded.
@@ -204,6 +206,7 @@ impl Joining {
             role: self.role.clone(),
             standing: self.standing.clone(),
             lease: self.lease.clone(),
+            watch_log: self.watch_log.clone(),
         }
     }
 
@@ -216,7 +219,8 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, found: _, role: _, standing, lease: _, mut news, send_news } = self;
+        let Self { identity, found: _, role: _, standing, lease: _, watch_log: _, mut news, send_news } =
+            self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);
