@@ -18,6 +18,7 @@ use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::sync::{mpsc, watch};
 
+use super::monitor::ClusterStats;
 use super::{Membership, Standing};
 use crate::clock::Clock;
 use crate::data_dir::DataDir;
@@ -143,6 +144,7 @@ pub struct Joining {
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
+    stats: Arc<ClusterStats>,
     news: mpsc::UnboundedReceiver<FenceNews>,
     send_news: mpsc::UnboundedSender<FenceNews>,
 }
@@ -162,7 +164,8 @@ impl Joining {
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
-        Ok(Self { identity, found, role, standing, lease, news, send_news })
+        let stats = Arc::default();
+        Ok(Self { identity, found, role, standing, lease, stats, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -175,6 +178,10 @@ impl Joining {
 
     pub fn roles(&self) -> watch::Receiver<Role> {
         self.role.subscribe()
+    }
+
+    pub fn stats(&self) -> Arc<ClusterStats> {
+        Arc::clone(&self.stats)
     }
 
     /// The end of the lease of this node's commands.
@@ -197,6 +204,7 @@ impl Joining {
             role: self.role.clone(),
             standing: self.standing.clone(),
             lease: self.lease.clone(),
+            stats: Arc::clone(&self.stats),
         }
     }
 
@@ -209,7 +217,7 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, found: _, role: _, standing, lease: _, mut news, send_news } = self;
+        let Self { identity, found: _, role: _, standing, lease: _, stats: _, mut news, send_news } = self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);
