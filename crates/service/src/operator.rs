@@ -165,7 +165,10 @@ pub fn router(operator: Operator) -> Router {
         .merge(console::routes())
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(move || async move { health::metrics(&metrics) }))
+        .route(
+            "/metrics",
+            get(async move |State(operator): State<Operator>| health::metrics(&operator, &metrics).await),
+        )
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));

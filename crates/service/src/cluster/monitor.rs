@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use notbefore_engine::cluster::{ClusterReport, ResyncReason, StepDown};
 use notbefore_wire::operator::cluster as api;
 use tokio::time::timeout;
@@ -17,8 +18,8 @@ use crate::runtime::EngineHandle;
 /// Longest wait of the metrics page for the engine's task. Without an answer the page has the values of before.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Counters of a node, since its start.
-#[derive(Debug, Default)]
+/// Counters of a node, since its start. All reasons are there from the start, so that the first count is an increase.
+#[derive(Debug)]
 pub struct ClusterStats {
     /// Transactions that found another revision of the leader's record.
     pub fence_conflicts: Tally,
@@ -30,20 +31,28 @@ pub struct ClusterStats {
     pub differences: Counters,
 }
 
+impl Default for ClusterStats {
+    fn default() -> Self {
+        let stats = Self {
+            fence_conflicts: Tally::default(),
+            step_downs: Counters::default(),
+            resyncs: Counters::default(),
+            differences: Counters::default(),
+        };
+        for reason in STEP_DOWNS {
+            drop(stats.step_downs.get_or_create(&[("reason", step_down_text(reason).to_owned())]));
+        }
+        for reason in RESYNCS {
+            drop(stats.resyncs.get_or_create(&[("reason", reason_text(reason).to_owned())]));
+            drop(stats.differences.get_or_create(&[("reason", reason_text(reason).to_owned())]));
+        }
+        stats
+    }
+}
+
 impl ClusterStats {
     pub fn count_step_down(&self, reason: StepDown) {
-        let reason = match reason {
-            StepDown::NotAcknowledged => "not_acknowledged",
-            StepDown::WatchStalled => "watch_stalled",
-            StepDown::Clock(_) => "clock",
-            StepDown::Superseded => "superseded",
-            StepDown::NotConfirmed => "not_confirmed",
-            StepDown::Level(_) => "format_level",
-            StepDown::HandedOver => "hand_over",
-            StepDown::Closing => "closing",
-            StepDown::NameTaken => "name_taken",
-        };
-        self.step_downs.get_or_create(&[("reason", reason.to_owned())]).inc();
+        self.step_downs.get_or_create(&[("reason", step_down_text(reason).to_owned())]).inc();
     }
 
     pub fn count_resync(&self, reason: ResyncReason) {
@@ -63,6 +72,36 @@ impl ClusterStats {
             | ResyncReason::WentBack
             | ResyncReason::Distrusted => {}
         }
+    }
+}
+
+/// One of each kind.
+const STEP_DOWNS: [StepDown; 9] = [
+    StepDown::NotAcknowledged,
+    StepDown::WatchStalled,
+    StepDown::Clock(SignedDuration::ZERO),
+    StepDown::Superseded,
+    StepDown::NotConfirmed,
+    StepDown::Level(0),
+    StepDown::HandedOver,
+    StepDown::Closing,
+    StepDown::NameTaken,
+];
+
+const RESYNCS: [ResyncReason; 4] =
+    [ResyncReason::Compacted, ResyncReason::WentBack, ResyncReason::Distrusted, ResyncReason::Repair];
+
+fn step_down_text(reason: StepDown) -> &'static str {
+    match reason {
+        StepDown::NotAcknowledged => "not_acknowledged",
+        StepDown::WatchStalled => "watch_stalled",
+        StepDown::Clock(_) => "clock",
+        StepDown::Superseded => "superseded",
+        StepDown::NotConfirmed => "not_confirmed",
+        StepDown::Level(_) => "format_level",
+        StepDown::HandedOver => "hand_over",
+        StepDown::Closing => "closing",
+        StepDown::NameTaken => "name_taken",
     }
 }
 

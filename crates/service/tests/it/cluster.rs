@@ -87,6 +87,18 @@ async fn every_node_shows_the_cluster() {
         assert_eq!(states, ["node-0", "node-1", "node-2"].map(running), "{shown:#}");
         assert!(shown.get("problems").is_none(), "{shown:#}");
     }
+    for (index, node) in cluster.nodes.iter().enumerate() {
+        let page = node.operator("GET", "/metrics", &token, "").await.1;
+        for line in [
+            &*format!("notbefore_cluster_leads {}", u8::from(index == leader)),
+            "notbefore_cluster_nodes{state=\"running\"} 3",
+            "notbefore_cluster_fence_conflicts_total 0",
+            "notbefore_cluster_step_downs_total{reason=\"hand_over\"} 0",
+            "notbefore_cluster_resync_differences_total{reason=\"repair\"} 0",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+    }
     cluster.nodes.remove((leader + 1) % 3).stop().await;
     let left = &cluster.nodes[0];
     left.wait_for_answer("/v1/cluster", &token, "\"state\":\"stopped\"").await;
