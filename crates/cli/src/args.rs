@@ -164,6 +164,9 @@ pub enum TopCommand {
     /// Show whether the service trusts its system clock, and accept a jump
     #[command(subcommand, after_help = include_str!("args/help/clock.txt").trim_end())]
     Clock(Clock),
+    /// Show the nodes of a cluster and etcd, and hand the lead over
+    #[command(subcommand)]
+    Cluster(Cluster),
     /// Show the audit trail: changes and refusals, with actor and source address
     #[command(after_help = include_str!("args/help/audit.txt").trim_end())]
     Audit(Audit),
@@ -270,6 +273,7 @@ impl TopCommand {
             | Self::Console
             | Self::Healthy(_)
             | Self::Clock(_)
+            | Self::Cluster(_)
             | Self::Audit(_)
             | Self::Approve(_)
             | Self::Completions { .. }
@@ -560,6 +564,19 @@ pub enum Clock {
         after_help = "Run 'notbefore clock show' first. At a terminal it asks for confirmation; without a terminal it does not ask."
     )]
     Accept {
+        #[command(flatten)]
+        confirmation: ConfirmArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Cluster {
+    /// Show the nodes, the leader, etcd, and what is wrong
+    #[command(after_help = include_str!("args/help/cluster_status.txt").trim_end())]
+    Status,
+    /// Make the leader give up the lead, so that another node takes it
+    #[command(after_help = include_str!("args/help/cluster_hand_over.txt").trim_end())]
+    HandOver {
         #[command(flatten)]
         confirmation: ConfirmArgs,
     },

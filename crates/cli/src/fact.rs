@@ -93,6 +93,8 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         FactDetail::TokenRevoked { name } => (None, name.clone()),
         FactDetail::SignedIn { method } => (None, format!("by {method}")),
         FactDetail::SignInLinkCreated => (None, String::new()),
+        FactDetail::HandOverRequested { node } => (None, format!("by node {node}")),
+        FactDetail::UpgradeFinished { level } => (None, format!("format level {level}")),
         FactDetail::RequestRefused { request, .. } => (None, request.clone()),
         FactDetail::FurtherRefusals { count } => (None, format!("{count} further refusals")),
         FactDetail::Unknown { detail, .. } => {

@@ -19,6 +19,7 @@ mod audit;
 mod check;
 mod client;
 mod clock;
+mod cluster;
 #[cfg(unix)]
 mod config;
 mod confirm;
@@ -130,6 +131,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Operation(verb) => operation::run(&client()?, verb, args.output),
         TopCommand::Token(verb) => token::run(&args.reach, verb, args.output),
         TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
+        TopCommand::Cluster(verb) => cluster::run(&client()?, verb, args.output),
         TopCommand::Console => console::run(&client()?, args.output),
         TopCommand::Audit(audit) => audit::run(&client()?, audit, args.output),
         TopCommand::Healthy(healthy) => healthy::run(&args.reach, &healthy, args.output),

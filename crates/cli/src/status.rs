@@ -166,7 +166,7 @@ fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMu
 }
 
 /// A size in the largest unit of which there is at least one.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
     while size >= 1024.0 && unit + 1 < UNITS.len() {

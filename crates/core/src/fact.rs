@@ -223,4 +223,12 @@ pub enum Fact {
     },
     /// A link was created that signs a browser in as the token that is the actor.
     SignInLinkCreated,
+    /// An operator asked this node to give up the lead of the cluster.
+    HandOverRequested {
+        node: String,
+    },
+    /// An operator raised the format level at which the nodes of the cluster write.
+    UpgradeFinished {
+        level: u32,
+    },
 }

@@ -29,7 +29,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::RecordKey;
 
-pub use leadership::{Action, Leadership, NodeIdentity, StepDown};
+pub use leadership::{
+    Action, ClusterReport, HandOverRefusal, Leadership, NodeIdentity, NodeReport, NodeState, StepDown,
+};
 pub use watch_follower::{ResyncReason, WatchEvent, WatchFollower};
 
 /// What a node may do.

@@ -275,6 +275,11 @@ impl<'a> Draft<'a> {
         self.writes.insert(key, Some(records::encode(record)));
     }
 
+    /// Writes a record whatever is there.
+    pub fn replace<T: serde::Serialize>(&mut self, key: Key, record: &T) {
+        self.writes.insert(key, Some(records::encode(record)));
+    }
+
     /// Removes a record if it still has this revision.
     pub fn remove(&mut self, key: Key, revision: Revision) {
         self.expect.insert(key.clone(), Some(revision));
@@ -477,6 +482,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::ClockAccepted
             | Fact::SignedIn { .. }
             | Fact::SignInLinkCreated
+            | Fact::HandOverRequested { .. }
+            | Fact::UpgradeFinished { .. }
             | Fact::TokenRevoked { .. } => 1,
             Fact::TokenCreated { grants, .. } => grants.len() * 4,
         };

@@ -64,10 +64,10 @@ pub use engine::{
 pub use keys::{KeyError, RecordKey};
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
-    AcceptClock, AddVm, Answer, Command, EventCommand, Expected, Failure, FailureCause, FirstRun,
-    GuestApproval, Idempotency, InventoryCommand, NewOperation, OperationCommand, Preview, Progress,
-    PutScope, Request, ScopeChange, StoreError, TargetSelector, TokenCommand, TypedCommand, VmCommand,
-    VmSpec,
+    AcceptClock, AddVm, Answer, ClusterCommand, Command, EventCommand, Expected, Failure, FailureCause,
+    FirstRun, GuestApproval, Idempotency, InventoryCommand, NewOperation, OperationCommand, Preview,
+    Progress, PutScope, Request, ScopeChange, StoreError, TargetSelector, TokenCommand, TypedCommand,
+    VmCommand, VmSpec,
 };
 pub use scope_plan::{EndedEvent, FieldChange, ScopePlan, TakenAddress, VmChange};
 pub use state::inventory::{Inventory, MemberSlot, ScopeSlot};

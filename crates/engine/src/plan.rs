@@ -9,8 +9,12 @@ use notbefore_core::{
     Actor, ApplyContext, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
 };
 
+use crate::cluster::FormatRecord;
 use crate::draft::{Draft, DraftedTxns, SplitAt};
-use crate::request::{AcceptClock, Answer, Command, EventCommand, Failure, GuestApproval, Progress};
+use crate::keys::RecordKey;
+use crate::request::{
+    AcceptClock, Answer, ClusterCommand, Command, EventCommand, Failure, GuestApproval, Progress,
+};
 use crate::state::{Revisioned, State};
 
 /// The result of planning.
@@ -70,6 +74,7 @@ impl<'a> Planner<'a> {
             Command::Inventory(command) => self.plan_inventory(command, progress),
             Command::Token(command) => self.plan_token(command),
             Command::Clock(AcceptClock) => Ok(self.accept_clock()),
+            Command::Cluster(command) => Ok(self.plan_cluster(command)),
         }
     }
 
@@ -130,6 +135,21 @@ impl<'a> Planner<'a> {
         }
         let mut draft = self.draft();
         draft.facts(None, vec![self.recorded(Fact::ClockAccepted)]);
+        Plan::Write { drafted: draft.finish(), answer: Answer::Done, rest: None }
+    }
+
+    /// The transaction compares the leader's record, like all others. So the level needs no comparison of its own: only
+    /// leaders write it.
+    fn plan_cluster(&self, command: &ClusterCommand) -> Plan {
+        let mut draft = self.draft();
+        let fact = match command {
+            ClusterCommand::RecordHandOver { node } => Fact::HandOverRequested { node: node.clone() },
+            ClusterCommand::FinishUpgrade { level } => {
+                draft.replace(RecordKey::ClusterFormat.encode(), &FormatRecord { level: *level });
+                Fact::UpgradeFinished { level: *level }
+            }
+        };
+        draft.facts(None, vec![self.recorded(fact)]);
         Plan::Write { drafted: draft.finish(), answer: Answer::Done, rest: None }
     }
 
@@ -559,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn token_and_clock_commands() {
+    fn token_clock_and_cluster_commands() {
         let create = |name| Command::Token(TokenCommand::Create(samples::token(name)));
         let revoke = |name: &str| Command::Token(TokenCommand::Revoke(name.parse().unwrap()));
         let brief = Token { expires_at: Some(at(60)), ..samples::token("brief") };
@@ -578,6 +598,8 @@ mod tests {
             ("unknown", root(), revoke("ci"), "unknown_token"),
             ("clock is trusted", root(), Command::Clock(AcceptClock), "nothing"),
             ("clock is held", held(), Command::Clock(AcceptClock), "fact"),
+            ("lead", root(), ClusterCommand::RecordHandOver { node: "a".into() }.into(), "fact"),
+            ("level", root(), ClusterCommand::FinishUpgrade { level: 2 }.into(), "cluster fact"),
         ]);
     }
 }

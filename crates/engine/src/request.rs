@@ -68,6 +68,7 @@ pub enum Command {
     Token(TokenCommand),
     /// Trust the clock after a jump.
     Clock(AcceptClock),
+    Cluster(ClusterCommand),
 }
 
 /// Declares the answer type and the group of commands.
@@ -102,6 +103,7 @@ asks! {
     FirstRun as this => Self::Inventory(InventoryCommand::FirstRun(this)), Answer::Done => (), ();
     TokenCommand as this => Self::Token(this), Answer::Done => (), ();
     AcceptClock as this => Self::Clock(this), Answer::Done => (), ();
+    ClusterCommand as this => Self::Cluster(this), Answer::Done => (), ();
 }
 
 /// The untyped command, with an untyped answer.
@@ -205,6 +207,16 @@ pub enum TokenCommand {
 /// Trust the clock after a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptClock;
+
+/// A change of the cluster of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterCommand {
+    /// Record that this node is asked to give up the lead. The leadership machine gives it up once this is durable: a node
+    /// that does not lead writes nothing.
+    RecordHandOver { node: String },
+    /// All nodes write this format level from now on.
+    FinishUpgrade { level: u32 },
+}
 
 /// A requested operation.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,10 @@
 //!
 //! What the node knows of the cluster is in [`Standing`], for all other parts of the service.
 
+pub mod etcd_status;
 pub mod join;
+pub mod monitor;
+pub(crate) mod overview;
 pub mod readiness;
 
 use std::ops::ControlFlow;
@@ -15,13 +18,15 @@ use std::time::Duration;
 
 use notbefore_engine::cluster::leadership::{self, ClusterWrite, Leadership};
 use notbefore_engine::cluster::{
-    Action, CLUSTER, FenceNews, Leader, NodeIdentity, ResyncReason, Role, StepDown, WatchEvent, WatchFollower,
+    Action, CLUSTER, ClusterReport, FenceNews, HandOverRefusal, Leader, NodeIdentity, ResyncReason, Role,
+    StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
 use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned, WatchLog};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
+use self::monitor::ClusterStats;
 use crate::exec::lease::LEASE;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
 
@@ -67,8 +72,14 @@ pub enum ClusterSignal {
     Loaded(Result<(Revision, Vec<(Key, Versioned)>), ReadError>),
     Wrote(ClusterWrite, Outcome),
     Fence(FenceNews),
+    /// Asks what the node knows of all nodes.
+    Report(oneshot::Sender<ClusterReport>),
+    /// Asks whether the lead could be handed over.
+    CheckHandOver(oneshot::Sender<Result<(), HandOverRefusal>>),
+    /// An operator asks the node to give up the lead.
+    HandOver(oneshot::Sender<Result<(), HandOverRefusal>>),
     /// The node stops: it hands the lead over.
-    HandOver,
+    Close,
 }
 
 /// Sends signals to the runtime. Returns false when it has ended.
@@ -89,6 +100,7 @@ pub struct Membership {
     pub lease: watch::Sender<Duration>,
     /// Gets every commit that the node watches, for other readers.
     pub watch_log: WatchLog,
+    pub stats: Arc<ClusterStats>,
 }
 
 /// See the module docs.
@@ -101,6 +113,9 @@ pub struct Member {
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
     watch_log: WatchLog,
+    stats: Arc<ClusterStats>,
+    /// Why the snapshot was loaded that the engine gets next.
+    installed: Option<ResyncReason>,
     /// See [`Standing::term`].
     term: Option<Revision>,
     /// The watch that is open or being opened, and its number.
@@ -129,7 +144,7 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, found, records, repair_every, role, standing, lease, watch_log } =
+        let Membership { identity, found, records, repair_every, role, standing, lease, watch_log, stats } =
             membership;
         watch_log.skip_to(revision);
         Self {
@@ -141,6 +156,8 @@ impl Member {
             standing,
             lease,
             watch_log,
+            stats,
+            installed: None,
             term: None,
             watching: None,
             watches: 0,
@@ -180,16 +197,46 @@ impl Member {
                 self.writes_in_flight = self.writes_in_flight.saturating_sub(1);
                 self.lead(leadership::Input::Wrote(write, outcome), now)
             }
-            ClusterSignal::Fence(news) => self.lead(leadership::Input::Fence(news), now),
-            ClusterSignal::HandOver => self.lead(leadership::Input::Close, now),
+            ClusterSignal::Fence(news) => self.fence_news(news, now),
+            // Of these three, the caller may be gone.
+            ClusterSignal::Report(reply) => {
+                let _ = reply.send(self.leadership.report(now));
+                Vec::new()
+            }
+            ClusterSignal::CheckHandOver(reply) => {
+                let _ = reply.send(self.leadership.check_hand_over(now));
+                Vec::new()
+            }
+            ClusterSignal::HandOver(reply) => {
+                let checked = self.leadership.check_hand_over(now);
+                let inputs = self.lead(leadership::Input::HandOver, now);
+                let _ = reply.send(checked);
+                inputs
+            }
+            ClusterSignal::Close => self.lead(leadership::Input::Close, now),
         }
     }
 
     /// The outcome of a transaction of the engine with this fence, which the engine already has.
     pub fn committed(&mut self, fence: Option<Revision>, outcome: &Outcome, now: ClockReading) -> Vec<Input> {
         match FenceNews::of(fence, outcome) {
-            Some(news) => self.lead(leadership::Input::Fence(news), now),
+            Some(news) => self.fence_news(news, now),
             None => Vec::new(),
+        }
+    }
+
+    fn fence_news(&mut self, news: FenceNews, now: ClockReading) -> Vec<Input> {
+        match news {
+            FenceNews::Lost(_) => self.stats.fence_conflicts.add(),
+            FenceNews::Unknown(_) => {}
+        }
+        self.lead(leadership::Input::Fence(news), now)
+    }
+
+    /// The engine has installed the last snapshot, and so many records were different.
+    pub fn count_differences(&mut self, records: u64) {
+        if let Some(reason) = self.installed.take() {
+            self.stats.count_differences(reason, records);
         }
     }
 
@@ -220,7 +267,10 @@ impl Member {
                     self.role.send_replace(role);
                     inputs.push(Input::Role(role));
                 }
-                Action::SteppedDown(reason) => report_step_down(reason),
+                Action::SteppedDown(reason) => {
+                    self.stats.count_step_down(reason);
+                    report_step_down(reason);
+                }
                 // The start and the end of the service wait for it in the standing.
                 Action::NameTaken => {}
             }
@@ -327,6 +377,7 @@ impl Member {
     ) -> Vec<Input> {
         self.is_loading = false;
         self.load_retry_at = now.since_boot + RETRY_EVERY;
+        let reason = self.follower.needs_snapshot();
         let installed = match loaded {
             Ok((revision, records)) => self.follower.install(revision, records, now.since_boot),
             Err(error) => {
@@ -336,6 +387,10 @@ impl Member {
         };
         let Some((revision, records)) = installed else { return Vec::new() };
         self.watch_log.skip_to(revision);
+        if let Some(reason) = reason {
+            self.stats.count_resync(reason);
+            self.installed = Some(reason);
+        }
         let (of_cluster, of_engine): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|(key, _)| key.starts_with(CLUSTER));
         debug_assert!(of_engine.iter().all(|(key, _)| records::is_loaded(key)));
@@ -368,6 +423,7 @@ fn report_step_down(reason: StepDown) {
         StepDown::NameTaken => {
             tracing::error!("this node gives up the lead: another process has its name");
         }
+        StepDown::HandedOver => tracing::info!("this node hands over the lead: an operator asked for it"),
         StepDown::Closing => tracing::info!("this node hands over the lead"),
     }
 }

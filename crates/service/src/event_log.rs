@@ -93,6 +93,8 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         | FactDetail::SignedIn { .. }
         | FactDetail::SignInLinkCreated
         | FactDetail::ClockAccepted
+        | FactDetail::HandOverRequested { .. }
+        | FactDetail::UpgradeFinished { .. }
         | FactDetail::RequestRefused { .. }
         | FactDetail::FurtherRefusals { .. }
         | FactDetail::Unknown { .. } => return None,

@@ -5,9 +5,11 @@
 //! each scrape.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use notbefore_core::Prefix;
+use notbefore_engine::cluster::{ClusterReport, NodeState};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric};
@@ -17,6 +19,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge as Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::cluster::etcd_status::EtcdAnswer;
+use crate::cluster::monitor::{ClusterMonitor, Observed};
 use crate::operator::Operator;
 
 /// Counters that differ in one label.
@@ -70,6 +74,17 @@ impl Metrics {
             registry.register("forwarded_requests", help, nodes.forwarded.clone());
             let help = "Messages of other nodes that this node refused, by reason";
             registry.register("node_messages_refused", help, nodes.refused.clone());
+        }
+        if let Some(cluster) = &operator.cluster {
+            let stats = &cluster.stats;
+            let help = "Times that this node gave up the lead of the cluster, by reason";
+            registry.register("cluster_step_downs", help, stats.step_downs.clone());
+            let help = "Times that this node read the whole store again, by reason";
+            registry.register("cluster_resyncs", help, stats.resyncs.clone());
+            let help =
+                "Records that were different then although the watch should have shown them, by reason";
+            registry.register("cluster_resync_differences", help, stats.differences.clone());
+            registry.register_collector(Box::new(ClusterCollector(Arc::clone(cluster))));
         }
         registry.register_collector(Box::new(ScrapeCollector(operator)));
         Self(registry)
@@ -176,6 +191,83 @@ impl Collector for ScrapeCollector {
     }
 }
 
+/// Collects what the node knows of its cluster, as of the last refresh.
+struct ClusterCollector(Arc<ClusterMonitor>);
+
+impl fmt::Debug for ClusterCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterCollector")
+    }
+}
+
+impl Collector for ClusterCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut page = Page(encoder);
+        let help = "Transactions of this node that found another revision of the leader's record";
+        page.one("cluster_fence_conflicts", help, Count::new(self.0.stats.fence_conflicts.get()))?;
+        let Observed { report, etcd } = self.0.observed();
+        if let Some(report) = &report {
+            encode_report(&mut page, report)?;
+        }
+        match etcd.as_deref() {
+            Some(answer) => encode_etcd(&mut page, answer),
+            None => Ok(()),
+        }
+    }
+}
+
+fn encode_report(page: &mut Page<'_>, report: &ClusterReport) -> fmt::Result {
+    let help = "Whether this node leads the cluster (1) or follows (0)";
+    page.one("cluster_leads", help, Gauge::new(u32::from(report.role.leads())))?;
+    let count = |state| report.nodes.iter().filter(|node| node.state == state).count() as u64;
+    let states = [
+        ("running", Gauge::new(count(NodeState::Running))),
+        ("silent", Gauge::new(count(NodeState::Silent))),
+        ("stopped", Gauge::new(count(NodeState::Stopped))),
+    ];
+    page.family("cluster_nodes", "Nodes that have ever joined the cluster, by state", "state", states)?;
+    if let Some(level) = report.level {
+        page.one("cluster_format_level", "Format level at which the nodes write", Gauge::new(level))?;
+    }
+    if let Some(ago) = report.returned_ago {
+        let help = "Seconds since this node sent the newest heartbeat that its own watch has shown";
+        page.one("cluster_watch_age_seconds", help, Gauge::new(ago.as_secs_f64()))?;
+    }
+    let Some(me) = report.nodes.iter().find(|node| node.name == report.me.name) else { return Ok(()) };
+    let help = "Commits that this node had not shown when its last heartbeat was stored";
+    page.one("cluster_watch_lag_revisions", help, Gauge::new(me.lag_revisions))?;
+    match me.clock_offset {
+        Some(offset) => {
+            let help = "This node's clock minus the median of all running nodes, in seconds";
+            page.one("cluster_clock_offset_seconds", help, Gauge::new(offset.as_secs_f64()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn encode_etcd(page: &mut Page<'_>, answer: &EtcdAnswer) -> fmt::Result {
+    let status = answer.status.as_ref().ok();
+    let answering =
+        status.map_or(0, |status| status.endpoints.iter().filter(|one| one.member.is_ok()).count());
+    let help = "URLs in etcd.endpoints at which a member of etcd answers";
+    page.one("etcd_endpoints_answering", help, Gauge::new(answering as u64))?;
+    let Some(status) = status else { return Ok(()) };
+    let sizes = [
+        ("etcd_database_bytes", "Size of etcd's largest database file", status.database_bytes()),
+        ("etcd_database_in_use_bytes", "The same without free pages", status.database_bytes_in_use()),
+        ("etcd_quota_bytes", "Size above which etcd refuses writes; known since 3.6", status.quota_bytes()),
+    ];
+    for (name, help, bytes) in sizes {
+        if let Some(bytes) = bytes {
+            page.one(name, help, Gauge::new(bytes))?;
+        }
+    }
+    match &status.alarms {
+        Some(alarms) => page.one("etcd_alarms", "Alarms of etcd's members", Gauge::new(alarms.len() as u64)),
+        None => Ok(()),
+    }
+}
+
 /// Writes metrics with their descriptions. For registered metrics, the registry adds the full stop to the help text.
 struct Page<'a>(DescriptorEncoder<'a>);
 
@@ -197,5 +289,91 @@ impl Page<'_> {
             metric.encode(family.encode_family(&[(label, value)])?)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::{SignedDuration, Timestamp};
+    use notbefore_engine::cluster::{NodeIdentity, NodeRecord, NodeReport, Role};
+    use notbefore_etcd::{Alarm, AlarmKind, EndpointStatus, EtcdStatus};
+    use notbefore_store::Revision;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Fixed(ClusterReport, EtcdAnswer);
+
+    impl Collector for Fixed {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            let mut page = Page(encoder);
+            encode_report(&mut page, &self.0)?;
+            encode_etcd(&mut page, &self.1)
+        }
+    }
+
+    fn samples(report: ClusterReport, answer: EtcdAnswer) -> Vec<String> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Fixed(report, answer)));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn page_shows_the_report_and_etcd() {
+        let node = |name: &str, state| NodeReport {
+            name: name.to_owned(),
+            state,
+            leads: false,
+            is_able: true,
+            record: NodeRecord {
+                epoch: "e".to_owned(),
+                beat: 1,
+                clock: Timestamp::UNIX_EPOCH,
+                url: String::new(),
+                level: 2,
+                is_watching: true,
+                has_stopped: false,
+                watched_revision: Revision(1),
+            },
+            heard_ago: Duration::ZERO,
+            clock_offset: Some(SignedDuration::from_millis(-250)),
+            lag_revisions: 7,
+        };
+        let report = ClusterReport {
+            me: NodeIdentity { name: "a".into(), epoch: "e".into(), url: String::new() },
+            role: Role::Lead(Revision(5)),
+            leader: None,
+            level: Some(2),
+            watched: Revision(9),
+            returned_ago: Some(Duration::from_millis(500)),
+            nodes: vec![node("a", NodeState::Running), node("b", NodeState::Silent)],
+        };
+        let alarms = Some(vec![Alarm { member_id: 1, kind: AlarmKind::NoSpace }]);
+        let endpoint = |member| EndpointStatus { url: String::new(), member };
+        let endpoints = vec![endpoint(Ok(1)), endpoint(Err("timeout".to_owned()))];
+        let status = EtcdStatus { cluster_id: 1, members: Vec::new(), endpoints, alarms };
+        let answer = EtcdAnswer { asked_at: Timestamp::UNIX_EPOCH, status: Ok(status), warnings: Vec::new() };
+        assert_eq!(
+            samples(report.clone(), answer.clone()),
+            [
+                "cluster_leads 1",
+                "cluster_nodes{state=\"running\"} 1",
+                "cluster_nodes{state=\"silent\"} 1",
+                "cluster_nodes{state=\"stopped\"} 0",
+                "cluster_format_level 2",
+                "cluster_watch_age_seconds 0.5",
+                "cluster_watch_lag_revisions 7",
+                "cluster_clock_offset_seconds -0.25",
+                "etcd_endpoints_answering 1",
+                "etcd_alarms 1",
+            ]
+        );
+        let silent = EtcdAnswer { status: Err("late".to_owned()), ..answer };
+        let of_etcd = samples(report, silent).into_iter().filter(|line| line.starts_with("etcd"));
+        assert_eq!(of_etcd.collect::<Vec<_>>(), ["etcd_endpoints_answering 0"]);
     }
 }

@@ -290,6 +290,10 @@ impl Nodes {
         self.standing.borrow().clone()
     }
 
+    pub fn standings(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
     /// Sends a digest to the leader, if it is this process (`name~epoch`), and returns its answer.
     pub async fn send_digest(
         &self,

@@ -13,7 +13,7 @@
 //! | `pages`, `cursor` | lists: limits and cursors |
 //! | `present`, `plan`, `seen`, `vm_log`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `summary`, `stream` | one resource each |
-//! | `export`, `tokens`, `clock`, `status` | one resource each |
+//! | `export`, `tokens`, `clock`, `cluster`, `status` | one resource each |
 //! | `openapi` | the OpenAPI description |
 //! | `session` | sessions of the console: sign-in, cookies, protection against other sites |
 //! | `console` | the console's files |
@@ -25,6 +25,7 @@ pub mod access;
 mod audit;
 pub mod change_rate;
 mod clock;
+mod cluster;
 mod commands;
 mod console;
 mod cursor;
@@ -76,6 +77,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::clock::Clock;
+use crate::cluster::monitor::ClusterMonitor;
 use crate::cluster::readiness::Readiness;
 use crate::delivery::Delivery;
 use crate::guest::stats::GuestStats;
@@ -128,6 +130,8 @@ pub struct Parts {
     pub exports: Arc<Semaphore>,
     /// The node's place in a cluster; none for a service with one node.
     pub nodes: Option<Arc<Nodes>>,
+    /// What operators see of the cluster; none for a service with one node.
+    pub cluster: Option<Arc<ClusterMonitor>>,
     /// What the node can do in its cluster; none for a service with one node.
     pub readiness: Option<watch::Receiver<Readiness>>,
     /// Becomes true when the service stops; streams end then.
@@ -161,7 +165,10 @@ pub fn router(operator: Operator) -> Router {
         .merge(console::routes())
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(move || async move { health::metrics(&metrics) }))
+        .route(
+            "/metrics",
+            get(async move |State(operator): State<Operator>| health::metrics(&operator, &metrics).await),
+        )
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
@@ -227,6 +234,8 @@ fn operator_routes() -> OpenApiRouter<Operator> {
         .routes(routes!(export::export))
         .routes(routes!(clock::show))
         .routes(routes!(clock::accept))
+        .routes(routes!(cluster::show))
+        .routes(routes!(cluster::hand_over))
 }
 
 /// The OpenAPI description of all routes under `/v1`, as in `GET /v1/openapi.json`.

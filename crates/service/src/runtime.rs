@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::ScopeId;
-use notbefore_engine::cluster::{FenceNews, fence_of};
+use notbefore_engine::cluster::{ClusterReport, FenceNews, HandOverRefusal, fence_of};
 use notbefore_engine::{
     Answer, ClockNews, ClockReading, ClockWatch, CommandId, DriverRun, Effect, Engine, Failure, FailureCause,
     Input, JobId, Publication, Request, RequestId, TypedCommand,
@@ -142,6 +142,27 @@ impl EngineHandle {
     /// What an outcome says about the lead, for the leadership machine.
     pub fn report_fence(&self, news: FenceNews) {
         let _ = self.signals.send(Signal::Cluster(ClusterSignal::Fence(news)));
+    }
+
+    /// What this node knows of all nodes of its cluster; none for a single node, or if the engine is closed.
+    pub async fn cluster_report(&self) -> Option<ClusterReport> {
+        self.ask_member(ClusterSignal::Report).await
+    }
+
+    /// Whether this node could hand over the lead now; none as in [`Self::cluster_report`].
+    pub async fn check_hand_over(&self) -> Option<Result<(), HandOverRefusal>> {
+        self.ask_member(ClusterSignal::CheckHandOver).await
+    }
+
+    /// Gives up the lead for another node; none as in [`Self::cluster_report`].
+    pub async fn hand_over(&self) -> Option<Result<(), HandOverRefusal>> {
+        self.ask_member(ClusterSignal::HandOver).await
+    }
+
+    async fn ask_member<T>(&self, signal: impl FnOnce(oneshot::Sender<T>) -> ClusterSignal) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.signals.send(Signal::Cluster(signal(reply))).ok()?;
+        answer.await.ok()
     }
 
     /// Finishes started work and stops the engine.
@@ -396,7 +417,7 @@ impl Runtime {
             return;
         }
         let mut pass = Pass::default();
-        pass.add(Signal::Cluster(ClusterSignal::HandOver));
+        pass.add(Signal::Cluster(ClusterSignal::Close));
         self.handle(pass);
         // Without it, others take the lead after 4 s.
         let _ = tokio::time::timeout(HAND_OVER_GRACE, async {
@@ -440,7 +461,11 @@ impl Runtime {
         }
         let inputs = change.map(Input::Clock).into_iter().chain(inputs);
         let mut effect_batch = EffectBatch::default();
+        let repaired_before = self.engine.repaired_records();
         self.engine.handle_all(inputs, now).into_iter().for_each(|effect| effect_batch.add(effect));
+        if let Some(member) = &mut self.member {
+            member.count_differences(self.engine.repaired_records() - repaired_before);
+        }
         let jumped_by = match change {
             Some(ClockNews::Jumped(by)) => by,
             Some(ClockNews::Settled) | None => SignedDuration::ZERO,

@@ -24,7 +24,9 @@ use uuid::Uuid;
 
 use crate::clock::{Clock, SystemClock, boot_id};
 use crate::cluster::Standing;
+use crate::cluster::etcd_status::EtcdStatusCache;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
+use crate::cluster::monitor::ClusterMonitor;
 use crate::cluster::readiness::{self, Readiness, Reviewer};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
@@ -255,6 +257,10 @@ pub async fn serve(
         start_engine(&config, node.clone(), &raw_store, &views, &clock, driver, joining.as_ref()).await?;
     let standing = joining.as_ref().map(Joining::standing);
     let roles = joining.as_ref().map_or_else(|| watch::channel(Role::Alone).1, Joining::roles);
+    let cluster = joining.as_ref().map(|joining| {
+        let source = etcd.clone().map(|etcd| EtcdStatusCache::new(Arc::new(etcd), Arc::clone(&clock)));
+        Arc::new(ClusterMonitor::new(engine.clone(), Arc::clone(&clock), source, joining.stats()))
+    });
     let session_key = match joining {
         Some(joining) => {
             let mut stopping = shutdown.clone();
@@ -360,6 +366,7 @@ pub async fn serve(
         },
         exports: Arc::new(Semaphore::new(operator::EXPORTS_MAX)),
         nodes: nodes.clone(),
+        cluster,
         readiness: readiness.as_ref().map(|(readiness, _)| readiness.clone()),
         shutdown: shutdown.clone(),
     });

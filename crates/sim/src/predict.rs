@@ -109,7 +109,8 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
         )
         | Command::Inventory(InventoryCommand::FirstRun(_))
         | Command::Token(_)
-        | Command::Clock(_) => None,
+        | Command::Clock(_)
+        | Command::Cluster(_) => None,
     }
 }
 
@@ -177,8 +178,8 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 Ok(Writes { operation: Some(retried), ..Writes::default() })
             }
         },
-        // Histories do not contain tokens or clock commands.
-        Command::Token(_) | Command::Clock(_) => Ok(Writes::default()),
+        // Histories do not contain commands for tokens, the clock or the cluster.
+        Command::Token(_) | Command::Clock(_) | Command::Cluster(_) => Ok(Writes::default()),
         Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))) => {
             let (scope, _) = scope_of_event(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[ScopeRequest::Revive(*vm)], at)

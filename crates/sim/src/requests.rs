@@ -289,7 +289,8 @@ pub fn again(command: &Command, fresh: &mut IdSource) -> Command {
         | Command::Guest(_)
         | Command::Event(_)
         | Command::Token(_)
-        | Command::Clock(_) => {}
+        | Command::Clock(_)
+        | Command::Cluster(_) => {}
     }
     command
 }

@@ -186,7 +186,8 @@ impl World {
             | Command::Event(_)
             | Command::Inventory(_)
             | Command::Token(_)
-            | Command::Clock(_) => false,
+            | Command::Clock(_)
+            | Command::Cluster(_) => false,
         };
         let predicted = open_requests.iter().filter(by_what_was_known).filter_map(|one| {
             let writes = predict::request(self.node.engine.state(), &one.request, at).ok()?;
@@ -236,7 +237,8 @@ impl World {
                     | Command::Event(_)
                     | Command::Inventory(_)
                     | Command::Token(_)
-                    | Command::Clock(_) => false,
+                    | Command::Clock(_)
+                    | Command::Cluster(_) => false,
                 };
                 let nothing_to_do = requested_before
                     || noted.contains(NOTHING_TO_DO)

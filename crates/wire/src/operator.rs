@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod certificate;
 pub mod clock;
+pub mod cluster;
 pub mod delivery;
 pub mod export;
 pub mod facts;

@@ -202,6 +202,8 @@ impl Part {
             | FactDetail::SignedIn { .. }
             | FactDetail::SignInLinkCreated
             | FactDetail::ClockAccepted
+            | FactDetail::HandOverRequested { .. }
+            | FactDetail::UpgradeFinished { .. }
             | FactDetail::RequestRefused { .. }
             | FactDetail::FurtherRefusals { .. }
             | FactDetail::Unknown { .. } => {}

@@ -15,6 +15,10 @@
 //! **Levels.** The first leader writes `cluster/format`, the level at which all nodes write. A node whose release writes
 //! an older one follows and never leads: it would misread what the others have written.
 //!
+//! **Hand-over.** An operator may ask the leader to give up the lead ([`Input::HandOver`]), if another node is able to take
+//! it. The node empties the record and does not claim the lead again until another node has led, or until the record
+//! has stayed empty for [`ELECT_AFTER`].
+//!
 //! **Names.** No two processes have one name. A process starts if the heartbeat under its name stands still
 //! ([`NameCheck`](super::name_check::NameCheck)), and its first heartbeats compare the record that it found. So of two
 //! processes that start in the same moment one gets the name. A process whose record another one has replaced writes
@@ -50,7 +54,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// heartbeats that travel at different speeds, and for a clock that drifts until the next one.
 const CLOCK_KEEP_MAX: SignedDuration = SignedDuration::from_millis(1_500);
 /// How far the clock of a node that claims the lead may be. Less, so that the lead does not go back and forth.
-const CLOCK_TAKE_MAX: SignedDuration = SignedDuration::from_millis(1_000);
+pub const CLOCK_TAKE_MAX: SignedDuration = SignedDuration::from_millis(1_000);
 /// Readings of a node's clock that are compared; the one that travelled fastest counts.
 const READINGS: usize = 3;
 /// Heartbeats in flight that are remembered; more are lost.
@@ -98,6 +102,8 @@ pub enum Input {
     Fence(FenceNews),
     /// Time passed.
     Tick,
+    /// An operator asks the node to give up the lead. Ignored if [`Leadership::check_hand_over`] refuses it.
+    HandOver,
     /// The node stops: it hands the lead over and claims it no more.
     Close,
 }
@@ -128,8 +134,62 @@ pub enum StepDown {
     NotConfirmed,
     /// The cluster writes at this newer format level.
     Level(u32),
+    /// An operator asked for it.
+    HandedOver,
     Closing,
     NameTaken,
+}
+
+/// Why the lead is not handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOverRefusal {
+    /// This node does not lead.
+    NotLeading,
+    /// No other node runs that could lead.
+    NoOtherNode,
+}
+
+/// Whether a node runs, by its heartbeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    Running,
+    /// No heartbeat for [`ELECT_AFTER`], and the last one did not say that the node stops.
+    Silent,
+    /// It has stopped in an orderly way.
+    Stopped,
+}
+
+/// A node as another one knows it by its heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReport {
+    pub name: String,
+    pub state: NodeState,
+    pub leads: bool,
+    /// Whether the node could take the lead now.
+    pub is_able: bool,
+    /// The last heartbeat.
+    pub record: NodeRecord,
+    /// How long ago the last heartbeat arrived; of a node that was silent before this process started, since the start.
+    pub heard_ago: Duration,
+    /// From the median of all nodes; none for a node that does not run.
+    pub clock_offset: Option<SignedDuration>,
+    /// Commits that the node had not shown when its last heartbeat was stored.
+    pub lag_revisions: u64,
+}
+
+/// What a node knows of the whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterReport {
+    pub me: NodeIdentity,
+    pub role: Role,
+    pub leader: Option<Leader>,
+    /// The cluster's format level; none until the first leader has written it.
+    pub level: Option<u32>,
+    pub watched: Revision,
+    /// How long ago the newest own heartbeat was sent that has returned through the watch.
+    pub returned_ago: Option<Duration>,
+    /// By name.
+    pub nodes: Vec<NodeReport>,
 }
 
 /// Whether this process has the node's name.
@@ -146,12 +206,13 @@ enum NameClaim {
 /// A node as its heartbeats show it.
 #[derive(Clone, Debug)]
 struct Peer {
-    epoch: String,
+    /// The last heartbeat.
+    record: NodeRecord,
     /// The process before, whose heartbeats may still arrive.
     former: Option<String>,
-    beat: u64,
     seen_at: Duration,
-    has_stopped: bool,
+    /// See [`NodeReport::lag_revisions`].
+    lag_revisions: u64,
     /// The peer's wall clock minus this node's monotonic clock when the heartbeat arrived.
     readings: VecDeque<SignedDuration>,
 }
@@ -187,6 +248,8 @@ pub struct Leadership {
     confirming_since: Duration,
     leader_writes: u64,
     leader_write_due: Duration,
+    /// The node has given up the lead for another node, and none has taken it yet.
+    has_handed_over: bool,
     closing: bool,
 }
 
@@ -221,6 +284,7 @@ impl Leadership {
             confirming_since: mono,
             leader_writes: 0,
             leader_write_due: mono,
+            has_handed_over: false,
             closing: false,
         };
         machine.synced(revision, cluster, mono);
@@ -238,13 +302,64 @@ impl Leadership {
 
     /// The other nodes that run, as `name~epoch`.
     pub fn living_peers(&self, now: ClockReading) -> Vec<String> {
-        let is_living = |name: &str, peer: &Peer| {
-            name != self.me.name
-                && !peer.has_stopped
-                && now.since_boot.saturating_sub(peer.seen_at) < ELECT_AFTER
-        };
+        let is_living =
+            |name: &str, peer: &Peer| name != self.me.name && peer.state(now) == NodeState::Running;
         let living = self.peers.iter().filter(|(name, peer)| is_living(name, peer));
-        living.map(|(name, peer)| node_id(name, &peer.epoch)).collect()
+        living.map(|(name, peer)| node_id(name, &peer.record.epoch)).collect()
+    }
+
+    /// The format level at which the cluster writes; none until the first leader has written it.
+    pub fn level(&self) -> Option<u32> {
+        self.level
+    }
+
+    /// What this node knows of all nodes.
+    pub fn report(&self, now: ClockReading) -> ClusterReport {
+        let nodes = self.peers.iter().map(|(name, peer)| self.report_of(name, peer, now)).collect();
+        ClusterReport {
+            me: self.me.clone(),
+            role: self.role,
+            leader: self.leader().cloned(),
+            level: self.level,
+            watched: self.watched,
+            returned_ago: self.returned_at.map(|at| now.since_boot.saturating_sub(at)),
+            nodes,
+        }
+    }
+
+    fn report_of(&self, name: &str, peer: &Peer, now: ClockReading) -> NodeReport {
+        let state = peer.state(now);
+        let clock_offset = match (state, name == self.me.name) {
+            (NodeState::Running, true) => Some(self.clock_offset(now)),
+            (NodeState::Running, false) => self.clock_offset_of(peer, now),
+            (NodeState::Silent | NodeState::Stopped, _) => None,
+        };
+        let is_near = clock_offset.is_some_and(|offset| offset.abs() <= CLOCK_TAKE_MAX);
+        let is_able =
+            is_near && peer.record.is_watching && self.level.is_none_or(|level| level <= peer.record.level);
+        let is_leader = |leader: &Leader| leader.node == name && leader.epoch == peer.record.epoch;
+        NodeReport {
+            name: name.to_owned(),
+            state,
+            leads: self.leader().is_some_and(is_leader),
+            is_able,
+            record: peer.record.clone(),
+            heard_ago: now.since_boot.saturating_sub(peer.seen_at),
+            clock_offset,
+            lag_revisions: peer.lag_revisions,
+        }
+    }
+
+    /// Whether the node may hand the lead over: another node must be able to take it.
+    pub fn check_hand_over(&self, now: ClockReading) -> Result<(), HandOverRefusal> {
+        if !self.role.leads() {
+            return Err(HandOverRefusal::NotLeading);
+        }
+        let mut others = self.peers.iter().filter(|(name, _)| **name != self.me.name);
+        match others.any(|(name, peer)| self.report_of(name, peer, now).is_able) {
+            true => Ok(()),
+            false => Err(HandOverRefusal::NoOtherNode),
+        }
     }
 
     /// Whether the watch works: the node's own heartbeat returns through it.
@@ -318,6 +433,13 @@ impl Leadership {
                 }
             }
             Input::Tick => {}
+            Input::HandOver => {
+                if self.check_hand_over(now).is_ok() {
+                    self.has_handed_over = true;
+                    self.leader_write_due = mono;
+                    self.step_down(StepDown::HandedOver, &mut actions);
+                }
+            }
             Input::Close => {
                 self.closing = true;
                 self.leader_write_due = mono;
@@ -339,22 +461,33 @@ impl Leadership {
     /// How far this node's clock is from the median of all nodes that were heard lately. Two living nodes whose clocks are
     /// far apart are both far from it, and neither leads: it is not known which clock is right.
     pub fn clock_offset(&self, now: ClockReading) -> SignedDuration {
-        let mono = now.since_boot;
-        let own = reading(now.wall, mono);
+        reading(now.wall, now.since_boot).saturating_sub(self.clock_median(now))
+    }
+
+    /// How far another node's clock is from the median.
+    fn clock_offset_of(&self, peer: &Peer, now: ClockReading) -> Option<SignedDuration> {
+        Some(self.clock_of(peer)?.saturating_sub(self.clock_median(now)))
+    }
+
+    /// Another node's clock, relative to this node's monotonic clock.
+    fn clock_of(&self, peer: &Peer) -> Option<SignedDuration> {
         // A heartbeat travels about as long as an own one.
         let lag = self.lags.iter().min().copied().unwrap_or_default();
         let lag = SignedDuration::try_from(lag).unwrap_or_default();
+        peer.readings.iter().max().map(|one| one.saturating_add(lag))
+    }
+
+    fn clock_median(&self, now: ClockReading) -> SignedDuration {
+        let mono = now.since_boot;
         let others = self
             .peers
             .iter()
             .filter(|(name, peer)| **name != self.me.name && mono.saturating_sub(peer.seen_at) < ELECT_AFTER);
-        let others = others.filter_map(|(_, peer)| peer.readings.iter().max());
-        let mut all: Vec<SignedDuration> = others.map(|one| one.saturating_add(lag)).collect();
-        all.push(own);
+        let mut all: Vec<SignedDuration> = others.filter_map(|(_, peer)| self.clock_of(peer)).collect();
+        all.push(reading(now.wall, mono));
         all.sort();
         let (low, high) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
-        let median = low.saturating_add((high - low) / 2);
-        own.saturating_sub(median)
+        low.saturating_add((high - low) / 2)
     }
 
     /// The level of the cluster, if this release does not write it.
@@ -396,6 +529,8 @@ impl Leadership {
                 self.leader = Some((record, revision));
                 self.leader_heard_at = now;
                 self.leader_write_due = now;
+                let is_other = |leader: &Leader| leader.node != self.me.name || leader.epoch != self.me.epoch;
+                self.has_handed_over &= !self.leader().is_some_and(is_other);
             }
         } else if key == FORMAT {
             // A record that cannot be read was written by a newer release.
@@ -434,13 +569,13 @@ impl Leadership {
         if before.is_some_and(|peer| peer.former.as_ref() == Some(&record.epoch)) {
             return;
         }
-        let known = before.filter(|peer| peer.epoch == record.epoch);
-        if known.is_some_and(|peer| peer.beat >= record.beat) {
+        let known = before.filter(|peer| peer.record.epoch == record.epoch);
+        if known.is_some_and(|peer| peer.record.beat >= record.beat) {
             return;
         }
         let former = match known {
             Some(peer) => peer.former.clone(),
-            None => before.map(|peer| peer.epoch.clone()),
+            None => before.map(|peer| peer.record.epoch.clone()),
         };
         let mut readings = known.map(|peer| peer.readings.clone()).unwrap_or_default();
         readings.push_back(reading(record.clock, now));
@@ -463,8 +598,8 @@ impl Leadership {
             }
             self.unseen.retain(|beat, _| *beat > record.beat);
         }
-        let NodeRecord { epoch, beat, has_stopped, .. } = record;
-        let peer = Peer { epoch, former, beat, seen_at: now, has_stopped, readings };
+        let lag_revisions = self.watched.0.saturating_sub(record.watched_revision.0);
+        let peer = Peer { record, former, seen_at: now, lag_revisions, readings };
         self.peers.insert(name.to_owned(), peer);
     }
 
@@ -477,7 +612,7 @@ impl Leadership {
             }
         } else if revision > self.given_up && self.role != Role::Lead(revision) {
             // Also a claim that landed late: if it is in force and the node is able, it may lead.
-            if self.is_able(now, CLOCK_KEEP_MAX) {
+            if self.is_able(now, CLOCK_KEEP_MAX) && !self.has_handed_over {
                 self.role = Role::Lead(revision);
                 actions.push(Action::Become(self.role));
             } else {
@@ -563,7 +698,9 @@ impl Leadership {
         let (names_me, is_able) = (self.names_me(), self.is_able(now, CLOCK_TAKE_MAX));
         let is_silent = mono.saturating_sub(self.leader_heard_at) >= ELECT_AFTER;
         let is_vacant = self.leader().is_none();
-        let leader = if self.role == Role::Confirm || ((names_me || is_vacant || is_silent) && is_able) {
+        let may_claim = is_silent || (!self.has_handed_over && (names_me || is_vacant));
+        let leader = if self.role == Role::Confirm || (may_claim && is_able) {
+            self.has_handed_over = false;
             Some(self.claim())
         } else if names_me {
             // The record must not name a node that cannot lead: the others hear its heartbeats and would wait.
@@ -591,6 +728,18 @@ impl Leadership {
     fn claim(&self) -> Leader {
         let NodeIdentity { name, epoch, url } = self.me.clone();
         Leader { node: name, epoch, url }
+    }
+}
+
+impl Peer {
+    fn state(&self, now: ClockReading) -> NodeState {
+        if self.record.has_stopped {
+            NodeState::Stopped
+        } else if now.since_boot.saturating_sub(self.seen_at) < ELECT_AFTER {
+            NodeState::Running
+        } else {
+            NodeState::Silent
+        }
     }
 }
 

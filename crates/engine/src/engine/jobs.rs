@@ -178,7 +178,8 @@ impl Engine {
             )
             | Command::Inventory(InventoryCommand::FirstRun(_))
             | Command::Token(_)
-            | Command::Clock(_) => return None,
+            | Command::Clock(_)
+            | Command::Cluster(_) => return None,
         })
     }
 

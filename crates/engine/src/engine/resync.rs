@@ -40,7 +40,7 @@ impl Engine {
         if revision > self.watched {
             self.watch_had_gap();
         }
-        self.watched = revision;
+        let shown = std::mem::replace(&mut self.watched, revision);
         let synced_before = std::mem::replace(&mut self.synced_to, revision);
         while self.own_revisions.first().is_some_and(|own| *own <= revision) {
             self.own_revisions.pop_first();
@@ -68,9 +68,14 @@ impl Engine {
                 continue;
             }
             self.hold_new_events(change.as_ref().ok().and_then(Option::as_ref), before.as_ref());
+            let published_before = published.len();
             record_foreign_change(change, before, &mut published, &mut to_reconcile);
+            // A newer record is news. The watch should have shown the others. When a record was removed is not known;
+            // the revision is that of the snapshot.
+            if revision <= shown {
+                self.repaired_records += (published.len() - published_before) as u64;
+            }
         }
-        self.repaired_records += published.len() as u64;
         self.publish(published, now, effects);
         // A snapshot is loaded after the one before was installed. So the next one does not have older records of what
         // was removed until then.

@@ -164,9 +164,17 @@ fn snapshot_replaces_what_the_watch_did_not_show() {
     paths.sort();
     assert_eq!(paths, [("default/default/new".to_owned(), 1), ("default/default/web".to_owned(), 7)]);
     assert!(state.vm(vm(2)).is_none() && state.vm(vm(3)).is_some());
+    assert_eq!(engine.repaired_records(), 0, "all of it is newer than what the watch has shown");
     // Older: from a member of the store that lags.
     engine.handle(Input::Resync(Revision(4), Vec::new()), now());
     assert_eq!(engine.state().scopes().count(), 2);
+    engine.handle(Input::Watched(Batch { revision: Revision(6), changes: [].into() }), now());
+    engine.handle(Input::Resync(Revision(6), Vec::new()), now());
+    assert_eq!(
+        engine.repaired_records(),
+        4,
+        "the watch should have shown that two scopes and their VMs are gone"
+    );
 }
 
 #[test]

@@ -20,6 +20,7 @@ use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned, WatchLog};
 use tokio::sync::{mpsc, watch};
 
+use super::monitor::ClusterStats;
 use super::{Membership, Standing};
 use crate::clock::Clock;
 use crate::data_dir::DataDir;
@@ -151,6 +152,7 @@ pub struct Joining {
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
     watch_log: WatchLog,
+    stats: Arc<ClusterStats>,
     news: mpsc::UnboundedReceiver<FenceNews>,
     send_news: mpsc::UnboundedSender<FenceNews>,
 }
@@ -170,7 +172,8 @@ impl Joining {
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
-        Ok(Self { identity, found, role, standing, lease, watch_log: WatchLog::default(), news, send_news })
+        let (stats, watch_log) = (Arc::default(), WatchLog::default());
+        Ok(Self { identity, found, role, standing, lease, watch_log, stats, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -183,6 +186,10 @@ impl Joining {
 
     pub fn roles(&self) -> watch::Receiver<Role> {
         self.role.subscribe()
+    }
+
+    pub fn stats(&self) -> Arc<ClusterStats> {
+        Arc::clone(&self.stats)
     }
 
     /// The end of the lease of this node's commands.
@@ -207,6 +214,7 @@ impl Joining {
             standing: self.standing.clone(),
             lease: self.lease.clone(),
             watch_log: self.watch_log.clone(),
+            stats: Arc::clone(&self.stats),
         }
     }
 
@@ -219,8 +227,7 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, found: _, role: _, standing, lease: _, watch_log: _, mut news, send_news } =
-            self;
+        let Self { identity, standing, mut news, send_news, .. } = self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);

@@ -394,6 +394,11 @@ impl Change {
         self.principal.count_change(operator).map(|()| None)
     }
 
+    /// Whether the same request with the same key was carried out before.
+    pub async fn was_carried_out(&self, operator: &Operator) -> Result<bool, Problem> {
+        Ok(self.stored_answer(operator).await?.is_some())
+    }
+
     /// The stored answer, if the same request with the same key was carried out before.
     async fn stored_answer(&self, operator: &Operator) -> Result<Option<Answer>, Problem> {
         let Some(Idempotency { principal, key, hash }) = &self.idempotency else { return Ok(None) };

@@ -91,7 +91,9 @@ pub fn present(
         | Fact::TokenRevoked { .. }
         | Fact::SignedIn { .. }
         | Fact::SignInLinkCreated
-        | Fact::ClockAccepted => {}
+        | Fact::ClockAccepted
+        | Fact::HandOverRequested { .. }
+        | Fact::UpgradeFinished { .. } => {}
     }
     let what = match &recorded.fact {
         Fact::Event { cause, what, .. } => of_event(*cause, what, reasons),
@@ -124,6 +126,8 @@ pub fn present(
         },
         Fact::SignInLinkCreated => FactDetail::SignInLinkCreated,
         Fact::ClockAccepted => FactDetail::ClockAccepted,
+        Fact::HandOverRequested { node } => FactDetail::HandOverRequested { node: node.clone() },
+        Fact::UpgradeFinished { level } => FactDetail::UpgradeFinished { level: *level },
     };
     wire::Fact { id: Some(id), at: recorded.at, what, scope, operation, event, vms, by: actor(&recorded.by) }
 }

@@ -72,7 +72,10 @@ fn without_directory(message: &str, file: &Path) -> String {
 }
 
 /// `GET /metrics`: aggregates in OpenMetrics text format; nothing per VM or event.
-pub fn metrics(metrics: &Metrics) -> Response {
+pub async fn metrics(operator: &Operator, metrics: &Metrics) -> Response {
+    if let Some(cluster) = &operator.cluster {
+        cluster.refresh().await;
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], metrics.page()).into_response()
 }

@@ -72,6 +72,77 @@ async fn follower_takes_commands_and_approvals() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_node_shows_the_cluster() {
+    let mut cluster = TestCluster::start(3).await;
+    let leader = cluster.leader().await;
+    let (name, token) = (cluster.nodes[leader].name.clone(), cluster.token());
+    for node in &cluster.nodes {
+        node.wait_for_answer("/v1/cluster", &token, &format!("\"leader\":\"{name}\"")).await;
+        let shown = node.show("/v1/cluster", &token).await;
+        assert_eq!((&shown["mode"], &shown["node"]), (&"cluster".into(), &node.name.as_str().into()));
+        assert_eq!(shown["format_level"], 2);
+        let nodes = shown["nodes"].as_array().unwrap();
+        let states: Vec<_> = nodes.iter().map(|one| (one["name"].clone(), one["state"].clone())).collect();
+        let running = |name: &str| (name.into(), "running".into());
+        assert_eq!(states, ["node-0", "node-1", "node-2"].map(running), "{shown:#}");
+        assert!(shown.get("problems").is_none(), "{shown:#}");
+    }
+    for (index, node) in cluster.nodes.iter().enumerate() {
+        let page = node.operator("GET", "/metrics", &token, "").await.1;
+        for line in [
+            &*format!("notbefore_cluster_leads {}", u8::from(index == leader)),
+            "notbefore_cluster_nodes{state=\"running\"} 3",
+            "notbefore_cluster_fence_conflicts_total 0",
+            "notbefore_cluster_step_downs_total{reason=\"hand_over\"} 0",
+            "notbefore_cluster_resync_differences_total{reason=\"repair\"} 0",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+    }
+    cluster.nodes.remove((leader + 1) % 3).stop().await;
+    let left = &cluster.nodes[0];
+    left.wait_for_answer("/v1/cluster", &token, "\"state\":\"stopped\"").await;
+    cluster.nodes.remove(1).kill();
+    cluster.nodes[0].wait_for_answer("/v1/cluster", &token, "\"code\":\"node_silent\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operator_hands_the_lead_over_once_per_key() {
+    let cluster = TestCluster::start(3).await;
+    let token = cluster.token();
+    let leader = cluster.leader_of_able_nodes(&token).await;
+    let from = cluster.nodes[leader].name.clone();
+    let follower = &cluster.nodes[(leader + 1) % 3];
+    let (status, answer) =
+        follower.change_with("/v1/cluster/hand-over", &token, "Idempotency-Key: once\r\n", "").await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.contains(&format!("\"from\":\"{from}\"")), "{answer}");
+    let next = cluster.leader().await;
+    assert_ne!(next, leader);
+    let name = &cluster.nodes[next].name;
+    assert!(answer.contains(&format!("\"leader\":\"{name}\"")), "{answer}");
+    // The same request again: the lead stays.
+    let (status, answer) =
+        follower.change_with("/v1/cluster/hand-over", &token, "Idempotency-Key: once\r\n", "").await;
+    assert_eq!((status, cluster.leader().await), (200, next), "{answer}");
+    let audit = follower.show("/v1/audit", &token).await;
+    let facts = audit["items"].as_array().unwrap();
+    let asked: Vec<_> = facts.iter().filter(|fact| fact["type"] == "HandOverRequested").collect();
+    assert_eq!(asked.len(), 1, "{audit:#}");
+    assert_eq!((&asked[0]["by"]["name"], &asked[0]["detail"]["node"]), (&"root".into(), &from.into()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lead_is_not_handed_over_if_no_other_node_can_lead() {
+    let cluster = TestCluster::start(1).await;
+    cluster.leader().await;
+    let (status, answer) = cluster.nodes[0].change("/v1/cluster/hand-over", &cluster.token(), "").await;
+    assert_eq!(status, 409, "{answer}");
+    assert!(answer.contains("\"code\":\"no_other_node\""), "{answer}");
+    assert!(cluster.nodes[0].standing().role.leads());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn change_without_a_leader_is_refused_and_can_be_repeated() {
     let mut cluster = TestCluster::start(2).await;
     let leader = cluster.leader().await;

@@ -44,8 +44,8 @@ impl World {
             })
         };
         let is_expected = match reason {
-            // A clock that drifts.
-            StepDown::Clock(_) => true,
+            // A clock that drifts, or an operator.
+            StepDown::Clock(_) | StepDown::HandedOver => true,
             StepDown::NotAcknowledged
             | StepDown::WatchStalled
             | StepDown::Superseded

@@ -122,7 +122,8 @@ impl World {
                 | Command::Operation(_)
                 | Command::Inventory(_)
                 | Command::Token(_)
-                | Command::Clock(_) => OPERATOR_DEADLINE,
+                | Command::Clock(_)
+                | Command::Cluster(_) => OPERATOR_DEADLINE,
             };
         if let Some(member) = &mut self.node.member {
             let forwarded = Forwarded { sent: Rc::clone(sent), deadline, answer: None };

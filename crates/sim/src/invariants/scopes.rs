@@ -210,7 +210,11 @@ fn approves(change: &Transition<'_>, event: &Event) -> bool {
             scope == change.id && events.contains(&event.id)
         }
         Command::Event(command) => *command == EventCommand::Approve(event.id),
-        Command::Operation(_) | Command::Inventory(_) | Command::Token(_) | Command::Clock(_) => false,
+        Command::Operation(_)
+        | Command::Inventory(_)
+        | Command::Token(_)
+        | Command::Clock(_)
+        | Command::Cluster(_) => false,
     })
 }
 

@@ -92,7 +92,7 @@ pub fn acknowledged_is_durable(
             | InventoryCommand::Vm(VmCommand::Start(_))
             | InventoryCommand::FirstRun(_),
         ) => true,
-        Command::Token(_) | Command::Clock(_) => true,
+        Command::Token(_) | Command::Clock(_) | Command::Cluster(_) => true,
     };
     ensure(durable, 1, WORDS, || format!("{:?} was answered {answer:?}", sent.request))?;
     shown_before_answer(sent, answer, view, store, ledger, shown, false)
@@ -175,7 +175,8 @@ pub fn at_most_once(carries: &[Rc<SentRequest>], written: &Written, ledger: &mut
             | Command::Guest(_)
             | Command::Event(_)
             | Command::Token(_)
-            | Command::Clock(_) => continue,
+            | Command::Clock(_)
+            | Command::Cluster(_) => continue,
         };
         let all = ledger.made.entry(key.clone()).or_default();
         all.insert(made);

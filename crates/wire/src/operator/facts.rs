@@ -313,6 +313,16 @@ pub enum FactDetail {
     SignInLinkCreated,
     /// An operator accepted the clock after it had jumped.
     ClockAccepted,
+    /// An operator asked the leader of the cluster to give up the lead.
+    HandOverRequested {
+        /// The node that led.
+        node: String,
+    },
+    /// An operator finished an upgrade: all nodes of the cluster write a newer format level from now on.
+    UpgradeFinished {
+        /// The new format level.
+        level: u32,
+    },
     /// A request was refused. Only in the audit trail.
     RequestRefused {
         /// Why: `not_permitted`, `hidden`, `token_refused`, `token_missing`.

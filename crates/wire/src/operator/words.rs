@@ -375,6 +375,31 @@ words! {
         /// api-version.
         Polled = "polled",
     }
+    /// Whether a service is one of several nodes.
+    ClusterMode {
+        /// The service is the only one on its store.
+        Single = "single",
+        /// Several nodes share a store (`serve --etcd`).
+        Cluster = "cluster",
+    }
+    /// Whether a node of a cluster runs.
+    NodeState {
+        /// It sends heartbeats.
+        Running = "running",
+        /// It has sent no heartbeat for four seconds, and did not say that it stops.
+        Silent = "silent",
+        /// It has stopped in an orderly way.
+        Stopped = "stopped",
+    }
+    /// Whether a member of etcd answers.
+    EtcdMemberState {
+        /// It answers.
+        Answered = "answered",
+        /// It does not answer.
+        Silent = "silent",
+        /// None of the URLs in `etcd.endpoints` leads to it.
+        NotAsked = "not-asked",
+    }
     /// The order of a list.
     Order {
         /// Oldest first.

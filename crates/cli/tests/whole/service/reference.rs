@@ -8,10 +8,25 @@ use crate::support::pages::root;
 use crate::support::{Service, binary};
 
 /// Metrics that exist only with a certificate or several nodes, which this test's service does not have.
-const OTHER_SETTINGS_ONLY: [&str; 3] = [
+const OTHER_SETTINGS_ONLY: [&str; 18] = [
     "notbefore_operator_certificate_not_after_seconds gauge",
     "notbefore_forwarded_requests counter",
     "notbefore_node_messages_refused counter",
+    "notbefore_cluster_leads gauge",
+    "notbefore_cluster_nodes gauge",
+    "notbefore_cluster_format_level gauge",
+    "notbefore_cluster_watch_age_seconds gauge",
+    "notbefore_cluster_watch_lag_revisions gauge",
+    "notbefore_cluster_clock_offset_seconds gauge",
+    "notbefore_cluster_fence_conflicts counter",
+    "notbefore_cluster_step_downs counter",
+    "notbefore_cluster_resyncs counter",
+    "notbefore_cluster_resync_differences counter",
+    "notbefore_etcd_endpoints_answering gauge",
+    "notbefore_etcd_database_bytes gauge",
+    "notbefore_etcd_database_in_use_bytes gauge",
+    "notbefore_etcd_quota_bytes gauge",
+    "notbefore_etcd_alarms gauge",
 ];
 
 /// The rows of a table between `<!-- NAME -->` and `<!-- end of NAME -->`, as cells without backticks.

@@ -151,6 +151,8 @@ fn role_permissions() {
         ("GET", "/v1/hosts", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/hosts/h1", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("POST", "/v1/hosts/h1/failed", json!({"dry_run": true}), [ok, 403, 403, 403, 403, 403, 401]),
+        ("GET", "/v1/cluster", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
+        ("POST", "/v1/cluster/hand-over", Value::Null, [409, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/audit", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/export", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/nothing", Value::Null, [404, 404, 404, 404, 404, 404, 401]),

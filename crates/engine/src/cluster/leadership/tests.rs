@@ -254,6 +254,137 @@ fn hand_over_takes_no_time() {
 }
 
 #[test]
+fn hand_over_by_an_operator_takes_no_time_and_the_lead_stays_with_the_other_node() {
+    let mut cluster = three();
+    cluster.feed(0, Input::HandOver);
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::HandedOver]);
+    cluster.settle();
+    let next = cluster.only_leader();
+    assert_ne!(next, 0, "the next node leads without waiting for any time to pass");
+    cluster.pass(20 * SECOND);
+    assert_eq!(cluster.only_leader(), next);
+    cluster.feed(next, Input::HandOver);
+    cluster.settle();
+    assert_ne!(cluster.only_leader(), next);
+}
+
+#[test]
+fn lead_that_is_handed_back_is_taken_at_once() {
+    let mut cluster = TestCluster::new(2);
+    cluster.pass(2 * SECOND);
+    cluster.feed(0, Input::HandOver);
+    cluster.settle();
+    assert_eq!(cluster.only_leader(), 1);
+    cluster.feed(1, Input::HandOver);
+    cluster.settle();
+    assert_eq!(cluster.only_leader(), 0, "the earlier hand-over is over");
+}
+
+#[test]
+fn hand_over_that_no_node_takes_returns_after_four_seconds() {
+    let mut cluster = three();
+    cluster.feed(0, Input::HandOver);
+    for node in &mut cluster.nodes[1..] {
+        node.is_stopped = true;
+    }
+    cluster.pass(3 * SECOND);
+    assert!(!cluster.leads(0), "the others get the chance first");
+    cluster.pass(3 * SECOND);
+    assert!(cluster.leads(0));
+    assert_eq!(cluster.store.leader().unwrap().0, Some("a".into()));
+}
+
+#[test]
+fn hand_over_during_an_unknown_outcome_is_final() {
+    let mut cluster = three();
+    let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
+    // The rewrite is on its way when the operator asks.
+    cluster.feed(0, Input::Fence(FenceNews::Unknown(fence)));
+    cluster.feed(0, Input::HandOver);
+    cluster.settle();
+    cluster.pass(SECOND);
+    assert_ne!(cluster.only_leader(), 0, "a claim that lands late is not taken");
+}
+
+#[test]
+fn hand_over_needs_a_node_that_can_lead() {
+    let now = |cluster: &TestCluster| wall(cluster.now, SignedDuration::ZERO);
+    let check = |cluster: &mut TestCluster| {
+        let checked = cluster.nodes[0].machine.check_hand_over(now(cluster));
+        cluster.feed(0, Input::HandOver);
+        assert_eq!(cluster.leads(0), checked != Ok(()), "the machine keeps to it");
+        checked
+    };
+    let mut alone = TestCluster::new(1);
+    alone.pass(2 * SECOND);
+    assert_eq!(check(&mut alone), Err(HandOverRefusal::NoOtherNode));
+
+    let mut silent = three();
+    silent.nodes[1].is_stopped = true;
+    silent.nodes[2].is_stopped = true;
+    silent.pass(5 * SECOND);
+    assert_eq!(check(&mut silent), Err(HandOverRefusal::NoOtherNode));
+
+    let mut stalled = three();
+    for node in &mut stalled.nodes[1..] {
+        node.is_stalled = true;
+    }
+    stalled.pass(5 * SECOND);
+    assert_eq!(check(&mut stalled), Err(HandOverRefusal::NoOtherNode), "their watches show nothing");
+
+    let mut early = TestCluster::new(2);
+    early.pass(2 * SECOND);
+    // Half of it is this node's distance from the median, so this one still leads.
+    early.nodes[1].offset = SignedDuration::from_millis(2_400);
+    early.pass(4 * SECOND);
+    assert_eq!(check(&mut early), Err(HandOverRefusal::NoOtherNode), "its clock is off");
+
+    let mut stopped = TestCluster::new(2);
+    stopped.pass(2 * SECOND);
+    stopped.feed(1, Input::Close);
+    stopped.settle();
+    assert_eq!(check(&mut stopped), Err(HandOverRefusal::NoOtherNode));
+
+    let mut cluster = three();
+    assert_eq!(cluster.nodes[1].machine.check_hand_over(now(&cluster)), Err(HandOverRefusal::NotLeading));
+    assert_eq!(check(&mut cluster), Ok(()));
+}
+
+#[test]
+fn report_shows_every_node_by_its_heartbeats() {
+    let mut cluster = three();
+    cluster.nodes[1].is_stopped = true;
+    cluster.nodes[2].offset = SignedDuration::from_millis(-300);
+    cluster.pass(5 * SECOND);
+    let report = cluster.nodes[0].machine.report(wall(cluster.now, SignedDuration::ZERO));
+    assert_eq!((report.me.name.as_str(), report.role.leads(), report.level), ("a", true, Some(2)));
+    let shown = |node: &NodeReport| (node.name.clone(), node.state, node.leads, node.is_able);
+    let nodes: Vec<_> = report.nodes.iter().map(shown).collect();
+    assert_eq!(
+        nodes,
+        [
+            ("a".into(), NodeState::Running, true, true),
+            ("b".into(), NodeState::Silent, false, false),
+            ("c".into(), NodeState::Running, false, true)
+        ]
+    );
+    let offsets: Vec<_> =
+        report.nodes.iter().map(|node| node.clock_offset.map(|one| one.as_millis())).collect();
+    assert_eq!(offsets, [Some(150), None, Some(-150)], "from the median of the two that run");
+    assert!(report.nodes[1].heard_ago >= ELECT_AFTER && report.nodes[2].heard_ago < SECOND);
+    assert!(report.returned_ago.is_some_and(|ago| ago <= SECOND));
+    let lags: Vec<u64> = report.nodes.iter().map(|node| node.lag_revisions).collect();
+    assert!(
+        lags.iter().all(|lag| (1..20).contains(lag)),
+        "each has shown all but the last seconds: {lags:?}"
+    );
+    cluster.feed(2, Input::Close);
+    cluster.settle();
+    let report = cluster.nodes[0].machine.report(wall(cluster.now, SignedDuration::ZERO));
+    assert_eq!((report.nodes[2].state, report.nodes[2].clock_offset), (NodeState::Stopped, None));
+}
+
+#[test]
 fn unknown_outcome_rewrites_the_record_before_anything_else() {
     let mut cluster = three();
     let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
@@ -356,7 +487,7 @@ fn late_heartbeat_of_the_process_before_a_restart_is_ignored() {
     let machine = &mut cluster.nodes[0].machine;
     machine.heard("b", new, now);
     machine.heard("b", old, now);
-    assert_eq!(machine.peers["b"].epoch, "b-2");
+    assert_eq!(machine.peers["b"].record.epoch, "b-2");
     assert_eq!(machine.clock_offset(wall(now, SignedDuration::ZERO)).abs().as_secs(), 0);
 }
 
@@ -458,6 +589,7 @@ enum Fault {
     Stop(usize),
     SetClock(usize, i64),
     Unknown(usize),
+    HandOver(usize),
     Close(usize),
 }
 
@@ -470,6 +602,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         2 => node().prop_map(Fault::Stop),
         1 => (node(), -4_000i64..4_000).prop_map(|(node, ms)| Fault::SetClock(node, ms)),
         3 => node().prop_map(Fault::Unknown),
+        2 => node().prop_map(Fault::HandOver),
         1 => node().prop_map(Fault::Close),
     ]
 }
@@ -493,6 +626,8 @@ proptest! {
                         cluster.feed(node, Input::Fence(FenceNews::Unknown(fence)));
                     }
                 }
+                Fault::HandOver(node) if !cluster.nodes[node].is_stopped => cluster.feed(node, Input::HandOver),
+                Fault::HandOver(_) => {}
                 // One node stays, so that there can be a leader.
                 Fault::Close(node) if node > 0 && !cluster.nodes[node].is_stopped => {
                     closed[node] = true;

@@ -60,6 +60,22 @@ impl TestCluster {
         assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
     }
 
+    /// Waits until the leader knows that every node could lead, and returns the leader.
+    pub async fn leader_of_able_nodes(&self, token: &str) -> usize {
+        let able = async {
+            loop {
+                let leader = self.leader().await;
+                let shown = self.nodes[leader].show("/v1/cluster", token).await;
+                let nodes = shown["nodes"].as_array().cloned().unwrap_or_default();
+                if nodes.len() == self.nodes.len() && nodes.iter().all(|node| node["can_lead"] == true) {
+                    return leader;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, able).await.expect("a node cannot lead")
+    }
+
     /// Waits until one node leads and the others know it.
     pub async fn leader(&self) -> usize {
         let agreed = async {
@@ -175,9 +191,14 @@ impl TestNode {
     /// A change of an operator. On a busy machine a leader may lose the lead for a moment; then nothing was carried out,
     /// and the request is repeated.
     pub async fn change(&self, target: &str, token: &str, body: &str) -> (u16, String) {
+        self.change_with(target, token, "", body).await
+    }
+
+    /// The same with more headers.
+    pub async fn change_with(&self, target: &str, token: &str, headers: &str, body: &str) -> (u16, String) {
         let answered = async {
             loop {
-                let (status, response) = self.operator("POST", target, token, body).await;
+                let (status, response) = self.request("POST", target, token, headers, body).await;
                 if status != 503 || !response.contains("\"code\":\"unavailable\"") {
                     return (status, response);
                 }
@@ -188,7 +209,24 @@ impl TestNode {
 
     /// A request of an operator: the status and the whole response.
     pub async fn operator(&self, method: &str, target: &str, token: &str, body: &str) -> (u16, String) {
-        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        self.request(method, target, token, "", body).await
+    }
+
+    /// The body of a read.
+    pub async fn show(&self, target: &str, token: &str) -> serde_json::Value {
+        let (_, response) = self.operator("GET", target, token, "").await;
+        serde_json::from_str(response.split("\r\n\r\n").nth(1).unwrap()).expect(&response)
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        target: &str,
+        token: &str,
+        headers: &str,
+        body: &str,
+    ) -> (u16, String) {
+        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n{headers}");
         let response = exchange(self.running.addresses.operator, method, target, &headers, body).await;
         (response[9..12].parse().unwrap(), response)
     }

@@ -165,6 +165,7 @@ impl Node {
                 proxies: Vec::new(),
             },
             exports: Arc::new(Semaphore::new(1)),
+            cluster: None,
             readiness: None,
             nodes: Some(Arc::clone(&nodes)),
             // The sender is dropped: the service never stops.

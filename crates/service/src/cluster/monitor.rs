@@ -1,0 +1,169 @@
+//! What operators and monitoring see of a node of a cluster: the nodes' heartbeats, etcd's status, and counters.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use notbefore_engine::cluster::{ClusterReport, ResyncReason, StepDown};
+use notbefore_wire::operator::cluster as api;
+use tokio::time::timeout;
+
+use super::etcd_status::{EtcdAnswer, EtcdStatusCache};
+use super::overview;
+use crate::clock::Clock;
+use crate::lock;
+use crate::metrics::{Counters, Tally};
+use crate::runtime::EngineHandle;
+
+/// Longest wait of the metrics page for the engine's task. Without an answer the page has the values of before.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Counters of a node, since its start. All reasons are there from the start, so that the first count is an increase.
+#[derive(Debug)]
+pub struct ClusterStats {
+    /// Transactions that found another revision of the leader's record.
+    pub fence_conflicts: Tally,
+    /// How often this node gave up the lead, by reason.
+    pub step_downs: Counters,
+    /// How often this node read the whole store again, by reason.
+    pub resyncs: Counters,
+    /// Records that were different then, by reason. After a repair, these are records that the watch has lost.
+    pub differences: Counters,
+}
+
+impl Default for ClusterStats {
+    fn default() -> Self {
+        let stats = Self {
+            fence_conflicts: Tally::default(),
+            step_downs: Counters::default(),
+            resyncs: Counters::default(),
+            differences: Counters::default(),
+        };
+        for reason in STEP_DOWNS {
+            drop(stats.step_downs.get_or_create(&[("reason", step_down_text(reason).to_owned())]));
+        }
+        for reason in RESYNCS {
+            drop(stats.resyncs.get_or_create(&[("reason", reason_text(reason).to_owned())]));
+            drop(stats.differences.get_or_create(&[("reason", reason_text(reason).to_owned())]));
+        }
+        stats
+    }
+}
+
+impl ClusterStats {
+    pub fn count_step_down(&self, reason: StepDown) {
+        self.step_downs.get_or_create(&[("reason", step_down_text(reason).to_owned())]).inc();
+    }
+
+    pub fn count_resync(&self, reason: ResyncReason) {
+        self.resyncs.get_or_create(&[("reason", reason_text(reason).to_owned())]).inc();
+    }
+
+    /// Counts and reports records that were different. Only a repair has no cause that is known before.
+    pub fn count_differences(&self, reason: ResyncReason, records: u64) {
+        self.differences.get_or_create(&[("reason", reason_text(reason).to_owned())]).inc_by(records);
+        match reason {
+            ResyncReason::Repair if records > 0 => tracing::error!(
+                records,
+                "this node has shown records that were not in the store any more, or were older: its watch had lost changes; they are repaired, check etcd and its release"
+            ),
+            ResyncReason::Repair
+            | ResyncReason::Compacted
+            | ResyncReason::WentBack
+            | ResyncReason::Distrusted => {}
+        }
+    }
+}
+
+/// One of each kind.
+const STEP_DOWNS: [StepDown; 9] = [
+    StepDown::NotAcknowledged,
+    StepDown::WatchStalled,
+    StepDown::Clock(SignedDuration::ZERO),
+    StepDown::Superseded,
+    StepDown::NotConfirmed,
+    StepDown::Level(0),
+    StepDown::HandedOver,
+    StepDown::Closing,
+    StepDown::NameTaken,
+];
+
+const RESYNCS: [ResyncReason; 4] =
+    [ResyncReason::Compacted, ResyncReason::WentBack, ResyncReason::Distrusted, ResyncReason::Repair];
+
+fn step_down_text(reason: StepDown) -> &'static str {
+    match reason {
+        StepDown::NotAcknowledged => "not_acknowledged",
+        StepDown::WatchStalled => "watch_stalled",
+        StepDown::Clock(_) => "clock",
+        StepDown::Superseded => "superseded",
+        StepDown::NotConfirmed => "not_confirmed",
+        StepDown::Level(_) => "format_level",
+        StepDown::HandedOver => "hand_over",
+        StepDown::Closing => "closing",
+        StepDown::NameTaken => "name_taken",
+    }
+}
+
+fn reason_text(reason: ResyncReason) -> &'static str {
+    match reason {
+        ResyncReason::Compacted => "compacted",
+        ResyncReason::WentBack => "went_back",
+        ResyncReason::Distrusted => "distrusted",
+        ResyncReason::Repair => "repair",
+    }
+}
+
+/// See the module docs.
+pub struct ClusterMonitor {
+    engine: EngineHandle,
+    clock: Arc<dyn Clock>,
+    etcd: Option<EtcdStatusCache>,
+    pub stats: Arc<ClusterStats>,
+    /// What the metrics page shows.
+    last: Mutex<Observed>,
+}
+
+#[derive(Clone, Default)]
+pub struct Observed {
+    pub report: Option<ClusterReport>,
+    pub etcd: Option<Arc<EtcdAnswer>>,
+}
+
+impl ClusterMonitor {
+    pub fn new(
+        engine: EngineHandle,
+        clock: Arc<dyn Clock>,
+        etcd: Option<EtcdStatusCache>,
+        stats: Arc<ClusterStats>,
+    ) -> Self {
+        Self { engine, clock, etcd, stats, last: Mutex::default() }
+    }
+
+    async fn ask_etcd(&self) -> Option<Arc<EtcdAnswer>> {
+        match &self.etcd {
+            Some(etcd) => Some(etcd.get().await),
+            None => None,
+        }
+    }
+
+    /// None while the service stops.
+    pub async fn overview(&self) -> Option<api::Cluster> {
+        let (report, etcd) = tokio::join!(self.engine.cluster_report(), self.ask_etcd());
+        Some(overview::cluster(&report?, etcd.as_deref(), self.clock.now()))
+    }
+
+    /// Reads everything again for the metrics page.
+    pub async fn refresh(&self) {
+        let report = async { timeout(REPORT_TIMEOUT, self.engine.cluster_report()).await.ok().flatten() };
+        let (report, etcd) = tokio::join!(report, self.ask_etcd());
+        let mut last = lock(&self.last);
+        last.report = report.or_else(|| last.report.take());
+        last.etcd = etcd;
+    }
+
+    /// As of the last [`Self::refresh`].
+    pub fn observed(&self) -> Observed {
+        lock(&self.last).clone()
+    }
+}

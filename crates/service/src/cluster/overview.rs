@@ -1,0 +1,433 @@
+//! The state of a cluster in the words of the API, and what is wrong with it.
+
+use jiff::{SignedDuration, Timestamp};
+use notbefore_engine::cluster::leadership::CLOCK_TAKE_MAX;
+use notbefore_engine::cluster::{ClusterReport, NodeReport, NodeState};
+use notbefore_etcd::{Alarm, AlarmKind, EtcdStatus, Member, MemberState, version_warning};
+use notbefore_wire::operator::cluster as api;
+use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState as StateWord};
+
+use super::etcd_status::EtcdAnswer;
+
+/// A node that was silent for longer counts as removed, not as a problem: its record stays in the store.
+const SILENT_MATTERS_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Part of etcd's quota, in percent, above which the database is a problem. Compaction and defragmentation take a while.
+const QUOTA_PERCENT_MAX: u64 = 80;
+
+/// A service with one node.
+pub fn single(now: Timestamp) -> api::Cluster {
+    api::Cluster {
+        mode: ClusterMode::Single,
+        now,
+        node: None,
+        leader: None,
+        format_level: None,
+        revision: None,
+        nodes: Vec::new(),
+        etcd: None,
+        problems: Vec::new(),
+    }
+}
+
+pub fn cluster(report: &ClusterReport, etcd: Option<&EtcdAnswer>, now: Timestamp) -> api::Cluster {
+    let mut problems = problems_of_nodes(report, now);
+    let etcd = etcd.map(|answer| etcd_of(answer, &mut problems));
+    api::Cluster {
+        mode: ClusterMode::Cluster,
+        now,
+        node: Some(report.me.name.clone()),
+        leader: leading(report).map(|node| node.name.clone()),
+        format_level: report.level,
+        revision: Some(report.watched.0),
+        nodes: report.nodes.iter().map(node).collect(),
+        etcd,
+        problems,
+    }
+}
+
+/// The leader, if it runs.
+fn leading(report: &ClusterReport) -> Option<&NodeReport> {
+    report.nodes.iter().find(|node| node.leads && node.state == NodeState::Running)
+}
+
+fn node(node: &NodeReport) -> api::ClusterNode {
+    let NodeReport { name, state, leads, is_able, record, heard_ago, clock_offset, lag_revisions } = node;
+    let milliseconds = |offset: SignedDuration| i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
+    api::ClusterNode {
+        name: name.clone(),
+        epoch: record.epoch.clone(),
+        url: record.url.clone(),
+        state: match state {
+            NodeState::Running => StateWord::Running,
+            NodeState::Silent => StateWord::Silent,
+            NodeState::Stopped => StateWord::Stopped,
+        },
+        last_heartbeat_at: record.clock,
+        heartbeat_age_ms: u64::try_from(heard_ago.as_millis()).unwrap_or(u64::MAX),
+        leads: *leads,
+        can_lead: *is_able,
+        format_level: record.level,
+        clock_offset_ms: clock_offset.map(milliseconds),
+        watched_revision: record.watched_revision.0,
+        lag_revisions: *lag_revisions,
+    }
+}
+
+fn problem(code: &str, detail: String) -> api::ClusterProblem {
+    api::ClusterProblem { code: code.to_owned(), detail }
+}
+
+fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::ClusterProblem> {
+    let mut problems = Vec::new();
+    if leading(report).is_none() {
+        let detail = "no node leads the cluster: changes are refused, guests are still answered; another node takes the lead within seconds if it can";
+        problems.push(problem("no_leader", detail.to_owned()));
+    }
+    for NodeReport { name, state, record, clock_offset, .. } in &report.nodes {
+        match state {
+            NodeState::Running => {}
+            NodeState::Stopped => continue,
+            NodeState::Silent => {
+                let since = record.clock;
+                if now.duration_since(since) < SILENT_MATTERS_FOR {
+                    let detail = format!(
+                        "node {name} is silent since {since:.0}: start it again, or check its connection to etcd; a node that is gone for good is reported for 7 days"
+                    );
+                    problems.push(problem("node_silent", detail));
+                }
+                continue;
+            }
+        }
+        // The first heartbeat of a process comes before its watch has shown one.
+        if !record.is_watching && record.beat > 1 {
+            let detail = format!(
+                "node {name} does not see changes of the store, so it cannot lead and its guests may read old documents: check its connection to etcd"
+            );
+            problems.push(problem("node_behind", detail));
+        }
+        if let Some(offset) = clock_offset.filter(|offset| offset.abs() > CLOCK_TAKE_MAX) {
+            let seconds = offset.as_secs_f64();
+            let detail = format!(
+                "the clock of node {name} is {seconds:+.1} s from the median of all nodes, so it cannot take the lead: check its NTP"
+            );
+            problems.push(problem("node_clock", detail));
+        }
+        if let Some(level) = report.level.filter(|level| record.level < *level) {
+            let own = record.level;
+            let detail = format!(
+                "node {name} writes format level {own} at most and the cluster writes {level}, so it cannot lead: upgrade it, or raise node.format_level"
+            );
+            problems.push(problem("node_too_old", detail));
+        }
+    }
+    problems
+}
+
+fn etcd_of(answer: &EtcdAnswer, problems: &mut Vec<api::ClusterProblem>) -> api::Etcd {
+    let mut etcd = api::Etcd {
+        asked_at: answer.asked_at,
+        error: None,
+        cluster_id: None,
+        members: Vec::new(),
+        database_bytes: None,
+        database_bytes_in_use: None,
+        quota_bytes: None,
+        alarms: None,
+        warnings: answer.warnings.clone(),
+    };
+    let status = match &answer.status {
+        Ok(status) => status,
+        Err(error) => {
+            let detail = format!("{error}: check etcd and the network between");
+            problems.push(problem("etcd_silent", detail));
+            etcd.error = Some(error.clone());
+            return etcd;
+        }
+    };
+    etcd.cluster_id = Some(format!("{:x}", status.cluster_id));
+    etcd.members = status.members.iter().map(member).collect();
+    etcd.members.sort_by(|one, two| (&one.name, &one.id).cmp(&(&two.name, &two.id)));
+    etcd.database_bytes = status.database_bytes();
+    etcd.database_bytes_in_use = status.database_bytes_in_use();
+    etcd.quota_bytes = status.quota_bytes();
+    let alarm =
+        |alarm: &Alarm| api::EtcdAlarm { member: name_of(status, alarm.member_id), kind: kind(alarm.kind) };
+    etcd.alarms = status.alarms.as_ref().map(|alarms| alarms.iter().map(alarm).collect());
+    for version in status.versions() {
+        let warning = version_warning(version).filter(|warning| !etcd.warnings.contains(warning));
+        etcd.warnings.extend(warning);
+    }
+    problems.extend(problems_of_etcd(status, &etcd));
+    etcd
+}
+
+fn member(member: &Member) -> api::EtcdMember {
+    let Member { id, name, client_urls, is_learner, state } = member;
+    let (word, error, status) = match state {
+        MemberState::Answered(status) => (EtcdMemberState::Answered, None, Some(status)),
+        MemberState::Denied => {
+            let error = "it tells its status only to etcd's root user".to_owned();
+            (EtcdMemberState::Answered, Some(error), None)
+        }
+        MemberState::Silent { error } => (EtcdMemberState::Silent, Some(error.clone()), None),
+        MemberState::NotAsked => (EtcdMemberState::NotAsked, None, None),
+    };
+    api::EtcdMember {
+        id: format!("{id:x}"),
+        name: name.clone(),
+        urls: client_urls.clone(),
+        state: word,
+        error,
+        leads: status.is_some_and(|status| status.is_leader),
+        is_learner: *is_learner,
+        version: status.map(|status| status.version.clone()),
+        database_bytes: status.map(|status| status.database_bytes),
+        database_bytes_in_use: status.map(|status| status.database_bytes_in_use),
+    }
+}
+
+/// A member's name; its id if it has none or is unknown.
+fn name_of(status: &EtcdStatus, id: u64) -> String {
+    let name = status.members.iter().find(|member| member.id == id).map(|member| member.name.clone());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("{id:x}"))
+}
+
+fn kind(kind: AlarmKind) -> String {
+    match kind {
+        AlarmKind::NoSpace => "nospace".to_owned(),
+        AlarmKind::Corrupt => "corrupt".to_owned(),
+        AlarmKind::Other => "other".to_owned(),
+    }
+}
+
+fn problems_of_etcd(status: &EtcdStatus, etcd: &api::Etcd) -> Vec<api::ClusterProblem> {
+    let mut problems = Vec::new();
+    for endpoint in &status.endpoints {
+        if let Err(error) = &endpoint.member {
+            let url = &endpoint.url;
+            let detail = format!(
+                "etcd does not answer at {url}: {error}; check that member, or change etcd.endpoints"
+            );
+            problems.push(problem("etcd_endpoint_silent", detail));
+        }
+    }
+    let mut answered = status.members.iter().filter_map(|member| match &member.state {
+        MemberState::Answered(status) => Some(status),
+        MemberState::Denied | MemberState::Silent { .. } | MemberState::NotAsked => None,
+    });
+    if answered.clone().count() > 0 && !answered.any(|status| status.has_leader) {
+        let detail = "etcd has no leader: a majority of its members must run and reach each other";
+        problems.push(problem("etcd_no_leader", detail.to_owned()));
+    }
+    for alarm in status.alarms.iter().flatten() {
+        let member = name_of(status, alarm.member_id);
+        let (code, detail) = match alarm.kind {
+            AlarmKind::NoSpace => (
+                "etcd_no_space",
+                format!(
+                    "etcd member {member} has reached its quota and refuses writes: compact, defragment, then 'etcdctl alarm disarm'"
+                ),
+            ),
+            AlarmKind::Corrupt => (
+                "etcd_corrupt",
+                format!(
+                    "etcd member {member} has other data than the others and refuses everything: replace it, or restore etcd from a backup"
+                ),
+            ),
+            AlarmKind::Other => {
+                ("etcd_alarm", format!("etcd member {member} has raised an alarm: see 'etcdctl alarm list'"))
+            }
+        };
+        problems.push(problem(code, detail));
+    }
+    if let (Some(bytes), Some(quota)) = (etcd.database_bytes, etcd.quota_bytes)
+        && bytes / QUOTA_PERCENT_MAX >= quota / 100
+        && quota > 0
+    {
+        let detail = format!(
+            "the database of etcd has {bytes} of {quota} bytes: defragment its members, lower events.keep_history_bytes, or raise the quota"
+        );
+        problems.push(problem("etcd_nearly_full", detail));
+    }
+    problems.extend(etcd.warnings.iter().map(|warning| problem("etcd_warning", warning.clone())));
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use notbefore_engine::cluster::{Leader, NodeIdentity, NodeRecord, Role};
+    use notbefore_etcd::{EndpointStatus, MemberStatus};
+    use notbefore_store::Revision;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-17T12:00:00Z".parse().unwrap()
+    }
+
+    fn running(name: &str) -> NodeReport {
+        NodeReport {
+            name: name.to_owned(),
+            state: NodeState::Running,
+            leads: name == "a",
+            is_able: true,
+            record: NodeRecord {
+                epoch: format!("{name}-1"),
+                beat: 7,
+                clock: now(),
+                url: format!("https://{name}:7400"),
+                level: 2,
+                is_watching: true,
+                has_stopped: false,
+                watched_revision: Revision(90),
+            },
+            heard_ago: Duration::from_millis(400),
+            clock_offset: Some(SignedDuration::from_millis(-12)),
+            lag_revisions: 3,
+        }
+    }
+
+    fn healthy() -> ClusterReport {
+        let me = NodeIdentity { name: "b".into(), epoch: "b-1".into(), url: String::new() };
+        let leader = Leader { node: "a".into(), epoch: "a-1".into(), url: String::new() };
+        ClusterReport {
+            me,
+            role: Role::Follow,
+            leader: Some(leader),
+            level: Some(2),
+            watched: Revision(93),
+            returned_ago: Some(Duration::from_millis(300)),
+            nodes: ["a", "b", "c"].map(running).into(),
+        }
+    }
+
+    fn codes(found: &api::Cluster) -> Vec<&str> {
+        found.problems.iter().map(|one| one.code.as_str()).collect()
+    }
+
+    #[test]
+    fn healthy_cluster_has_no_problem() {
+        let found = cluster(&healthy(), None, now());
+        assert_eq!(codes(&found), [""; 0]);
+        assert_eq!((found.node.as_deref(), found.leader.as_deref()), (Some("b"), Some("a")));
+        assert_eq!((found.format_level, found.revision, found.nodes.len()), (Some(2), Some(93), 3));
+        let one = &found.nodes[0];
+        assert_eq!((one.heartbeat_age_ms, one.clock_offset_ms, one.lag_revisions), (400, Some(-12), 3));
+    }
+
+    #[test]
+    fn each_fault_of_a_node_is_a_problem() {
+        type Break = fn(&mut NodeReport);
+        let silent: Break = |node| node.state = NodeState::Silent;
+        let gone: Break = |node| {
+            node.state = NodeState::Silent;
+            node.record.clock = now() - SILENT_MATTERS_FOR;
+        };
+        let stopped: Break = |node| node.state = NodeState::Stopped;
+        let stalled: Break = |node| node.record.is_watching = false;
+        let just_started: Break = |node| (node.record.is_watching, node.record.beat) = (false, 1);
+        let late: Break = |node| node.clock_offset = Some(SignedDuration::from_millis(-1_001));
+        let old: Break = |node| node.record.level = 1;
+        for (index, fault, expected) in [
+            (0, silent, &["no_leader", "node_silent"][..]),
+            (2, silent, &["node_silent"]),
+            (2, gone, &[]),
+            (2, stopped, &[]),
+            (2, stalled, &["node_behind"]),
+            (2, just_started, &[]),
+            (2, late, &["node_clock"]),
+            (2, old, &["node_too_old"]),
+        ] {
+            let mut report = healthy();
+            fault(&mut report.nodes[index]);
+            assert_eq!(codes(&cluster(&report, None, now())), expected);
+        }
+        let mut vacant = healthy();
+        vacant.nodes[0].leads = false;
+        let found = cluster(&vacant, None, now());
+        assert_eq!((codes(&found), found.leader.as_deref()), (vec!["no_leader"], None));
+    }
+
+    fn of_etcd(change: impl FnOnce(&mut EtcdStatus)) -> api::Cluster {
+        let answered = |id: u64| Member {
+            id,
+            name: format!("e{id}"),
+            client_urls: vec![format!("http://e{id}:2379")],
+            is_learner: false,
+            state: MemberState::Answered(MemberStatus {
+                version: "3.5.21".into(),
+                is_leader: id == 1,
+                has_leader: true,
+                database_bytes: 700,
+                database_bytes_in_use: 600,
+                quota_bytes: Some(1_000),
+                raft_term: 1,
+                raft_index: 1,
+                raft_applied_index: 1,
+                errors: Vec::new(),
+            }),
+        };
+        let endpoint = |id: u64| EndpointStatus { url: format!("http://e{id}:2379"), member: Ok(id) };
+        let mut status = EtcdStatus {
+            cluster_id: 0xab,
+            members: vec![answered(2), answered(1)],
+            endpoints: vec![endpoint(1), endpoint(2)],
+            alarms: Some(Vec::new()),
+        };
+        change(&mut status);
+        let answer = EtcdAnswer { asked_at: now(), status: Ok(status), warnings: Vec::new() };
+        cluster(&healthy(), Some(&answer), now())
+    }
+
+    fn answered(status: &mut EtcdStatus, index: usize) -> &mut MemberStatus {
+        match &mut status.members[index].state {
+            MemberState::Answered(status) => status,
+            MemberState::Denied | MemberState::Silent { .. } | MemberState::NotAsked => {
+                panic!("it does not answer")
+            }
+        }
+    }
+
+    #[test]
+    fn etcd_is_shown_with_its_members() {
+        let found = of_etcd(|_| ());
+        assert_eq!(codes(&found), [""; 0]);
+        let etcd = found.etcd.unwrap();
+        assert_eq!((etcd.cluster_id.as_deref(), etcd.quota_bytes), (Some("ab"), Some(1_000)));
+        let members: Vec<_> = etcd.members.iter().map(|one| (one.name.as_str(), one.leads)).collect();
+        assert_eq!(members, [("e1", true), ("e2", false)], "by name");
+    }
+
+    #[test]
+    fn each_fault_of_etcd_is_a_problem() {
+        let silent = of_etcd(|status| {
+            status.endpoints[1].member = Err("timeout".into());
+            status.members[0].state = MemberState::Silent { error: "timeout".into() };
+        });
+        assert_eq!(codes(&silent), ["etcd_endpoint_silent"]);
+        assert_eq!(silent.etcd.unwrap().members[1].error.as_deref(), Some("timeout"));
+        let leaderless = of_etcd(|status| {
+            (answered(status, 0).has_leader, answered(status, 1).has_leader) = (false, false);
+        });
+        assert_eq!(codes(&leaderless), ["etcd_no_leader"]);
+        for (kind, code) in [
+            (AlarmKind::NoSpace, "etcd_no_space"),
+            (AlarmKind::Corrupt, "etcd_corrupt"),
+            (AlarmKind::Other, "etcd_alarm"),
+        ] {
+            let alarmed = of_etcd(|status| status.alarms = Some(vec![Alarm { member_id: 2, kind }]));
+            assert_eq!(codes(&alarmed), [code]);
+            assert_eq!(alarmed.etcd.unwrap().alarms.unwrap()[0].member, "e2");
+        }
+        assert_eq!(codes(&of_etcd(|status| answered(status, 0).database_bytes = 799)), [""; 0]);
+        assert_eq!(codes(&of_etcd(|status| answered(status, 0).database_bytes = 800)), ["etcd_nearly_full"]);
+        assert_eq!(codes(&of_etcd(|status| answered(status, 0).version = "3.5.1".into())), ["etcd_warning"]);
+        let error = Err("etcd did not answer within 5 s".to_owned());
+        let answer = EtcdAnswer { asked_at: now(), status: error, warnings: Vec::new() };
+        let found = cluster(&healthy(), Some(&answer), now());
+        assert_eq!(codes(&found), ["etcd_silent"]);
+        assert!(found.etcd.unwrap().error.is_some());
+    }
+}

@@ -1,0 +1,74 @@
+//! `/v1/cluster`: shows the nodes and etcd, and hands the lead over.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use notbefore_engine::cluster::HandOverRefusal;
+use notbefore_engine::{ClusterCommand, Failure, FailureCause};
+use notbefore_wire::operator::cluster as api;
+use tokio::time::timeout;
+
+use super::Operator;
+use super::access::Change;
+use super::problem::{ApiResult, Problem};
+use crate::cluster::{Standing, overview};
+use crate::nodes::Nodes;
+
+/// Longest wait for the next leader. Usually it leads within 100 ms. Less than a forwarded request may take.
+const NEXT_LEADER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Show the nodes of the cluster, their leader, etcd, and what is wrong
+///
+/// The node that is asked answers from its own knowledge. A service with one node answers with `mode` `single`.
+#[utoipa::path(get, path = "/cluster", tag = "service", responses((status = 200, body = api::Cluster)))]
+pub async fn show(State(operator): State<Operator>) -> ApiResult<api::Cluster> {
+    let Some(cluster) = &operator.cluster else { return Ok(Json(overview::single(operator.clock.now()))) };
+    Ok(Json(cluster.overview().await.ok_or(Failure::Unavailable(FailureCause::Closing))?))
+}
+
+/// Hand the lead over: the leader gives it up, and another node takes it
+///
+/// Refused if no other node could lead now.
+#[utoipa::path(post, path = "/cluster/hand-over", tag = "service", responses((status = 200, body = api::HandOver)))]
+pub async fn hand_over(State(operator): State<Operator>, change: Change) -> ApiResult<api::HandOver> {
+    let nodes = operator.nodes.as_ref().ok_or_else(|| single_node("there is no lead to hand over"))?;
+    let from = nodes.standing().me.name;
+    // A repeated request must not move the lead again, away from the node that has taken it.
+    if !change.was_carried_out(&operator).await? {
+        checked(operator.engine.check_hand_over().await)?;
+        // First, because a node that does not lead writes nothing.
+        change.ask(&operator, Ok(ClusterCommand::RecordHandOver { node: from.clone() })).await?;
+        checked(operator.engine.hand_over().await)?;
+    }
+    Ok(Json(api::HandOver { from, leader: next_leader(nodes).await }))
+}
+
+fn checked(answer: Option<Result<(), HandOverRefusal>>) -> Result<(), Problem> {
+    match answer {
+        None => Err(Failure::Unavailable(FailureCause::Closing).into()),
+        Some(Ok(())) => Ok(()),
+        Some(Err(HandOverRefusal::NotLeading)) => Err(Failure::Unavailable(FailureCause::NotLeader).into()),
+        Some(Err(HandOverRefusal::NoOtherNode)) => {
+            let detail = "no other node can take the lead now; start another node, or see 'notbefore cluster status' for what keeps the others from leading";
+            Err(Problem::new(StatusCode::CONFLICT, "no_other_node", detail))
+        }
+    }
+}
+
+/// 409 for a service that is not in a cluster.
+fn single_node(what: &str) -> Problem {
+    let detail =
+        format!("this service has one node: {what}; 'notbefore serve --etcd' starts a node of a cluster");
+    Problem::new(StatusCode::CONFLICT, "single_node", detail)
+}
+
+/// Waits until another process leads, and returns its name.
+async fn next_leader(nodes: &Nodes) -> Option<String> {
+    let mut standings = nodes.standings();
+    let is_other =
+        |standing: &Standing| standing.leader.as_ref().is_some_and(|leader| leader.id() != standing.me.id());
+    let found = timeout(NEXT_LEADER_TIMEOUT, standings.wait_for(is_other)).await;
+    found.ok()?.ok()?.leader.as_ref().map(|leader| leader.node.clone())
+}
