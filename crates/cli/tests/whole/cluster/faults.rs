@@ -268,7 +268,7 @@ impl Site {
             let status = eventually(&format!("node {} ends after the restore", node.name), || node.ended());
             let log = node.log();
             let said = &log[before..];
-            let says_why = said.contains("start it again, and it loads everything anew");
+            let says_why = said.contains("this node ends: start it again");
             assert!(!status.success() && says_why, "node {} ended with {status}: {said}", node.name);
         }
         let nodes_ended = shared.history.now();
