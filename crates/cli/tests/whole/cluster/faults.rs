@@ -21,6 +21,8 @@ use super::network::Network;
 use super::nodes::{self, Node, NodeAddress};
 use crate::crash::random::Random;
 
+/// Items of a list in one request. Each ended event costs the node a read of etcd.
+const PAGE: usize = 250;
 /// Heartbeats of other nodes that a paused node misses: then its watch counts as stalled.
 const MISSED_HEARTBEATS: u64 = 4;
 
@@ -397,11 +399,11 @@ pub fn read<T: DeserializeOwned>(node: NodeAddress, target: &str) -> T {
 
 fn read_all<T: DeserializeOwned>(node: NodeAddress, target: &str) -> Vec<T> {
     let mut items = Vec::new();
-    let mut page: wire::Page<T> = read(node, &format!("{target}limit=1000"));
+    let mut page: wire::Page<T> = read(node, &format!("{target}limit={PAGE}"));
     loop {
         items.append(&mut page.items);
         let Some(next) = page.next else { return items };
-        page = read(node, &format!("{target}limit=1000&cursor={next}"));
+        page = read(node, &format!("{target}limit={PAGE}&cursor={next}"));
     }
 }
 

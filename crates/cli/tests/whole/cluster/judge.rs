@@ -93,6 +93,10 @@ struct Judge<'a> {
     restores: Vec<&'a Restore>,
     vms: HashMap<&'a str, &'a str>,
     tried: Vec<Tried<'a>>,
+    /// VMs that a client has tried to remove.
+    removed: HashSet<&'a str>,
+    /// When a client began to set a value, by scope and value.
+    set: HashMap<(&'a str, u32), Micros>,
     violations: Vec<Violation>,
     tally: Tally,
 }
@@ -104,6 +108,8 @@ pub fn judge(records: &[Record]) -> (Tally, Vec<Violation>) {
         restores: Vec::new(),
         vms: HashMap::new(),
         tried: Vec::new(),
+        removed: HashSet::new(),
+        set: HashMap::new(),
         violations: Vec::new(),
         tally: Tally::default(),
     };
@@ -132,6 +138,7 @@ pub fn judge(records: &[Record]) -> (Tally, Vec<Violation>) {
             Record::State(state) => states.push(state),
         }
     }
+    judge.index();
     judge.count();
     judge.check_repeats();
     judge.check_polls(&polls);
@@ -170,6 +177,22 @@ impl<'a> Judge<'a> {
             }
         }
         kept
+    }
+
+    fn index(&mut self) {
+        for one in &self.tried {
+            match one.command {
+                Command::RemoveVm { name } => _ = self.removed.insert(name),
+                Command::SetNotice { scope, seconds } => {
+                    let last = self.set.entry((scope, *seconds)).or_default();
+                    *last = one.begun().max(*last);
+                }
+                Command::Schedule { .. }
+                | Command::Event { .. }
+                | Command::GuestApproval { .. }
+                | Command::AddVm { .. } => {}
+            }
+        }
     }
 
     fn count(&mut self) {
@@ -352,7 +375,7 @@ impl<'a> Judge<'a> {
                             .then(|| format!("is not in {shown:?}")),
                     },
                     (Some(true), Command::AddVm { name }) => (!vms.contains(&**name)
-                        && !self.is_removed(name))
+                        && !self.removed.contains(&**name))
                     .then(|| "its VM is missing".to_owned()),
                     (Some(true), Command::RemoveVm { name }) => {
                         vms.contains(&**name).then(|| "its VM is there".to_owned())
@@ -402,16 +425,9 @@ impl<'a> Judge<'a> {
         one.attempts.iter().any(|other| other.ended > attempt.ended)
     }
 
-    /// Whether a client has tried to remove a VM.
-    fn is_removed(&self, vm: &str) -> bool {
-        self.tried.iter().any(|one| matches!(one.command, Command::RemoveVm { name } if name == vm))
-    }
-
     /// Whether a command that began after this one has set this value.
     fn is_set_later(&self, one: &Tried<'_>, scope: &str, shown: Option<u32>) -> bool {
-        self.tried.iter().filter(|later| later.begun() > one.begun()).any(|later| {
-            matches!(later.command, Command::SetNotice { scope: of, seconds } if of == scope && Some(*seconds) == shown)
-        })
+        shown.and_then(|seconds| self.set.get(&(scope, seconds))).is_some_and(|begun| *begun > one.begun())
     }
 
     /// No guest has seen an event Started more than two seconds before NotBefore, unless it was to start at once.
