@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use notbefore_wire::operator as wire;
 use rustix::process::Signal;
@@ -64,6 +65,39 @@ fn runs(dir: &Path) -> Vec<Run> {
         }
     };
     text.lines().map(run).collect()
+}
+
+/// The check of the test below can fail: two runs at once are noticed.
+#[test]
+fn command_records_earlier_runs_that_live() {
+    let dir = tempfile::tempdir().unwrap();
+    write_command(dir.path());
+    let run = |vm: &str| {
+        let mut command = Command::new(dir.path().join("command"));
+        for (name, value) in
+            [("EVENT_ID", "e"), ("VM", vm), ("FENCE", "7"), ("ATTEMPT", "1"), ("OWNER", "n0")]
+        {
+            command.env(format!("NOTBEFORE_{name}"), value);
+        }
+        let before = runs(dir.path()).len();
+        let mut child = command.spawn().unwrap();
+        let recorded = eventually("the run is recorded", || runs(dir.path()).get(before).cloned());
+        assert_eq!(recorded.pid, child.id());
+        (recorded.alive, move || {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        })
+    };
+    let (alive, end_first) = run("vm-0");
+    assert!(alive.is_empty());
+    let (alive, end_second) = run("vm-1");
+    assert!(alive.is_empty(), "of another VM");
+    let (alive, end_third) = run("vm-0");
+    assert_eq!(alive, [runs(dir.path())[0].pid]);
+    [end_first, end_second, end_third].into_iter().for_each(|mut end| end());
+    let (alive, mut end) = run("vm-0");
+    assert!(alive.is_empty());
+    end();
 }
 
 #[test]
