@@ -6,6 +6,7 @@ mod bad_input;
 mod clock;
 mod config;
 mod damage;
+mod dashboards;
 mod delivery;
 mod demo;
 mod dependencies;

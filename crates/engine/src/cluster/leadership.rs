@@ -528,7 +528,11 @@ impl Leadership {
             {
                 self.leader = Some((record, revision));
                 self.leader_heard_at = now;
-                self.leader_write_due = now;
+                // A vacancy is claimed at once. After its own write the node waits, or it would write again and again
+                // while it may not lead.
+                if !self.names_me() {
+                    self.leader_write_due = now;
+                }
                 let is_other = |leader: &Leader| leader.node != self.me.name || leader.epoch != self.me.epoch;
                 self.has_handed_over &= !self.leader().is_some_and(is_other);
             }

@@ -694,3 +694,17 @@ fn node_that_stops_is_not_living_any_more() {
     cluster.settle();
     assert!(cluster.nodes[1].machine.living_peers(now).is_empty());
 }
+
+#[test]
+fn leader_that_cannot_confirm_rewrites_at_intervals() {
+    let mut cluster = three();
+    let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
+    // Its own heartbeats do not return, and everything else does: it may not lead, and does not step down yet.
+    cluster.nodes[0].machine.returned_at = Some(cluster.now - WATCH_STALLED_AFTER);
+    cluster.nodes[0].machine.unseen.clear();
+    cluster.nodes[0].machine.beat_due = cluster.now + 10 * SECOND;
+    let before = cluster.store.log.len();
+    cluster.feed(0, Input::Fence(FenceNews::Unknown(fence)));
+    cluster.settle();
+    assert!(cluster.store.log.len() - before <= 2, "{} writes", cluster.store.log.len() - before);
+}
