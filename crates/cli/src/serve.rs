@@ -58,6 +58,7 @@ pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
         // etcd holds its database in memory, with a quota of 2 GiB by default.
         loaded.settings.events.keep_history_bytes = Some(HistoryLimits::BYTES_MAX_IN_ETCD);
     }
+    check_cluster_settings(&loaded.settings, is_default)?;
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
         // Print contradicting settings too: their sources show where to fix them.
@@ -221,6 +222,25 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     };
     config.check()?;
     Ok(config)
+}
+
+/// Refuses settings that would start another service than the one that was meant.
+fn check_cluster_settings(
+    settings: &config::Settings,
+    is_default: impl Fn(&str) -> bool,
+) -> Result<(), ConfigErrors> {
+    let endpoints = &settings.etcd.endpoints;
+    if endpoints.is_empty() && !is_default("etcd.endpoints") {
+        let empty = "--etcd (etcd.endpoints) is set, but names no URL of etcd; name etcd's members, or leave it out to run a single node";
+        return Err(ConfigErrors::one(empty.to_owned()));
+    }
+    let is_remote =
+        |url: &String| !["127.", "[::1]", "localhost"].iter().any(|here| url.contains(&format!("://{here}")));
+    if endpoints.iter().any(is_remote) && is_default("node.listen") {
+        let unreachable = "etcd is on other machines, and other nodes would not reach this node at its default --node-listen, which is a loopback address; set --node-listen ADDR to this machine's address, with --node-cert, --node-key and --node-ca. For several nodes on this machine only, set --node-listen 127.0.0.1:0";
+        return Err(ConfigErrors::one(unreachable.to_owned()));
+    }
+    Ok(())
 }
 
 /// The cluster of which this service is a node, if etcd is given.

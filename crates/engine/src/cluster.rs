@@ -133,7 +133,7 @@ pub struct FormatRecord {
 }
 
 /// The leader's record. Its revision is the leader's fence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaderRecord {
     /// None after a hand-over: the next node takes the lead at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]

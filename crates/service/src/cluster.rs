@@ -46,6 +46,8 @@ pub struct Standing {
     pub living: Vec<String>,
     /// Whether this node's watch works, so that its views are up to date.
     pub is_ready: bool,
+    /// This node has shown all commits before this time, by the monotonic clock.
+    pub watched_at: Option<Duration>,
     /// If another process has this node's name: the URL of its node listener. This process must end.
     pub name_taken_by: Option<String>,
 }
@@ -60,6 +62,7 @@ impl Standing {
             leader: None,
             living: Vec::new(),
             is_ready: false,
+            watched_at: None,
             name_taken_by: None,
         }
     }
@@ -292,6 +295,7 @@ impl Member {
                 leader: self.leadership.leader().cloned(),
                 living: self.leadership.living_peers(now),
                 is_ready: self.leadership.is_ready(now),
+                watched_at: self.leadership.watched_at(),
                 name_taken_by: self.leadership.name_taken_by().map(str::to_owned),
             };
             let is_new = *standing != next;

@@ -332,7 +332,7 @@ pub async fn serve(
         let reviewer = Reviewer::new(cluster.trust_addresses_for, now);
         let (send, readiness) = watch::channel(Readiness::READY);
         let platform = Arc::clone(&platform);
-        let trust_addresses = move |trusts| platform.set_trusts_addresses(trusts);
+        let trust_addresses = move |left| platform.trust_addresses_for(left);
         let review = readiness::review(reviewer, standing, send, trust_addresses, Arc::clone(&clock));
         (readiness, tokio::spawn(review))
     });

@@ -19,7 +19,7 @@
 //! `/v1/status`, and every plan. The metrics `vms_listening` and `events_unread` of a follower count its
 //! own guests; those of the leader count all.
 //!
-//! **A new leader** knows its own guests. Until the others have told it of theirs, at most for five seconds, no scope
+//! **A new leader** knows its own guests. Until all that live have told it of theirs, no scope
 //! counts as not enabled, and it warns of no unread event ([`Digests::take_lead`], [`Digests::review`]).
 //!
 //! **Who calls what.** [`Digests::follow_cluster`] follows the node's role. The engine hears from the runtime that polls
@@ -217,7 +217,7 @@ impl Digests {
         self.engine.set_polls_complete(false);
         self.set_leader(None);
         self.vm_log.set_following(false);
-        *lock(&self.receiver) = Some(Receiver::new(took_lead_at, self.clock.since_boot()));
+        *lock(&self.receiver) = Some(Receiver::new(took_lead_at));
         self.notes().term.store(took_lead_at.0, Release);
         self.notes().set_role(DeliveryRole::Collecting);
     }
@@ -236,14 +236,25 @@ impl Digests {
         if !due.is_empty() {
             self.take_notes(due, self.clock.now());
         }
-        if self.notes().role() != DeliveryRole::Collecting {
-            return;
-        }
         let now = self.clock.since_boot();
         let may_judge = lock(&self.receiver).as_ref().is_some_and(|one| one.may_judge(living, now));
-        if may_judge && lock(&self.held).is_empty() {
-            self.notes().set_role(DeliveryRole::Leading);
-            self.engine.set_polls_complete(true);
+        match self.notes().role() {
+            DeliveryRole::Collecting if may_judge && lock(&self.held).is_empty() => {
+                self.notes().set_role(DeliveryRole::Leading);
+                self.engine.set_polls_complete(true);
+            }
+            DeliveryRole::Leading if !may_judge => {
+                tracing::warn!(
+                    target: TARGET,
+                    "a node lives, and this leader does not hear of its guests: every scope gets notice until it does; check that nodes reach each other's --node-listen"
+                );
+                self.notes().set_role(DeliveryRole::Collecting);
+                self.engine.set_polls_complete(false);
+            }
+            DeliveryRole::Alone
+            | DeliveryRole::Following
+            | DeliveryRole::Collecting
+            | DeliveryRole::Leading => {}
         }
     }
 
@@ -251,7 +262,7 @@ impl Digests {
     pub fn take(&self, from: &str, bytes: &[u8]) -> Result<Option<Vec<u8>>, DigestError> {
         let now = self.clock.now();
         let Some(receiver) = &mut *lock(&self.receiver) else { return Ok(None) };
-        let Taken { ack, notes } = receiver.take(from, bytes, now)?;
+        let Taken { ack, notes } = receiver.take(from, bytes, now, self.clock.since_boot())?;
         // With the lock: the answer to a repetition must not overtake the notes.
         if let Some(notes) = notes {
             self.take_or_hold(notes, now);

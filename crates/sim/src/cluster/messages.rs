@@ -282,10 +282,10 @@ impl World {
             }
             Body::Digest(bytes) => {
                 self.check_lead()?;
-                let (name, now) = (from.name(), self.node.now);
+                let (name, now, since_boot) = (from.name(), self.node.now, self.node.since_boot);
                 let receiver = self.node.member.as_mut().and_then(|member| member.receiver.as_mut());
                 let Some(receiver) = receiver.filter(|_| to == me) else { return Ok(()) };
-                let taken = receiver.take(&name, &bytes, now);
+                let taken = receiver.take(&name, &bytes, now, since_boot);
                 let taken = taken.map_err(|error| broken("every digest can be read", error.to_string()))?;
                 self.take_notes(taken.notes.map(|of_node| of_node.notes).unwrap_or_default())?;
                 self.send_message(number, from, Body::DigestTaken(taken.ack));

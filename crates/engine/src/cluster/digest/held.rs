@@ -13,7 +13,7 @@ use notbefore_store::Revision;
 use super::Notes;
 
 /// Notes wait for this long at most, then they are taken as they are. The leader's view is behind by milliseconds, or
-/// until an unknown outcome is cleared. Less than [`JUDGE_AFTER`](super::receiver::JUDGE_AFTER).
+/// until an unknown outcome is cleared.
 pub const HELD_TIME_MAX: Duration = Duration::from_secs(3);
 /// Notes that wait at most; about 20 MB. Above it, the oldest are taken as they are.
 pub const HELD_NOTES_MAX: usize = 200_000;

@@ -28,7 +28,8 @@ pub const SEND_URGENT_EVERY: Duration = Duration::from_millis(50);
 /// When a digest without an acknowledgement is sent again.
 pub const REPEAT_AFTER: Duration = Duration::from_secs(1);
 /// A digest without notes is sent if there was none for this long: the leader may have lost the lead and taken it again,
-/// and waits [`JUDGE_AFTER`](super::receiver::JUDGE_AFTER) to hear from this node.
+/// and waits to hear from this node; see
+/// [`DIGESTS_LOST_AFTER`](super::receiver::DIGESTS_LOST_AFTER).
 pub const GREET_EVERY: Duration = Duration::from_secs(3);
 /// Notes that wait while the leader does not answer; about 20 MB.
 pub const NOTES_MAX: usize = 200_000;

@@ -189,11 +189,11 @@ fn everything_goes_in_parts_and_the_last_is_whole() {
     let mut everything = some_notes();
     (0..120_000).for_each(|n| everything.add_heard(vm(n), heard(0)));
     sender.add_everything(everything.clone());
-    let mut receiver = Receiver::new(Revision(5), seconds(0));
+    let mut receiver = Receiver::new(Revision(5));
     let (mut parts, mut taken) = (0, Notes::default());
     while let Some(bytes) = sender.next(seconds(0), at(10), SHOWN) {
         assert!(bytes.len() <= DIGEST_BYTES_MAX && !receiver.may_judge(["b~1"], seconds(1)));
-        let Taken { ack, notes } = receiver.take("b~1", &bytes, at(10)).unwrap();
+        let Taken { ack, notes } = receiver.take("b~1", &bytes, at(10), seconds(0)).unwrap();
         taken.merge(notes.unwrap().notes);
         sender.acknowledge(ack);
         parts += 1;
@@ -318,12 +318,12 @@ fn oldest_held_notes_are_taken_when_too_many_wait() {
 }
 
 #[test]
-fn leader_judges_when_all_living_nodes_have_sent_everything_or_after_five_seconds() {
-    let mut receiver = Receiver::new(Revision(5), seconds(100));
+fn leader_judges_while_all_living_nodes_send_everything() {
+    let mut receiver = Receiver::new(Revision(5));
     assert!(receiver.may_judge([], seconds(100)), "no other node lives");
     let digest =
         |number, term, is_whole| Digest { number, term, is_whole, ..Digest::default() }.encode(at(0));
-    let mut take = |from: &str, bytes: &[u8]| receiver.take(from, bytes, at(0)).unwrap();
+    let mut take = |from: &str, bytes: &[u8]| receiver.take(from, bytes, at(0), seconds(100)).unwrap();
     assert_eq!(take("b~1", &digest(1, 4, true)), Taken { ack: Ack { number: 1, term: 5 }, notes: None });
     assert!(take("b~1", &digest(2, 5, true)).notes.is_some());
     assert!(take("b~1", &digest(2, 5, true)).notes.is_none(), "doubled");
@@ -332,8 +332,10 @@ fn leader_judges_when_all_living_nodes_have_sent_everything_or_after_five_second
     assert!(!receiver.may_judge(["b~1", "c~1"], seconds(104)), "c has not sent everything");
     assert!(!receiver.may_judge(["b~2"], seconds(104)), "another process");
     assert!(receiver.may_judge(["b~1"], seconds(104)));
-    assert!(receiver.may_judge(["b~1", "c~1"], seconds(105)));
-    let mut take = |from: &str, bytes: &[u8]| receiver.take(from, bytes, at(0)).unwrap();
+    assert!(!receiver.may_judge(["b~1", "c~1"], seconds(108)), "c lives, and its guests are unknown");
+    assert!(!receiver.may_judge(["b~1"], seconds(110)), "b lives, and its digests do not arrive any more");
+    assert!(receiver.may_judge([], seconds(110)), "b is gone");
+    let mut take = |from: &str, bytes: &[u8]| receiver.take(from, bytes, at(0), seconds(100)).unwrap();
     (0..100).for_each(|n| assert!(take(&format!("n{n}~1"), &digest(1, 5, true)).notes.is_some()));
     assert!(take("n99~1", &digest(1, 5, true)).notes.is_none());
     assert!(take("n0~1", &digest(1, 5, true)).notes.is_some(), "the process heard last is remembered");
@@ -411,7 +413,7 @@ impl TestCluster {
     fn new() -> Self {
         let leader = TestLeader {
             name: "leader-0~1".into(),
-            receiver: Receiver::new(Revision(1), Duration::ZERO),
+            receiver: Receiver::new(Revision(1)),
             merged: Notes::default(),
         };
         let mut nodes: [TestNode; 2] = Default::default();
@@ -425,7 +427,8 @@ impl TestCluster {
 
     fn deliver(&mut self, node: usize, bytes: &[u8], sent_at: Duration) -> Ack {
         let clock = self.clock();
-        let Taken { ack, notes } = self.leader.receiver.take(&format!("n{node}~1"), bytes, clock).unwrap();
+        let Taken { ack, notes } =
+            self.leader.receiver.take(&format!("n{node}~1"), bytes, clock, self.now).unwrap();
         if let Some(notes) = notes {
             self.longest_way = self.longest_way.max(self.now - sent_at);
             self.leader.merged.merge(notes.notes);
@@ -497,7 +500,7 @@ impl TestCluster {
                 if !same {
                     self.leader.name = format!("leader-{number}~1");
                 }
-                self.leader.receiver = Receiver::new(Revision(10 + number as u64), self.now);
+                self.leader.receiver = Receiver::new(Revision(10 + number as u64));
                 self.leader.merged = Notes::default();
                 if is_heard {
                     let name = self.leader.name.clone();

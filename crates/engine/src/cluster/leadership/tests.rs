@@ -708,3 +708,20 @@ fn leader_that_cannot_confirm_rewrites_at_intervals() {
     cluster.settle();
     assert!(cluster.store.log.len() - before <= 2, "{} writes", cluster.store.log.len() - before);
 }
+
+#[test]
+fn leader_record_that_was_deleted_or_damaged_is_claimed_again() {
+    for garbage in [None, Some(Bytes::from_static(b"garbage"))] {
+        let mut cluster = three();
+        let revision = Revision(cluster.store.log.last().unwrap().revision.0 + 2);
+        match &garbage {
+            Some(value) => drop(cluster.store.records.insert(LEADER.into(), (revision, value.clone()))),
+            None => drop(cluster.store.records.remove(LEADER)),
+        }
+        let change = Change { key: LEADER.into(), value: garbage };
+        cluster.store.log.push(Batch { revision, changes: [change].into() });
+        cluster.settle();
+        cluster.pass(SECOND);
+        cluster.only_leader();
+    }
+}
