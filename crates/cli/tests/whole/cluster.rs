@@ -28,7 +28,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use faults::FAULTS;
-use history::History;
+use history::Record;
 use judge::{Tally, judge};
 use load::Load;
 use notbefore_service::clock::Stopwatch;
@@ -58,15 +58,15 @@ fn in_own_thread(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Fails if the history contradicts the claims.
-fn assert_judged(history: &History, dir: &Path) -> Tally {
-    let (tally, violations) = judge(&history.records());
+/// Fails if the history at this place contradicts the claims.
+fn assert_claims(records: &[Record], place: &Path) -> Tally {
+    let (tally, violations) = judge(records);
     let shown: Vec<String> = violations.iter().take(10).map(ToString::to_string).collect();
     let count = violations.len();
     assert!(
         violations.is_empty(),
         "{count} violations; the history is in {}:\n{}",
-        dir.display(),
+        place.display(),
         shown.join("\n")
     );
     tally
@@ -103,7 +103,7 @@ fn ten_faults_one_after_the_other_lose_and_duplicate_nothing() {
         for node in 0..3 {
             site.record_state(&shared, node, complete_since, node == 0);
         }
-        let tally = assert_judged(&shared.history, &path);
+        let tally = assert_claims(&shared.history.records(), &path);
         println!("{tally:#?}; take-overs: {}; {:.1} s", site.take_overs(), begun.elapsed().as_secs_f64());
         assert_eq!(tally.faults.values().sum::<usize>(), FAULTS.len());
         assert!(

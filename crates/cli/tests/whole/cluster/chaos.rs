@@ -10,8 +10,9 @@ use std::time::Duration;
 use notbefore_service::clock::Stopwatch;
 
 use super::faults::{self, FAULTS};
+use super::history::Record;
 use super::load::Load;
-use super::{assert_judged, in_own_thread, members};
+use super::{assert_claims, in_own_thread, members};
 use crate::crash::random::Random;
 use crate::support::pause;
 
@@ -22,6 +23,17 @@ const CLIENTS: usize = 10;
 const JUDGED_EVERY: usize = 5;
 /// Longest time without a fault, in milliseconds.
 const QUIET_MAX: u64 = 3_000;
+
+/// Judges a history again: `NOTBEFORE_HISTORY=target/chaos/SEED/history.jsonl`, relative to the source tree.
+#[test]
+#[ignore = "needs a history of ./dev chaos"]
+fn stored_history_is_judged() {
+    let file = std::env::var("NOTBEFORE_HISTORY").expect("NOTBEFORE_HISTORY names the file");
+    let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file);
+    let text = fs::read_to_string(&file).unwrap();
+    let records: Vec<Record> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    println!("{:#?}", assert_claims(&records, &file));
+}
 
 #[test]
 #[ignore = "takes minutes: ./dev chaos"]
@@ -53,7 +65,7 @@ fn random_faults_lose_and_duplicate_nothing() {
             members::compact(&site.members);
             if count % JUDGED_EVERY == 0 {
                 site.record_state(&shared, random.index(site.nodes.len()), complete_since, false);
-                assert_judged(&shared.history, &dir);
+                assert_claims(&shared.history.records(), &dir);
             }
         }
         load.stop();
@@ -61,7 +73,7 @@ fn random_faults_lose_and_duplicate_nothing() {
         for node in 0..site.nodes.len() {
             site.record_state(&shared, node, complete_since, node == 0);
         }
-        let tally = assert_judged(&shared.history, &dir);
+        let tally = assert_claims(&shared.history.records(), &dir);
         println!("{tally:#?}\ntake-overs: {}", site.take_overs());
         println!("seed {seed}: {count} faults in {} s, no violation", begun.elapsed().as_secs());
     });

@@ -5,6 +5,7 @@
 //! | nothing acknowledged is lost | every later state shows the effect of every acknowledged command |
 //! | nothing is applied twice | a tag has one operation, and a repeated command the same response; no trail has a fact twice; no setting returns to an earlier value |
 //! | a refused command changes nothing | no state has its tag or its VM |
+//! | a refusal is right | an event that "does not exist" or "has ended" for a command or a guest had ended then |
 //! | no guest sees another scope | every event of a document carries the guest's scope in its description, and names VMs of it |
 //! | documents do not go back | a poll with a tag never gets an older incarnation; one incarnation of a scope is one document |
 //! | no event starts early | by the leader's clock not before NotBefore; by that of the guest not two seconds before |
@@ -403,6 +404,7 @@ impl<'a> Judge<'a> {
                 }
             }
         }
+        lost.extend(self.tried.iter().filter_map(|one| self.wrong_refusal(one, state, &events)));
         self.violations.extend(lost.into_iter().map(Violation));
         for event in state.events.iter().filter(|event| !event.trail.is_empty()) {
             self.tally.trails += 1;
@@ -414,6 +416,43 @@ impl<'a> Judge<'a> {
             }
         }
         self.check_true_time(state, &events, polls);
+    }
+
+    /// A command that was refused because its event had ended, and its event had not.
+    fn wrong_refusal(
+        &self,
+        one: &Tried<'_>,
+        state: &State,
+        events: &HashMap<Uuid, &EventState>,
+    ) -> Option<String> {
+        let last = one.attempts.last()?;
+        let Outcome::Refused { status, code } = &last.outcome else { return None };
+        let event = match one.command {
+            Command::GuestApproval { event } if *status == 400 => event,
+            Command::Event { event, .. } if matches!(&**code, "unknown_event" | "event_ended") => event,
+            Command::GuestApproval { .. }
+            | Command::Event { .. }
+            | Command::Schedule { .. }
+            | Command::SetNotice { .. }
+            | Command::AddVm { .. }
+            | Command::RemoveVm { .. } => return None,
+        };
+        let shown = events.get(event).filter(|shown| !shown.trail.is_empty())?;
+        if self.era(one.begun()) != self.era(state.ended) {
+            return None;
+        }
+        let has_ended = |fact: &TrailFact| {
+            matches!(&*fact.kind, "EventCancelled" | "EventCompleted")
+                && fact.at <= self.time(last.ended) + SECOND
+        };
+        let is_right = shown.trail.iter().any(has_ended);
+        (!is_right).then(|| {
+            let (key, node, at) = (one.key, last.node, self.time(last.ended));
+            format!(
+                "{key}: node {node} refused {:?} with {status} {code} at {at}, and it lived: {shown:?}",
+                one.command
+            )
+        })
     }
 
     fn time(&self, at: Micros) -> Timestamp {
@@ -682,6 +721,19 @@ mod tests {
     fn judge_finds_effects_of_refused_commands() {
         let refused = Outcome::Refused { status: 409, code: "conflict".to_owned() };
         assert!(found(|records| records[3] = attempt("a", 20, schedule(), refused)).contains("was refused"));
+    }
+
+    #[test]
+    fn judge_finds_refusals_of_events_that_live() {
+        let refused = |command: Command, status, code: &str| {
+            let outcome = Outcome::Refused { status, code: code.to_owned() };
+            found(|records| records.insert(4, attempt("b", 25, command, outcome)))
+        };
+        assert!(refused(Command::GuestApproval { event: id(1) }, 400, "").contains("and it lived"));
+        let cancel = Command::Event { event: id(1), verb: Verb::Cancel };
+        assert!(refused(cancel.clone(), 404, "unknown_event").contains("and it lived"));
+        assert_eq!(refused(cancel, 409, "event_started"), "");
+        assert_eq!(refused(Command::GuestApproval { event: id(2) }, 400, ""), "");
     }
 
     #[test]
