@@ -273,6 +273,7 @@ fn cluster_config(etcd: config::Etcd, node: &config::Node) -> Result<Option<Clus
     Ok(Some(ClusterConfig {
         compacts: compact,
         trust_addresses_for: node.trust_addresses_for,
+        format_level: node.format_level,
         ..ClusterConfig::new(name, SharedStore::Etcd(etcd))
     }))
 }

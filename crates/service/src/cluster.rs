@@ -29,6 +29,7 @@ use tokio::task::AbortHandle;
 use self::monitor::ClusterStats;
 use crate::exec::lease::LEASE;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
+use crate::leveled_store::WriteLevel;
 
 /// Interval of attempts to open a watch, and to load a snapshot.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
@@ -99,6 +100,8 @@ pub struct Membership {
     /// The end of the lease of commands.
     pub lease: watch::Sender<Duration>,
     pub stats: Arc<ClusterStats>,
+    /// For [`crate::leveled_store::LeveledStore`].
+    pub level: Arc<WriteLevel>,
 }
 
 /// See the module docs.
@@ -111,6 +114,7 @@ pub struct Member {
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
     stats: Arc<ClusterStats>,
+    level: Arc<WriteLevel>,
     /// Why the snapshot was loaded that the engine gets next.
     installed: Option<ResyncReason>,
     /// See [`Standing::term`].
@@ -141,9 +145,13 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, found, records, repair_every, role, standing, lease, stats } = membership;
+        let Membership { identity, found, records, repair_every, role, standing, lease, stats, level } =
+            membership;
+        let leadership = Leadership::new(identity, found, revision, records, now);
+        // Nothing is written before.
+        level.begin(leadership.write_level());
         Self {
-            leadership: Leadership::new(identity, found, revision, records, now),
+            leadership,
             follower: WatchFollower::new(revision, repair_every, now.since_boot),
             store,
             send,
@@ -151,6 +159,7 @@ impl Member {
             standing,
             lease,
             stats,
+            level,
             installed: None,
             term: None,
             watching: None,
@@ -165,6 +174,11 @@ impl Member {
     /// The node has every commit up to this revision.
     pub fn seen(&self) -> Revision {
         self.follower.seen()
+    }
+
+    /// The format level at which the engine writes.
+    pub fn write_level(&self) -> u32 {
+        self.leadership.write_level()
     }
 
     /// How long the runtime may sleep.
@@ -269,6 +283,8 @@ impl Member {
                 Action::NameTaken => {}
             }
         }
+        // Before the engine gets it, which must find in the watch what it has sent.
+        self.level.raise(self.leadership.write_level());
         if let Some(sent) = self.leadership.acknowledged().filter(|_| self.term.is_some()) {
             let end = sent + LEASE;
             self.lease.send_if_modified(|known| std::mem::replace(known, end) != end);
@@ -409,8 +425,7 @@ fn report_step_down(reason: StepDown) {
             tracing::warn!("this node gives up the lead: the outcome of a commit could not be found out");
         }
         StepDown::Level(level) => tracing::error!(
-            "this node gives up the lead: the cluster writes format level {level}, this release {}; upgrade this node",
-            records::FORMAT_LEVEL
+            "this node gives up the lead: the cluster writes format level {level}, which this node does not write; upgrade it, or raise node.format_level"
         ),
         StepDown::NameTaken => {
             tracing::error!("this node gives up the lead: another process has its name");

@@ -180,11 +180,12 @@ mod tests {
     /// node's heartbeats (`cluster.rs`) use the store itself.
     #[test]
     fn writers_are_known() {
-        const WRITERS: [&str; 9] = [
+        const WRITERS: [&str; 10] = [
             "cluster.rs",
             "delivery/recorder.rs",
             "fenced_store.rs",
             "janitor.rs",
+            "leveled_store.rs",
             "refusals.rs",
             "runtime.rs",
             "sessions.rs",

@@ -24,6 +24,7 @@ use crate::clock::Clock;
 use crate::data_dir::DataDir;
 use crate::exec::lease::LeaseEnd;
 use crate::fenced_store::FencedStore;
+use crate::leveled_store::{LeveledStore, WriteLevel};
 use crate::runtime::EngineHandle;
 use crate::serve::ServeError;
 use crate::sessions::SessionKey;
@@ -65,15 +66,26 @@ pub struct ClusterConfig {
     /// How long this node answers for addresses while it cannot follow the store. An address may have moved to another
     /// tenant meanwhile.
     pub trust_addresses_for: Duration,
+    /// The newest format level that this node writes, one of [`Self::FORMAT_LEVELS`].
+    pub format_level: u32,
 }
 
 impl ClusterConfig {
+    /// Default of [`Self::format_level`].
+    pub const FORMAT_LEVEL: u32 = records::FORMAT_LEVEL;
+    pub const FORMAT_LEVELS: [u32; 2] = records::FORMAT_LEVELS_READ;
     /// Default of [`Self::trust_addresses_for`].
     pub const TRUST_ADDRESSES_FOR: Duration = Duration::from_secs(600);
 
     /// With defaults.
     pub fn new(node: String, store: SharedStore) -> Self {
-        Self { node, store, compacts: true, trust_addresses_for: Self::TRUST_ADDRESSES_FOR }
+        Self {
+            node,
+            store,
+            compacts: true,
+            trust_addresses_for: Self::TRUST_ADDRESSES_FOR,
+            format_level: Self::FORMAT_LEVEL,
+        }
     }
 }
 
@@ -145,6 +157,7 @@ pub struct Joining {
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
     stats: Arc<ClusterStats>,
+    level: Arc<WriteLevel>,
     news: mpsc::UnboundedReceiver<FenceNews>,
     send_news: mpsc::UnboundedSender<FenceNews>,
 }
@@ -159,13 +172,14 @@ impl Joining {
     ) -> Result<Self, JoinError> {
         let found = check_name(store, &config.node, clock).await?;
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        let identity = NodeIdentity { name: config.node.clone(), epoch, url };
+        let level = config.format_level;
+        let identity = NodeIdentity { name: config.node.clone(), epoch, url, level };
         let standing = Standing::new(identity.clone());
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
-        let stats = Arc::default();
-        Ok(Self { identity, found, role, standing, lease, stats, news, send_news })
+        let (stats, level) = (Arc::default(), Arc::new(WriteLevel::new(level)));
+        Ok(Self { identity, found, role, standing, lease, stats, level, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -189,6 +203,11 @@ impl Joining {
         self.lease.subscribe()
     }
 
+    /// The store, for everything that this node writes.
+    pub fn leveled(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(LeveledStore::new(store, Arc::clone(&self.level)))
+    }
+
     pub fn fenced(&self, store: Arc<dyn Store>) -> FencedStore {
         FencedStore::new(store, self.role.subscribe(), self.send_news.clone())
     }
@@ -205,6 +224,7 @@ impl Joining {
             standing: self.standing.clone(),
             lease: self.lease.clone(),
             stats: Arc::clone(&self.stats),
+            level: Arc::clone(&self.level),
         }
     }
 
@@ -217,7 +237,8 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, found: _, role: _, standing, lease: _, stats: _, mut news, send_news } = self;
+        let Self { identity, found: _, role: _, standing, lease: _, stats: _, level: _, mut news, send_news } =
+            self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);
