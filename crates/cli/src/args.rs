@@ -164,7 +164,7 @@ pub enum TopCommand {
     /// Show whether the service trusts its system clock, and accept a jump
     #[command(subcommand, after_help = include_str!("args/help/clock.txt").trim_end())]
     Clock(Clock),
-    /// Show the nodes of a cluster and etcd, and hand the lead over
+    /// Show the nodes of a cluster and etcd, hand the lead over, finish an upgrade
     #[command(subcommand)]
     Cluster(Cluster),
     /// Show the audit trail: changes and refusals, with actor and source address
@@ -577,6 +577,19 @@ pub enum Cluster {
     /// Make the leader give up the lead, so that another node takes it
     #[command(after_help = include_str!("args/help/cluster_hand_over.txt").trim_end())]
     HandOver {
+        #[command(flatten)]
+        confirmation: ConfirmArgs,
+    },
+    /// Rolling upgrades of the nodes
+    #[command(subcommand)]
+    Upgrade(Upgrade),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Upgrade {
+    /// Let all nodes write the newest format level that each of them can
+    #[command(after_help = include_str!("args/help/cluster_upgrade_finish.txt").trim_end())]
+    Finish {
         #[command(flatten)]
         confirmation: ConfirmArgs,
     },

@@ -1,7 +1,9 @@
 //! `notbefore cluster …`: the nodes that serve one fleet, and etcd.
 
 use anyhow::{Result, bail};
-use notbefore_wire::operator::cluster::{Cluster, ClusterNode, Etcd, EtcdMember, HandOver};
+use notbefore_wire::operator::cluster::{
+    Cluster, ClusterNode, Etcd, EtcdMember, FinishUpgrade, HandOver, Upgrade,
+};
 use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState};
 use notbefore_wire::text::counted;
 
@@ -38,6 +40,17 @@ pub fn run(client: &Client, verb: args::Cluster, output: Output) -> Result<()> {
             let done: HandOver = client.post("/v1/cluster/hand-over", &())?;
             output.answer(&done, |done| output::line(&handed_over(done)))
         }
+        args::Cluster::Upgrade(args::Upgrade::Finish { confirmation }) => {
+            let question = Question::needed("Finish the upgrade?", "nothing was changed");
+            let finish = |dry_run| client.post("/v1/cluster/upgrade/finish", &FinishUpgrade { dry_run });
+            let plan = || finish(true);
+            if let Decision::DryRun =
+                confirm::show_and_ask(&confirmation, output, question, plan, upgrade_plan)?
+            {
+                return Ok(());
+            }
+            output.answer(&finish(false)?, |done| output::line(&upgraded(done)))
+        }
     }
 }
 
@@ -67,6 +80,28 @@ fn hand_over_plan(cluster: &Cluster) -> Vec<String> {
             "changes that are under way may answer that their outcome is unknown; guests notice nothing"
                 .to_owned(),
         ],
+    }
+}
+
+fn upgrade_plan(plan: &Upgrade) -> Vec<String> {
+    let nodes = counted(plan.nodes, "running node");
+    match plan.to > plan.from {
+        true => vec![
+            format!("the cluster goes from format level {} to {}; {nodes} can write it", plan.from, plan.to),
+            "from then on a node of an older release can neither lead nor join; this cannot be undone"
+                .to_owned(),
+        ],
+        false => vec![format!(
+            "the cluster is already at format level {}; {nodes} can write no newer one",
+            plan.to
+        )],
+    }
+}
+
+fn upgraded(done: &Upgrade) -> String {
+    match done.to > done.from {
+        true => format!("all nodes write format level {} now", done.to),
+        false => format!("already at format level {}", done.to),
     }
 }
 
@@ -293,6 +328,20 @@ problems  1
         let mut mixed = older;
         mixed.nodes[1].format_level = 1;
         assert_eq!(lines(&mixed, Output::Table)[1], "format    level 1");
+    }
+
+    #[test]
+    fn plan_of_an_upgrade_says_what_follows() {
+        let plan = |from, to| Upgrade { from, to, nodes: 3 };
+        assert_eq!(
+            upgrade_plan(&plan(1, 2))[0],
+            "the cluster goes from format level 1 to 2; 3 running nodes can write it"
+        );
+        assert_eq!(upgrade_plan(&plan(2, 2)).len(), 1);
+        assert_eq!(
+            (upgraded(&plan(1, 2)), upgraded(&plan(2, 2))),
+            ("all nodes write format level 2 now".into(), "already at format level 2".into())
+        );
     }
 
     #[test]

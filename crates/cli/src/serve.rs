@@ -58,7 +58,11 @@ pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
         // etcd holds its database in memory, with a quota of 2 GiB by default.
         loaded.settings.events.keep_history_bytes = Some(HistoryLimits::BYTES_MAX_IN_ETCD);
     }
-    check_cluster_settings(&loaded.settings, is_default)?;
+    let is_given = |key: &str| {
+        let source = loaded.entries.iter().find(|one| one.key == key).map(|one| &one.source);
+        matches!(source, Some(Source::Flag(_) | Source::Environment(_)))
+    };
+    check_cluster_settings(&loaded.settings, is_default, is_given)?;
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
         // Print contradicting settings too: their sources show where to fix them.
@@ -157,7 +161,11 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         nodes: NodesConfig { listen: settings.node.listen, tls: node_tls },
         data: settings.general.data,
         in_memory: false,
-        cluster: cluster_config(settings.etcd, settings.node.trust_addresses_for)?,
+        cluster: cluster_config(
+            settings.etcd,
+            settings.node.trust_addresses_for,
+            settings.node.format_level,
+        )?,
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,
@@ -228,9 +236,10 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
 fn check_cluster_settings(
     settings: &config::Settings,
     is_default: impl Fn(&str) -> bool,
+    is_given: impl Fn(&str) -> bool,
 ) -> Result<(), ConfigErrors> {
     let endpoints = &settings.etcd.endpoints;
-    if endpoints.is_empty() && !is_default("etcd.endpoints") {
+    if endpoints.is_empty() && is_given("etcd.endpoints") {
         let empty = "--etcd (etcd.endpoints) is set, but names no URL of etcd; name etcd's members, or leave it out to run a single node";
         return Err(ConfigErrors::one(empty.to_owned()));
     }
@@ -244,7 +253,11 @@ fn check_cluster_settings(
 }
 
 /// The cluster of which this service is a node, if etcd is given.
-fn cluster_config(settings: config::Etcd, trust_addresses_for: Duration) -> Result<Option<ClusterConfig>> {
+fn cluster_config(
+    settings: config::Etcd,
+    trust_addresses_for: Duration,
+    format_level: u32,
+) -> Result<Option<ClusterConfig>> {
     let (node, compacts) = (settings.node.clone(), settings.compact);
     let Some(etcd) = etcd::checked(settings)? else { return Ok(None) };
     let name = node.map_or_else(host_name, Ok)?;
@@ -252,7 +265,7 @@ fn cluster_config(settings: config::Etcd, trust_addresses_for: Duration) -> Resu
         bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (etcd.node)");
     }
     let cluster = ClusterConfig::new(name, SharedStore::Etcd(etcd));
-    Ok(Some(ClusterConfig { compacts, trust_addresses_for, ..cluster }))
+    Ok(Some(ClusterConfig { compacts, trust_addresses_for, format_level, ..cluster }))
 }
 
 /// Reads a fleet file; its mistakes are errors of the configuration.

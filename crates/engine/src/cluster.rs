@@ -167,7 +167,7 @@ pub struct NodeRecord {
     /// The node's wall clock when it sent the heartbeat.
     pub clock: Timestamp,
     pub url: String,
-    /// The newest format level that the node reads.
+    /// The newest format level that the node writes.
     pub level: u32,
     /// Whether the node's heartbeats return through its own watch. A leader without a watch counts as silent: it may
     /// not even see that the record names it.

@@ -97,6 +97,17 @@ pub struct DraftedTxns {
     pub locks: Vec<Key>,
 }
 
+impl DraftedTxns {
+    /// Downgrades everything to a format level. The engine then decodes what it has written: without what is left out.
+    pub fn downgrade(&mut self, level: u32) {
+        for txn in &mut self.txns {
+            if records::downgrade_txn(txn, level) {
+                self.own_records.clear();
+            }
+        }
+    }
+}
+
 impl<'a> Draft<'a> {
     pub fn new(state: &'a State, now: Timestamp, node: &'a str, count: u64, from: Option<IpAddr>) -> Self {
         Self {

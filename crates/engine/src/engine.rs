@@ -267,6 +267,8 @@ pub struct Engine {
     own_revisions: BTreeSet<Revision>,
     watched: Revision,
     role: Role,
+    /// The format level at which this process writes; none for that of the release.
+    level: Option<u32>,
     /// The owner of commands that this process starts.
     runner: Node,
     /// Jobs that wait until the role allows writes.

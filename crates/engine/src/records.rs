@@ -31,11 +31,18 @@
 //! |---|---|---|
 //! | 1 | | |
 //! | 2 | `time_given` in operations and events | the request gave no time |
+//! | 2 | `host_command` in operations, `waits_for_host` in events | the host has no command |
 //! | 2 | `joint_start` in operations and events | each event starts by itself, also those of one host |
 //! | 2 | `completed_by` in operations | the operation was not completed as a whole |
 //! | 2 | `outcome` in an operation's parts | unknown |
 //! | 2 | `operation` in facts of events | unknown |
 //! | 2 | `first` in facts, `added` in readers | 0; none |
+//! | 2 | `boot` in `alive` | unknown |
+//! | 2 | kinds of facts, listed in [`levels`] | |
+//!
+//! Nodes of a cluster write at the cluster's level until an upgrade is finished: [`downgrade`].
+
+mod levels;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -49,6 +56,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::{RecordKey, Written};
 use crate::request::Answer;
+
+pub use levels::{downgrade, downgrade_txn};
 
 /// The level that this release writes.
 pub const FORMAT_LEVEL: u32 = 2;

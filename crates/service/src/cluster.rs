@@ -29,6 +29,7 @@ use tokio::task::AbortHandle;
 use self::monitor::ClusterStats;
 use crate::exec::lease::LEASE;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
+use crate::leveled_store::WriteLevel;
 
 /// Interval of attempts to open a watch, and to load a snapshot.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
@@ -104,6 +105,8 @@ pub struct Membership {
     /// Gets every commit that the node watches, for other readers.
     pub watch_log: WatchLog,
     pub stats: Arc<ClusterStats>,
+    /// For [`crate::leveled_store::LeveledStore`].
+    pub level: Arc<WriteLevel>,
 }
 
 /// See the module docs.
@@ -117,6 +120,7 @@ pub struct Member {
     lease: watch::Sender<Duration>,
     watch_log: WatchLog,
     stats: Arc<ClusterStats>,
+    level: Arc<WriteLevel>,
     /// Why the snapshot was loaded that the engine gets next.
     installed: Option<ResyncReason>,
     /// See [`Standing::term`].
@@ -147,11 +151,24 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, found, records, repair_every, role, standing, lease, watch_log, stats } =
-            membership;
+        let Membership {
+            identity,
+            found,
+            records,
+            repair_every,
+            role,
+            standing,
+            lease,
+            watch_log,
+            stats,
+            level,
+        } = membership;
         watch_log.skip_to(revision);
+        let leadership = Leadership::new(identity, found, revision, records, now);
+        // Nothing is written before.
+        level.begin(leadership.write_level());
         Self {
-            leadership: Leadership::new(identity, found, revision, records, now),
+            leadership,
             follower: WatchFollower::new(revision, repair_every, now.since_boot),
             store,
             send,
@@ -160,6 +177,7 @@ impl Member {
             lease,
             watch_log,
             stats,
+            level,
             installed: None,
             term: None,
             watching: None,
@@ -174,6 +192,11 @@ impl Member {
     /// The node has every commit up to this revision.
     pub fn seen(&self) -> Revision {
         self.follower.seen()
+    }
+
+    /// The format level at which the engine writes.
+    pub fn write_level(&self) -> u32 {
+        self.leadership.write_level()
     }
 
     /// How long the runtime may sleep.
@@ -278,6 +301,8 @@ impl Member {
                 Action::NameTaken => {}
             }
         }
+        // Before the engine gets it, which must find in the watch what it has sent.
+        self.level.raise(self.leadership.write_level());
         if let Some(sent) = self.leadership.acknowledged().filter(|_| self.term.is_some()) {
             let end = sent + LEASE;
             self.lease.send_if_modified(|known| std::mem::replace(known, end) != end);
@@ -421,8 +446,7 @@ fn report_step_down(reason: StepDown) {
             tracing::warn!("this node gives up the lead: the outcome of a commit could not be found out");
         }
         StepDown::Level(level) => tracing::error!(
-            "this node gives up the lead: the cluster writes format level {level}, this release {}; upgrade this node",
-            records::FORMAT_LEVEL
+            "this node gives up the lead: the cluster writes format level {level}, which this node does not write; upgrade it, or raise node.format_level"
         ),
         StepDown::NameTaken => {
             tracing::error!("this node gives up the lead: another process has its name");

@@ -192,11 +192,12 @@ mod tests {
     /// node's heartbeats (`cluster.rs`), and what runs before any node (an import, `token init`) use the store itself.
     #[test]
     fn writers_are_known() {
-        const WRITERS: [&str; 10] = [
+        const WRITERS: [&str; 11] = [
             "cluster.rs",
             "delivery/recorder.rs",
             "fenced_store.rs",
             "janitor.rs",
+            "leveled_store.rs",
             "refusals.rs",
             "runtime.rs",
             "sessions.rs",

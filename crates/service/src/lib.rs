@@ -26,6 +26,7 @@ pub mod guest;
 pub mod hosts;
 pub mod integrity;
 pub mod janitor;
+pub mod leveled_store;
 pub mod listen;
 pub mod metrics;
 pub mod names;

@@ -344,7 +344,7 @@ mod tests {
             lag_revisions: 7,
         };
         let report = ClusterReport {
-            me: NodeIdentity { name: "a".into(), epoch: "e".into(), url: String::new() },
+            me: NodeIdentity { name: "a".into(), epoch: "e".into(), url: String::new(), level: 2 },
             role: Role::Lead(Revision(5)),
             leader: None,
             level: Some(2),

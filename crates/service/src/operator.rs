@@ -236,6 +236,7 @@ fn operator_routes() -> OpenApiRouter<Operator> {
         .routes(routes!(clock::accept))
         .routes(routes!(cluster::show))
         .routes(routes!(cluster::hand_over))
+        .routes(routes!(cluster::finish_upgrade))
 }
 
 /// The OpenAPI description of all routes under `/v1`, as in `GET /v1/openapi.json`.

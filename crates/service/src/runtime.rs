@@ -451,6 +451,7 @@ impl Runtime {
             None => self.inputs(pass).collect(),
             Some(mut member) => {
                 let inputs = self.inputs_of_member(&mut member, pass, reading);
+                self.engine.set_level(member.write_level());
                 self.member = Some(member);
                 inputs
             }

@@ -225,7 +225,7 @@ pub async fn serve(
             let listens_at = node_listener.as_ref().map(|listener| local(listener, config.nodes.listen));
             let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
             let joining = Joining::begin(cluster, &*store, url, &*clock).await?;
-            (store, Some(joining))
+            (joining.leveled(store), Some(joining))
         }
         (Some(_), None) | (None, _) if config.in_memory => (Arc::new(MemoryStore::new()), None),
         (Some(_), None) | (None, _) => (Arc::new(dir.open_store()?), None),

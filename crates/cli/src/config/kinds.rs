@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use notbefore_core::{DriverKind, Name};
 use notbefore_etcd::{ConfigError, DEFAULT_PREFIX, EtcdConfig};
+use notbefore_service::cluster::join::ClusterConfig;
 use notbefore_service::guest::settings::Mode;
 use notbefore_service::operator::server::HostName;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
@@ -18,6 +19,9 @@ pub const LONG_SPAN: Span = Span { min: 0, max: 100 * 365 * 86_400 };
 pub const HISTORY_SIZE: Size = Size { min: 64 << 20 };
 /// Connection limits. A process cannot open more than a billion files.
 pub const CONNECTIONS: Integer<usize> = Integer::between(1, 1_000_000_000);
+/// A format level that this release reads.
+pub const FORMAT_LEVEL: Integer<u32> =
+    Integer::between(ClusterConfig::FORMAT_LEVELS[0] as i64, ClusterConfig::FORMAT_LEVELS[1] as i64);
 /// An optional file.
 pub const FILE: OrNone<FileName> = OrNone(FileName);
 pub const ADDRESS: Text<SocketAddr> = Text::parsed("an address with port, for example \"127.0.0.1:9255\"");

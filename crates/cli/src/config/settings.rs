@@ -166,6 +166,9 @@ settings! {
         /// How long guests are answered while etcd is away. Later they get 503: their address may be another VM's by then
         trust_addresses_for: Duration =
             ClusterConfig::TRUST_ADDRESSES_FOR, Span { min: 5, max: 7 * 86_400 }, Flag::None;
+        /// Newest format level of records that this node writes. A lower one than the release's keeps the way back to the
+        /// release before open (unused with one node)
+        format_level: u32 = ClusterConfig::FORMAT_LEVEL, FORMAT_LEVEL, Flag::Value("format-level", "N");
         /// Listen address for the other nodes of a cluster, which forward changes to the leader (unused with one node).
         /// Port 0: any free port. Beyond loopback it needs `node.cert`, `node.key` and `node.ca`
         listen: SocketAddr = NodesConfig::LISTEN, ADDRESS, Flag::Value("node-listen", "ADDR");

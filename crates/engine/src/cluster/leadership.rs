@@ -12,8 +12,9 @@
 //! **Unknown outcomes.** A transaction without an answer may land later. The leader then rewrites its record
 //! ([`Role::Confirm`]). When the watch shows the new revision, older transactions have landed before it or never will.
 //!
-//! **Levels.** The first leader writes `cluster/format`, the level at which all nodes write. A node whose release writes
-//! an older one follows and never leads: it would misread what the others have written.
+//! **Levels.** The first leader writes `cluster/format`, the level at which all nodes write: its own. A newer release writes
+//! at that level, too, until an operator raises it ([`Leadership::write_level`]). A node that writes an older level at most
+//! follows and never leads: it would misread, or drop, what the others have written.
 //!
 //! **Hand-over.** An operator may ask the leader to give up the lead ([`Input::HandOver`]), if another node is able to take
 //! it. The node empties the record and does not claim the lead again until another node has led, or until the record
@@ -69,6 +70,8 @@ pub struct NodeIdentity {
     pub epoch: String,
     /// Where the node takes forwarded changes when it leads.
     pub url: String,
+    /// The newest format level that the node writes.
+    pub level: u32,
 }
 
 impl NodeIdentity {
@@ -316,6 +319,11 @@ impl Leadership {
         self.level
     }
 
+    /// The level at which this node writes: the cluster's, but not more than the node's own.
+    pub fn write_level(&self) -> u32 {
+        self.level.map_or(self.me.level, |level| level.min(self.me.level))
+    }
+
     /// What this node knows of all nodes.
     pub fn report(&self, now: ClockReading) -> ClusterReport {
         let nodes = self.peers.iter().map(|(name, peer)| self.report_of(name, peer, now)).collect();
@@ -498,9 +506,9 @@ impl Leadership {
         low.saturating_add((high - low) / 2)
     }
 
-    /// The level of the cluster, if this release does not write it.
+    /// The level of the cluster, if this node does not write it.
     fn newer_level(&self) -> Option<u32> {
-        self.level.filter(|level| *level > records::FORMAT_LEVEL)
+        self.level.filter(|level| *level > self.me.level)
     }
 
     fn names_me(&self) -> bool {
@@ -693,7 +701,7 @@ impl Leadership {
             beat: self.beats,
             clock: now.wall,
             url: self.me.url.clone(),
-            level: records::FORMAT_LEVEL,
+            level: self.me.level,
             is_watching: self.is_ready(now),
             has_stopped: self.closing,
             watched_revision: self.watched,
@@ -736,7 +744,7 @@ impl Leadership {
             ..Txn::default()
         };
         if self.level.is_none() {
-            let (key, level) = (RecordKey::ClusterFormat.encode(), records::FORMAT_LEVEL);
+            let (key, level) = (RecordKey::ClusterFormat.encode(), self.me.level);
             txn.expect.push(Expect { key: key.clone(), revision: None });
             txn.put.push((key, records::encode(&FormatRecord { level })));
         }
@@ -744,7 +752,7 @@ impl Leadership {
     }
 
     fn claim(&self) -> Leader {
-        let NodeIdentity { name, epoch, url } = self.me.clone();
+        let NodeIdentity { name, epoch, url, level: _ } = self.me.clone();
         Leader { node: name, epoch, url }
     }
 }

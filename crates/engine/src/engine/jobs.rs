@@ -71,7 +71,7 @@ impl Engine {
         }
         let Some(job) = self.jobs.get(&id) else { return };
         let plan = self.plan(job, now);
-        let (drafted, answer, rest) = match plan {
+        let (mut drafted, answer, rest) = match plan {
             Ok(Plan::Settled(answer)) => return self.finish_unwritten(id, Ok(answer), now, effects),
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
             Err(failure) => {
@@ -82,6 +82,9 @@ impl Engine {
                 return self.finish_unwritten(id, Err(failure), now, effects);
             }
         };
+        if let Some(level) = self.level {
+            drafted.downgrade(level);
+        }
         let DraftedTxns { txns, own_records, to_reconcile, locks } = drafted;
         let compared = txns.last().map(|txn| txn.expect.as_slice()).unwrap_or_default();
         let mut locks: Vec<Key> = compared.iter().map(|one| one.key.clone()).chain(locks).collect();

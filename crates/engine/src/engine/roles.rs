@@ -48,6 +48,11 @@ impl Engine {
         &self.runner
     }
 
+    /// Sets the format level at which this process writes, for a node of a cluster.
+    pub fn set_level(&mut self, level: u32) {
+        self.level = Some(level);
+    }
+
     /// Conflicts on records that only the leader writes: its state was wrong.
     pub fn unexplained_conflicts(&self) -> u64 {
         self.unexplained_conflicts

@@ -6,7 +6,8 @@ use notbefore_core::{self as core, Actor, Cause, EventId, Scope, ScopeKind, Sett
 use notbefore_engine::cluster::{LEADER, Role, fence_of};
 use notbefore_engine::{
     Answer, Effect, Engine, EngineSettings, Failure, FailureCause, GuestApproval, Input, JobId, Loader,
-    PutScope, Request, RequestId, ScopeChange, TokenCommand, VmSpec, prepare,
+    NewOperation, OperationCommand, PutScope, Request, RequestId, ScopeChange, TargetSelector, TokenCommand,
+    VmSpec, prepare,
 };
 use notbefore_store::{Batch, Change, Found, Key, Outcome, Refusal, Revision, Txn, Versioned};
 
@@ -140,6 +141,41 @@ fn unknown_commit_that_landed_gets_its_real_answer() {
     assert_eq!(engine.role(), Role::Confirm, "nothing else is sent");
     let effects = engine.handle(shown(&txn, 12), now());
     assert!(matches!(answers(&effects)[..], [Ok(Answer::Done)]));
+}
+
+#[test]
+fn leader_at_an_older_level_recognises_its_transactions() {
+    let mut engine = leader();
+    engine.set_level(1);
+    let (id, txn) = created(&mut engine);
+    assert!(txn.put.iter().all(|(_, value)| value.starts_with(b"1 ")), "{txn:?}");
+    engine.handle(Input::Committed(id, Outcome::Unknown("lost".into())), now());
+    let effects = engine.handle(shown(&txn, 12), now());
+    assert!(matches!(answers(&effects)[..], [Ok(Answer::Done)]));
+}
+
+#[test]
+fn state_of_a_leader_at_an_older_level_is_what_it_has_written() {
+    for level in [1, 2] {
+        let mut engine = follower(stored([scope("web", &[vm(1)])]));
+        engine.set_level(level);
+        let mut sent = commits(engine.handle(Input::Role(LEADS), now()));
+        let id = notbefore_core::samples::operation_id(1);
+        let selector = TargetSelector::Vms(vec![vm(1)]);
+        let new = NewOperation {
+            not_before: Some(at(86_400)),
+            ..NewOperation::with_defaults(id, Cause::HostReboot, selector)
+        };
+        sent.extend(commits(engine.handle(request(OperationCommand::Schedule(new)), now())));
+        let mut revision = 20;
+        while let Some((id, _)) = sent.pop() {
+            revision += 1;
+            let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
+            sent.extend(commits(engine.handle(committed, now())));
+        }
+        let given = engine.state().operation(id).unwrap().value.time_given;
+        assert_eq!(given, level == 2, "level 1 does not have the field");
+    }
 }
 
 #[test]

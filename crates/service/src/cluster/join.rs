@@ -26,6 +26,7 @@ use crate::clock::Clock;
 use crate::data_dir::DataDir;
 use crate::exec::lease::LeaseEnd;
 use crate::fenced_store::FencedStore;
+use crate::leveled_store::{LeveledStore, WriteLevel};
 use crate::runtime::EngineHandle;
 use crate::serve::ServeError;
 use crate::sessions::SessionKey;
@@ -67,15 +68,26 @@ pub struct ClusterConfig {
     /// How long this node answers for addresses while it cannot follow the store. An address may have moved to another
     /// tenant meanwhile.
     pub trust_addresses_for: Duration,
+    /// The newest format level that this node writes, one of [`Self::FORMAT_LEVELS`].
+    pub format_level: u32,
 }
 
 impl ClusterConfig {
+    /// Default of [`Self::format_level`].
+    pub const FORMAT_LEVEL: u32 = records::FORMAT_LEVEL;
+    pub const FORMAT_LEVELS: [u32; 2] = records::FORMAT_LEVELS_READ;
     /// Default of [`Self::trust_addresses_for`].
     pub const TRUST_ADDRESSES_FOR: Duration = Duration::from_secs(600);
 
     /// With defaults.
     pub fn new(node: String, store: SharedStore) -> Self {
-        Self { node, store, compacts: true, trust_addresses_for: Self::TRUST_ADDRESSES_FOR }
+        Self {
+            node,
+            store,
+            compacts: true,
+            trust_addresses_for: Self::TRUST_ADDRESSES_FOR,
+            format_level: Self::FORMAT_LEVEL,
+        }
     }
 }
 
@@ -153,6 +165,7 @@ pub struct Joining {
     lease: watch::Sender<Duration>,
     watch_log: WatchLog,
     stats: Arc<ClusterStats>,
+    level: Arc<WriteLevel>,
     news: mpsc::UnboundedReceiver<FenceNews>,
     send_news: mpsc::UnboundedSender<FenceNews>,
 }
@@ -167,13 +180,15 @@ impl Joining {
     ) -> Result<Self, JoinError> {
         let found = check_name(store, &config.node, clock).await?;
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        let identity = NodeIdentity { name: config.node.clone(), epoch, url };
+        let level = config.format_level;
+        let identity = NodeIdentity { name: config.node.clone(), epoch, url, level };
         let standing = Standing::new(identity.clone());
         let (send_news, news) = mpsc::unbounded_channel();
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
-        let (stats, watch_log) = (Arc::default(), WatchLog::default());
-        Ok(Self { identity, found, role, standing, lease, watch_log, stats, news, send_news })
+        let (stats, level) = (Arc::default(), Arc::new(WriteLevel::new(level)));
+        let watch_log = WatchLog::default();
+        Ok(Self { identity, found, role, standing, lease, watch_log, stats, level, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -197,6 +212,11 @@ impl Joining {
         self.lease.subscribe()
     }
 
+    /// The store, for everything that this node writes.
+    pub fn leveled(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(LeveledStore::new(store, Arc::clone(&self.level)))
+    }
+
     pub fn fenced(&self, store: Arc<dyn Store>) -> FencedStore {
         let fenced = FencedStore::new(store, self.role.subscribe(), self.send_news.clone());
         fenced.with_watch_log(self.watch_log.clone())
@@ -215,6 +235,7 @@ impl Joining {
             lease: self.lease.clone(),
             watch_log: self.watch_log.clone(),
             stats: Arc::clone(&self.stats),
+            level: Arc::clone(&self.level),
         }
     }
 

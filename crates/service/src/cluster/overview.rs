@@ -45,6 +45,30 @@ pub fn cluster(report: &ClusterReport, etcd: Option<&EtcdAnswer>, now: Timestamp
     }
 }
 
+/// Nodes that keep the cluster at its format level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodesTooOld {
+    pub level: u32,
+    /// With the newest level that each of them writes.
+    pub nodes: Vec<(String, u32)>,
+}
+
+/// What finishing the upgrade does: the cluster's level becomes the lowest of all running nodes. None if the cluster has
+/// no level yet.
+pub fn upgrade(report: &ClusterReport) -> Option<Result<api::Upgrade, NodesTooOld>> {
+    let from = report.level?;
+    let running: Vec<&NodeReport> =
+        report.nodes.iter().filter(|node| node.state == NodeState::Running).collect();
+    let levels = || running.iter().map(|node| node.record.level);
+    let to = levels().min().unwrap_or(from).max(from);
+    if to == from && levels().any(|level| level > from) {
+        let is_old = |node: &&&NodeReport| node.record.level <= from;
+        let nodes = running.iter().filter(is_old).map(|node| (node.name.clone(), node.record.level));
+        return Some(Err(NodesTooOld { level: from, nodes: nodes.collect() }));
+    }
+    Some(Ok(api::Upgrade { from, to, nodes: running.len() }))
+}
+
 /// The leader, if it runs.
 fn leading(report: &ClusterReport) -> Option<&NodeReport> {
     report.nodes.iter().find(|node| node.leads && node.state == NodeState::Running)
@@ -290,7 +314,7 @@ mod tests {
     }
 
     fn healthy() -> ClusterReport {
-        let me = NodeIdentity { name: "b".into(), epoch: "b-1".into(), url: String::new() };
+        let me = NodeIdentity { name: "b".into(), epoch: "b-1".into(), url: String::new(), level: 2 };
         let leader = Leader { node: "a".into(), epoch: "a-1".into(), url: String::new() };
         ClusterReport {
             me,
@@ -348,6 +372,28 @@ mod tests {
         vacant.nodes[0].leads = false;
         let found = cluster(&vacant, None, now());
         assert_eq!((codes(&found), found.leader.as_deref()), (vec!["no_leader"], None));
+    }
+
+    #[test]
+    fn upgrade_goes_to_the_lowest_level_of_all_running_nodes() {
+        let plan = |cluster: u32, levels: [u32; 3], silent: Option<usize>| {
+            let mut report = ClusterReport { level: Some(cluster), ..healthy() };
+            for (node, level) in report.nodes.iter_mut().zip(levels) {
+                node.record.level = level;
+            }
+            if let Some(index) = silent {
+                report.nodes[index].state = NodeState::Silent;
+            }
+            upgrade(&report).unwrap().map(|done| (done.from, done.to, done.nodes)).map_err(|old| old.nodes)
+        };
+        assert_eq!(plan(1, [2, 2, 2], None), Ok((1, 2, 3)));
+        assert_eq!(plan(1, [3, 2, 3], None), Ok((1, 2, 3)));
+        assert_eq!(plan(2, [2, 2, 2], None), Ok((2, 2, 3)), "nothing to do");
+        assert_eq!(plan(1, [2, 1, 2], None), Err(vec![("b".to_owned(), 1)]));
+        assert_eq!(plan(2, [3, 2, 1], None), Err(vec![("b".to_owned(), 2), ("c".to_owned(), 1)]));
+        assert_eq!(plan(1, [2, 1, 2], Some(1)), Ok((1, 2, 2)), "a node that does not run does not count");
+        assert_eq!(plan(2, [1, 1, 1], None), Ok((2, 2, 3)), "it never goes back");
+        assert_eq!(upgrade(&ClusterReport { level: None, ..healthy() }), None);
     }
 
     fn of_etcd(change: impl FnOnce(&mut EtcdStatus)) -> api::Cluster {

@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn standing(is_ready: bool, has_leader: bool) -> Standing {
-        let me = NodeIdentity { name: "a".into(), epoch: "1".into(), url: String::new() };
+        let me = NodeIdentity { name: "a".into(), epoch: "1".into(), url: String::new(), level: 2 };
         let leader = Leader { node: "b".into(), epoch: "2".into(), url: String::new() };
         let living = vec![leader.id()];
         Standing { is_ready, leader: has_leader.then_some(leader), living, ..Standing::new(me) }

@@ -1,4 +1,4 @@
-//! `/v1/cluster`: shows the nodes and etcd, and hands the lead over.
+//! `/v1/cluster`: shows the nodes and etcd, hands the lead over, and finishes upgrades.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use tokio::time::timeout;
 use super::Operator;
 use super::access::Change;
 use super::problem::{ApiResult, Problem};
-use crate::cluster::{Standing, overview};
+use crate::cluster::Standing;
+use crate::cluster::overview::{self, NodesTooOld};
 use crate::nodes::Nodes;
 
 /// Longest wait for the next leader. Usually it leads within 100 ms. Less than a forwarded request may take.
@@ -43,6 +44,37 @@ pub async fn hand_over(State(operator): State<Operator>, change: Change) -> ApiR
         checked(operator.engine.hand_over().await)?;
     }
     Ok(Json(api::HandOver { from, leader: next_leader(nodes).await }))
+}
+
+/// Finish an upgrade: all nodes write the newest format level that each of them can
+///
+/// Nodes that cannot write it can then neither lead nor join. It cannot be undone.
+#[utoipa::path(
+    post, path = "/cluster/upgrade/finish", tag = "service",
+    request_body(content = api::FinishUpgrade, description = "May be absent"),
+    responses((status = 200, body = api::Upgrade))
+)]
+pub async fn finish_upgrade(State(operator): State<Operator>, change: Change) -> ApiResult<api::Upgrade> {
+    if operator.nodes.is_none() {
+        return Err(single_node("it upgrades its records by itself"));
+    }
+    let api::FinishUpgrade { dry_run } = change.body_or_default()?;
+    let report = operator.engine.cluster_report().await;
+    let report = report.ok_or(Failure::Unavailable(FailureCause::Closing))?;
+    let plan = overview::upgrade(&report).ok_or(Failure::Unavailable(FailureCause::NotLeader))?;
+    let plan = plan.map_err(|NodesTooOld { level, nodes }| {
+        let named = |(name, level): &(String, u32)| format!("{name} (level {level})");
+        let nodes: Vec<String> = nodes.iter().map(named).collect();
+        let detail = format!(
+            "the cluster stays at format level {level} because of nodes that write no newer one: {}; upgrade or stop them, or raise their node.format_level",
+            nodes.join(", ")
+        );
+        Problem::new(StatusCode::CONFLICT, "nodes_too_old", detail)
+    })?;
+    if !dry_run && plan.to > plan.from {
+        change.ask(&operator, Ok(ClusterCommand::FinishUpgrade { level: plan.to })).await?;
+    }
+    Ok(Json(plan))
 }
 
 fn checked(answer: Option<Result<(), HandOverRefusal>>) -> Result<(), Problem> {

@@ -2,7 +2,11 @@
 
 mod harness;
 
+use std::sync::Arc;
+
 use notbefore_service::serve::ServeError;
+use notbefore_store::Store;
+use notbefore_store::memory::MemoryStore;
 
 use harness::{TestCluster, TestNode};
 
@@ -140,6 +144,60 @@ async fn lead_is_not_handed_over_if_no_other_node_can_lead() {
     assert_eq!(status, 409, "{answer}");
     assert!(answer.contains("\"code\":\"no_other_node\""), "{answer}");
     assert!(cluster.nodes[0].standing().role.leads());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn newer_nodes_write_the_older_level_until_the_upgrade_is_finished() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let older = TestNode::start_at_level(&store, "node-0", 1).await.unwrap();
+    let mut cluster = TestCluster { store, nodes: vec![older] };
+    cluster.leader().await;
+    let token = cluster.token();
+    for name in ["node-1", "node-2"] {
+        let newer = TestNode::start(&cluster.store, name).await.unwrap();
+        cluster.nodes.push(newer);
+    }
+    // A newer node leads, and writes what the older one reads.
+    cluster.leader_of_able_nodes(&token).await;
+    let (status, answer) = cluster.nodes[1].change("/v1/cluster/hand-over", &token, "").await;
+    assert_eq!(status, 200, "{answer}");
+    assert_ne!(cluster.leader().await, 0);
+    let vm = r#"{"scope":"web","vm":{"name":"web-0","addresses":["127.0.0.1"]}}"#;
+    let (status, answer) = cluster.nodes[0].change("/v1/vms", &token, vm).await;
+    assert_eq!(status, 201, "{answer}");
+    let (status, answer) = cluster.nodes[0].change("/v1/vms/web-0/restart", &token, "{}").await;
+    assert_eq!(status, 201, "{answer}");
+    assert_eq!(cluster.levels().await, [b'1'].into());
+
+    let (status, answer) = cluster.nodes[0].change("/v1/cluster/upgrade/finish", &token, "").await;
+    assert_eq!(status, 409, "{answer}");
+    assert!(answer.contains("\"code\":\"nodes_too_old\"") && answer.contains("node-0 (level 1)"), "{answer}");
+
+    cluster.nodes.remove(0).stop().await;
+    cluster.leader().await;
+    let upgrade = async |body: &str| {
+        let (status, answer) = cluster.nodes[0].change("/v1/cluster/upgrade/finish", &token, body).await;
+        assert_eq!(status, 200, "{answer}");
+        answer.split("\r\n\r\n").nth(1).unwrap().to_owned()
+    };
+    let raised = r#"{"from":1,"to":2,"nodes":2}"#;
+    assert_eq!(upgrade(r#"{"dry_run":true}"#).await, raised);
+    assert_eq!(upgrade("").await, raised);
+    for node in &cluster.nodes {
+        node.wait_for_answer("/v1/cluster", &token, "\"format_level\":2,\"revision\"").await;
+    }
+    assert_eq!(upgrade("").await, r#"{"from":2,"to":2,"nodes":2}"#, "it can be repeated");
+    let audit = cluster.nodes[0].show("/v1/audit", &token).await;
+    let facts = audit["items"].as_array().unwrap();
+    let finished: Vec<_> = facts.iter().filter(|fact| fact["type"] == "UpgradeFinished").collect();
+    assert_eq!((finished.len(), &finished[0]["detail"]["level"]), (1, &2.into()), "{audit:#}");
+    let (status, answer) = cluster.nodes[0].change("/v1/vms/web-0/restart", &token, "{}").await;
+    assert_eq!(status, 201, "{answer}");
+    assert_eq!(
+        cluster.levels().await,
+        [b'1', b'2'].into(),
+        "a record keeps its level until it is written again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

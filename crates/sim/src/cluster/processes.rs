@@ -27,7 +27,12 @@ impl World {
         let Some(cluster) = &mut self.cluster else { return Err(broken("there is a cluster", "")) };
         cluster.starts += 1;
         let epoch = format!("n{}", cluster.starts);
-        let identity = NodeIdentity { name: format!("node-{index}"), epoch, url: String::new() };
+        let identity = NodeIdentity {
+            name: format!("node-{index}"),
+            epoch,
+            url: String::new(),
+            level: records::FORMAT_LEVEL,
+        };
         let settings = EngineSettings { domain: domain(&self.setup), node: identity.epoch.as_str().into() };
         let mut loader = Loader::default();
         let unreadable =

@@ -144,6 +144,27 @@ pub struct ClusterProblem {
     pub detail: String,
 }
 
+/// A request to finish an upgrade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FinishUpgrade {
+    /// Answer with the plan and change nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// The format levels before and after an upgrade is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Upgrade {
+    /// The format level at which the nodes wrote.
+    pub from: u32,
+    /// The format level at which they write from now on, the lowest of all running nodes. The same if there was nothing to
+    /// do.
+    pub to: u32,
+    /// Number of running nodes.
+    pub nodes: usize,
+}
+
 /// The result of a hand-over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HandOver {

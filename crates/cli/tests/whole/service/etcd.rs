@@ -233,7 +233,8 @@ fn node_without_etcd_answers_guests_for_a_while_and_recovers() {
     wait_for("guests to get 503", || (node.poll(GUEST, "2020-07-01").status == 503).then_some(()));
     let stranger = node.poll(Ipv4Addr::new(127, 1, 60, 2), "2020-07-01");
     assert_eq!(stranger.status, 503, "the address may be that of a VM by now: {stranger:?}");
-    assert_eq!(get("/readyz").status, 503);
+    // The page follows the polls within half a second.
+    wait_for("the page to say so", || (get("/readyz").status == 503).then_some(()));
 
     etcd.signal(Signal::CONT);
     wait_for("guests to be answered", || (node.poll(GUEST, "2020-07-01").body == document).then_some(()));

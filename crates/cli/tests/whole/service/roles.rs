@@ -153,6 +153,7 @@ fn role_permissions() {
         ("POST", "/v1/hosts/h1/failed", json!({"dry_run": true}), [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/cluster", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("POST", "/v1/cluster/hand-over", Value::Null, [409, 403, 403, 403, 403, 403, 401]),
+        ("POST", "/v1/cluster/upgrade/finish", Value::Null, [409, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/audit", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/export", Value::Null, [ok, 403, 403, 403, 403, 403, 401]),
         ("GET", "/v1/nothing", Value::Null, [404, 404, 404, 404, 404, 404, 401]),

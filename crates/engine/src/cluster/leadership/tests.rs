@@ -71,7 +71,12 @@ fn wall(now: Duration, offset: SignedDuration) -> ClockReading {
 }
 
 fn identity(name: &str) -> NodeIdentity {
-    NodeIdentity { name: name.into(), epoch: format!("{name}-1"), url: format!("https://{name}") }
+    NodeIdentity {
+        name: name.into(),
+        epoch: format!("{name}-1"),
+        url: format!("https://{name}"),
+        level: records::FORMAT_LEVEL,
+    }
 }
 
 impl TestNode {
@@ -682,6 +687,36 @@ fn first_leader_writes_the_level_of_the_cluster() {
     let (_, value) = &cluster.store.records[FORMAT];
     let record: FormatRecord = records::decode(FORMAT, value).unwrap();
     assert_eq!(record.level, records::FORMAT_LEVEL);
+}
+
+/// A cluster whose nodes write these levels at most.
+fn of_levels(levels: &[u32]) -> TestCluster {
+    let mut cluster = TestCluster::new(levels.len());
+    for (node, level) in cluster.nodes.iter_mut().zip(levels) {
+        node.machine.me.level = *level;
+    }
+    cluster
+}
+
+#[test]
+fn newer_node_writes_at_the_level_of_the_cluster_until_it_is_raised() {
+    let mut cluster = of_levels(&[1, 2]);
+    assert_eq!(cluster.nodes[1].machine.write_level(), 2, "there is no cluster yet");
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.only_leader(), 0);
+    assert_eq!(cluster.nodes[1].machine.write_level(), 1, "the first leader's level");
+    let levels = |cluster: &TestCluster| {
+        let report = cluster.nodes[1].machine.report(wall(cluster.now, SignedDuration::ZERO));
+        (report.level, report.nodes.iter().map(|node| node.record.level).collect::<Vec<_>>())
+    };
+    assert_eq!(levels(&cluster), (Some(1), vec![1, 2]));
+    let put = vec![(FORMAT.into(), records::encode(&FormatRecord { level: 2 }))];
+    cluster.store.commit(&Txn { put, ..Txn::default() });
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.only_leader(), 1, "the older node gives up the lead");
+    assert_eq!(cluster.nodes[0].stepped_down, [StepDown::Level(2)]);
+    let written: Vec<u32> = cluster.nodes.iter().map(|node| node.machine.write_level()).collect();
+    assert_eq!(written, [1, 2]);
 }
 
 #[test]

@@ -50,6 +50,13 @@ impl TestCluster {
         std::fs::read_to_string(file.expect("a node has the token")).unwrap().trim().to_owned()
     }
 
+    /// The format levels of all records.
+    pub async fn levels(&self) -> std::collections::BTreeSet<u8> {
+        let snapshot = self.store.snapshot().await.unwrap();
+        let records = snapshot.scan("", None, 10_000).await.unwrap().records;
+        records.iter().filter_map(|(_, record)| record.value.first().copied()).collect()
+    }
+
     /// Writes the heartbeat of another process under a node's name.
     pub async fn replace_heartbeat(&self, name: &str) {
         let key = format!("{NODE}{name}");
@@ -110,8 +117,14 @@ pub struct TestNode {
 
 impl TestNode {
     pub async fn start(store: &Arc<dyn Store>, name: &str) -> Result<Self, ServeError> {
+        Self::start_at_level(store, name, ClusterConfig::FORMAT_LEVEL).await
+    }
+
+    /// A node that writes this format level at most, like one of an older release.
+    pub async fn start_at_level(store: &Arc<dyn Store>, name: &str, level: u32) -> Result<Self, ServeError> {
         let data = tempfile::tempdir().unwrap();
-        let config = config(data.path().join("data"), Arc::clone(store), name);
+        let mut config = config(data.path().join("data"), Arc::clone(store), name);
+        config.cluster.iter_mut().for_each(|cluster| cluster.format_level = level);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -184,7 +184,7 @@ async fn nodes_read_the_key_again_when_it_was_replaced() {
 #[tokio::test]
 async fn only_a_leader_creates_the_key() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let me = NodeIdentity { name: "a".to_owned(), epoch: "1".to_owned(), url: String::new() };
+    let me = NodeIdentity { name: "a".to_owned(), epoch: "1".to_owned(), url: String::new(), level: 2 };
     let (standing, standings) = watch::channel(Standing { is_ready: true, ..Standing::new(me) });
     let key = Arc::new(NodeKey::new(Arc::clone(&store), Arc::new(SystemClock)));
     let creating = Arc::clone(&key);

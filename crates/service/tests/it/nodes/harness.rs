@@ -117,7 +117,7 @@ impl Node {
             Arc::clone(&clock),
             Arc::new(NoCommand),
         );
-        let me = NodeIdentity { name: name.to_owned(), epoch: "1".to_owned(), url: String::new() };
+        let me = NodeIdentity { name: name.to_owned(), epoch: "1".to_owned(), url: String::new(), level: 2 };
         let role = if leads { Role::Lead(revision) } else { Role::Follow };
         let (standing, standings) =
             watch::channel(Standing { role, term: role.fence(), is_ready: true, ..Standing::new(me) });
