@@ -11,12 +11,14 @@
 //! | `load` | clients and guests |
 //! | `history`, `judge` | what was sent and received, as JSON lines, and what contradicts the claims |
 //! | `faults` | the faults, each with the condition that ends it, and the check after each |
+//! | `guide` | the commands of the guide, as printed |
 //! | `commands` | commands of the exec driver while the lead changes |
 //! | `chaos` | random faults for as long as wanted: `./dev chaos` |
 
 mod chaos;
 mod commands;
 mod faults;
+mod guide;
 mod history;
 mod judge;
 mod load;
