@@ -27,7 +27,7 @@ pub use event::Event;
 pub use guest::{Approve, Get, Platform};
 pub use operation::Operation;
 #[cfg(unix)]
-pub use service::{Export, Import, Serve};
+pub use service::{EtcdArgs, Export, Import, Serve, TokenInit};
 pub use token::Token;
 pub use wait::{Stage, UntilArgs, WaitArgs};
 

@@ -22,7 +22,7 @@ use notbefore_settings::{ConfigErrors, Entry, Reader, Schema, Sources, read_text
 use toml::de::DeTable;
 
 pub use flags::Flags;
-pub use settings::{Etcd, Exec, Node, Settings};
+pub use settings::{Etcd, Exec, Settings};
 
 /// Default file, used if it exists and no other is named.
 const USUAL_FILE: &str = "/etc/notbefore/notbefore.toml";

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::{output, time};
 
 pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result<()> {
-    let args::Import { file, check } = verb;
+    let args::Import { file, check, etcd } = verb;
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let input: Box<dyn BufRead> = match file == Path::new("-") {
         true => Box::new(io::stdin().lock()),
@@ -24,21 +24,33 @@ pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result
         }
     };
     let dir = reach.data_dir();
+    let shared = match check {
+        true => None,
+        false => etcd.connect()?,
+    };
     let mut progress = Progress::counting("records");
     let report_progress = |records| progress.set(records);
-    let imported = match check {
-        true => import::check(input, report_progress),
-        false => import::import(&dir, input, report_progress),
+    let imported = match (check, &shared) {
+        (true, _) => import::check(input, report_progress),
+        (false, None) => import::import(&dir, input, report_progress),
+        (false, Some((runtime, store))) => {
+            import::import_shared(&**store, runtime.handle(), input, report_progress)
+        }
     };
     drop(progress);
     let imported = imported.with_context(|| match check {
         true => name.clone(),
         false => format!("nothing was imported from {name}"),
     })?;
-    report(&name, &dir, check, &imported, output)
+    let target = match &shared {
+        Some(_) => None,
+        None => Some(&*dir),
+    };
+    report(&name, target, check, &imported, output)
 }
 
-fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Output) -> Result<()> {
+/// `dir` is none for etcd.
+fn report(name: &str, dir: Option<&Path>, check: bool, imported: &Imported, output: Output) -> Result<()> {
     let Imported { header, records, counts } = imported;
     let result = serde_json::json!({
         "imported": !check,
@@ -55,9 +67,12 @@ fn report(name: &str, dir: &Path, check: bool, imported: &Imported, output: Outp
         let (at, revision) = (time::absolute(header.exported_at), header.revision);
         let (records, counts) = (counted(*records, "record"), check::in_words(counts));
         output::line(&format!("{name}: {records} of {at} at revision {revision}: {counts}"))?;
-        match check {
-            true => output::line("it is complete and can be imported"),
-            false => {
+        match (check, dir) {
+            (true, _) => output::line("it is complete and can be imported"),
+            (false, None) => output::line(
+                "imported into etcd; start nodes with 'notbefore serve --etcd', and do not start the old service again",
+            ),
+            (false, Some(dir)) => {
                 let dir = dir.display();
                 output::line(&format!(
                     "imported into {dir}; start it with 'notbefore serve --data {dir}', and do not start the old service again"

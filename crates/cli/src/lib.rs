@@ -29,6 +29,8 @@ mod data_files;
 mod demo;
 mod destination;
 mod each;
+#[cfg(unix)]
+mod etcd;
 mod event;
 mod exit;
 #[cfg(unix)]
@@ -127,7 +129,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Host(verb) => host::run(&client()?, verb, args.output),
         TopCommand::Event(verb) => event::run(&client()?, verb, args.output),
         TopCommand::Operation(verb) => operation::run(&client()?, verb, args.output),
-        TopCommand::Token(verb) => token::run(&client()?, verb, args.output),
+        TopCommand::Token(verb) => token::run(&args.reach, verb, args.output),
         TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
         TopCommand::Cluster(verb) => cluster::run(&client()?, verb, args.output),
         TopCommand::Console => console::run(&client()?, args.output),

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Name, Settings, WhenNotEnabled};
-use notbefore_etcd::{ClientCertificateFiles, EtcdConfig, EtcdTlsFiles, EtcdUser, Password};
 use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
@@ -31,7 +30,7 @@ use tokio::sync::watch;
 use crate::args::{ConnectionArgs, Output, Serve};
 use crate::config::print::{self, Effective};
 use crate::fleet_file::FileScope;
-use crate::{config, demo, fleet, logs, output, systemd};
+use crate::{config, demo, etcd, fleet, logs, output, systemd};
 
 /// How long an event of a demo stays Started.
 const DEMO_DURATION: Duration = Duration::from_secs(40);
@@ -59,6 +58,11 @@ pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
         // etcd holds its database in memory, with a quota of 2 GiB by default.
         loaded.settings.events.keep_history_bytes = Some(HistoryLimits::BYTES_MAX_IN_ETCD);
     }
+    let is_given = |key: &str| {
+        let source = loaded.entries.iter().find(|one| one.key == key).map(|one| &one.source);
+        matches!(source, Some(Source::Flag(_) | Source::Environment(_)))
+    };
+    check_cluster_settings(&loaded.settings, is_default, is_given)?;
     let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
     if serve.print_config {
         // Print contradicting settings too: their sources show where to fix them.
@@ -142,7 +146,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             bail!("operator.key (--operator-key) is set but operator.cert (--operator-cert) is not; set both")
         }
     };
-    let node_tls = match (settings.node.cert.clone(), settings.node.key.clone(), settings.node.ca.clone()) {
+    let node_tls = match (settings.node.cert, settings.node.key, settings.node.ca) {
         (Some(cert), Some(key), Some(authority)) => {
             Some(NodeTlsFiles { pair: CertificateFiles { cert, key }, authority })
         }
@@ -157,7 +161,11 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         nodes: NodesConfig { listen: settings.node.listen, tls: node_tls },
         data: settings.general.data,
         in_memory: false,
-        cluster: cluster_config(settings.etcd, &settings.node)?,
+        cluster: cluster_config(
+            settings.etcd,
+            settings.node.trust_addresses_for,
+            settings.node.format_level,
+        )?,
         sign_in_link: false,
         root_token_file: settings.general.root_token_file,
         ready_file: settings.general.ready_file,
@@ -224,58 +232,40 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     Ok(config)
 }
 
+/// Refuses settings that would start another service than the one that was meant.
+fn check_cluster_settings(
+    settings: &config::Settings,
+    is_default: impl Fn(&str) -> bool,
+    is_given: impl Fn(&str) -> bool,
+) -> Result<(), ConfigErrors> {
+    let endpoints = &settings.etcd.endpoints;
+    if endpoints.is_empty() && is_given("etcd.endpoints") {
+        let empty = "--etcd (etcd.endpoints) is set, but names no URL of etcd; name etcd's members, or leave it out to run a single node";
+        return Err(ConfigErrors::one(empty.to_owned()));
+    }
+    let is_remote =
+        |url: &String| !["127.", "[::1]", "localhost"].iter().any(|here| url.contains(&format!("://{here}")));
+    if endpoints.iter().any(is_remote) && is_default("node.listen") {
+        let unreachable = "etcd is on other machines, and other nodes would not reach this node at its default --node-listen, which is a loopback address; set --node-listen ADDR to this machine's address, with --node-cert, --node-key and --node-ca. For several nodes on this machine only, set --node-listen 127.0.0.1:0";
+        return Err(ConfigErrors::one(unreachable.to_owned()));
+    }
+    Ok(())
+}
+
 /// The cluster of which this service is a node, if etcd is given.
-fn cluster_config(etcd: config::Etcd, node: &config::Node) -> Result<Option<ClusterConfig>> {
-    let config::Etcd { endpoints, prefix, ca, cert, key, user, password_file, compact } = etcd;
-    if endpoints.is_empty() {
-        let unused = [
-            ("etcd.ca", ca.is_some()),
-            ("etcd.cert", cert.is_some()),
-            ("etcd.key", key.is_some()),
-            ("etcd.user", user.is_some()),
-            ("etcd.password_file", password_file.is_some()),
-            ("node.name", node.name.is_some()),
-        ];
-        return match unused.into_iter().find(|(_, is_set)| *is_set) {
-            Some((key, _)) => bail!(
-                "{key} is set, but no URL of etcd is; name etcd's members with --etcd URL,URL,URL (etcd.endpoints), or leave {key} out"
-            ),
-            None => Ok(None),
-        };
-    }
-    let client = match (cert, key) {
-        (Some(cert), Some(key)) => Some(ClientCertificateFiles { cert, key }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => {
-            bail!("etcd.cert and etcd.key (--etcd-cert, --etcd-key) belong together; set both, or none")
-        }
-    };
-    let tls = match (ca, client) {
-        (Some(authority), client) => Some(EtcdTlsFiles { authority, client }),
-        (None, None) => None,
-        (None, Some(_)) => bail!(
-            "etcd.cert (--etcd-cert) is set but etcd.ca (--etcd-ca) is not; set it to the authority of etcd's certificates"
-        ),
-    };
-    let user = match (user, password_file) {
-        (Some(name), Some(file)) => Some(EtcdUser { name, password: Password::File(file) }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => bail!(
-            "etcd.user and etcd.password_file (--etcd-user, --etcd-password-file) belong together; set both, or none"
-        ),
-    };
-    let etcd = EtcdConfig { endpoints, prefix, tls, user };
-    etcd.check()?;
-    let name = node.name.clone().map_or_else(host_name, Ok)?;
+fn cluster_config(
+    settings: config::Etcd,
+    trust_addresses_for: Duration,
+    format_level: u32,
+) -> Result<Option<ClusterConfig>> {
+    let (node, compacts) = (settings.node.clone(), settings.compact);
+    let Some(etcd) = etcd::checked(settings)? else { return Ok(None) };
+    let name = node.map_or_else(host_name, Ok)?;
     if name.parse::<Name>().is_err() {
-        bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (node.name)");
+        bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (etcd.node)");
     }
-    Ok(Some(ClusterConfig {
-        compacts: compact,
-        trust_addresses_for: node.trust_addresses_for,
-        format_level: node.format_level,
-        ..ClusterConfig::new(name, SharedStore::Etcd(etcd))
-    }))
+    let cluster = ClusterConfig::new(name, SharedStore::Etcd(etcd));
+    Ok(Some(ClusterConfig { compacts, trust_addresses_for, format_level, ..cluster }))
 }
 
 /// Reads a fleet file; its mistakes are errors of the configuration.
@@ -366,9 +356,13 @@ fn announce(addresses: &Addresses) -> Result<()> {
     };
     lines.extend(addresses.guest.iter().map(guests));
     lines.extend(addresses.guest_vms.iter().map(|(vm, guest)| format!("  guest {vm}  http://{guest}{path}")));
-    let (operator, token) = (addresses.operator, addresses.token.display());
+    let operator = addresses.operator;
+    let token = match addresses.token.exists() {
+        true => format!("token in {}", addresses.token.display()),
+        false => "the first token is on the node that led first".to_owned(),
+    };
     let scheme = if addresses.operator_encrypted { "https" } else { "http" };
-    lines.push(format!("  operators  {scheme}://{operator}/v1 (token in {token})"));
+    lines.push(format!("  operators  {scheme}://{operator}/v1 ({token})"));
     if let Some(code) = &addresses.sign_in_code {
         lines.push(format!(
             "  console    {scheme}://{operator}/#code={code} (works once, within five minutes)"

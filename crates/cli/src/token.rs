@@ -5,7 +5,7 @@ use notbefore_wire::operator::Role;
 use notbefore_wire::operator::session::Session;
 use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
 
-use crate::args::{self, Output};
+use crate::args::{self, ConnectionArgs, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
 use crate::exit::UsageError;
@@ -13,26 +13,30 @@ use crate::output::{self, or_dash};
 use crate::table::{Colour, Column};
 use crate::{fleet_apply, time};
 
-pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
+pub fn run(reach: &ConnectionArgs, verb: args::Token, output: Output) -> Result<()> {
+    let client = || Client::find(reach);
     match verb {
+        #[cfg(unix)]
+        args::Token::Init(init) => create_in_cluster(*init, output),
         args::Token::Create { name, role, on, grant, expires } => {
             let expires_at = expires.map(|span| time::now().checked_add(span)).transpose()?;
             let grants = grants(role, on, grant)?;
-            let made: NewToken = client.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
+            let made: NewToken = client()?.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
             output.answer(&made, announced)
         }
         args::Token::List => {
-            let tokens: Vec<Token> = client.list("/v1/tokens", &[])?;
+            let tokens: Vec<Token> = client()?.list("/v1/tokens", &[])?;
             output::text(&output.list(&tokens, &columns(), "no tokens")?)
         }
-        args::Token::Show => output.answer(&client.get::<Session>("/v1/session")?, |session| {
+        args::Token::Show => output.answer(&client()?.get::<Session>("/v1/session")?, |session| {
             let expires = session.expires_at.map_or_else(|| "never".to_owned(), time::from_now);
             output::line(&session.token)?;
             output::fields::<8>(&[("roles", granted(&session.grants)), ("expires", expires)])
         }),
         args::Token::Revoke { name, confirmation } => {
+            let client = client()?;
             let question = Question::optional("Revoke it?", "nothing was revoked");
-            let plan = || named(client, &name);
+            let plan = || named(&client, &name);
             let revision = match confirm::show_and_ask(&confirmation, output, question, plan, revoked)? {
                 Decision::DryRun => return Ok(()),
                 Decision::Proceed(plan) => plan.map(|token| token.revision),
@@ -44,6 +48,23 @@ pub fn run(client: &Client, verb: args::Token, output: Output) -> Result<()> {
             output.answer(&serde_json::json!({ "revoked": name }), |_| output::line(&done))
         }
     }
+}
+
+/// Creates the first token of a cluster.
+#[cfg(unix)]
+fn create_in_cluster(init: args::TokenInit, output: Output) -> Result<()> {
+    use notbefore_service::tokens;
+    let args::TokenInit { file, etcd } = init;
+    let Some((runtime, store)) = etcd.connect()? else {
+        let cure = "name etcd's members with --etcd URL,URL,URL; a service without etcd creates its first token by itself";
+        return Err(UsageError(cure.to_owned()).into());
+    };
+    runtime.block_on(tokens::create_in_cluster(&*store, &file, time::now()))?;
+    let (name, path) = (tokens::ROOT, file.display());
+    let result = serde_json::json!({ "token": name, "file": path.to_string() });
+    output.answer(&result, |_| {
+        output::line(&format!("created the token {name} in etcd, and its secret in {path}"))
+    })
 }
 
 fn named(client: &Client, name: &str) -> Result<Token> {

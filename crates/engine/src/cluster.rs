@@ -117,6 +117,8 @@ impl FenceNews {
 
 /// Key of the leader's record.
 pub const LEADER: &str = "cluster/leader";
+/// Key of the mark of an import that is not complete.
+pub const IMPORTING: &str = "cluster/import";
 /// Key of the format level of the cluster.
 pub const FORMAT: &str = "cluster/format";
 /// Prefix of the records of this module.
@@ -131,7 +133,7 @@ pub struct FormatRecord {
 }
 
 /// The leader's record. Its revision is the leader's fence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaderRecord {
     /// None after a hand-over: the next node takes the lead at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +148,13 @@ pub struct Leader {
     pub epoch: String,
     /// Where the leader takes forwarded changes.
     pub url: String,
+}
+
+impl Leader {
+    /// `name~epoch`, as [`NodeIdentity::id`].
+    pub fn id(&self) -> String {
+        leadership::node_id(&self.node, &self.epoch)
+    }
 }
 
 /// A node's heartbeat, written once a second.

@@ -210,6 +210,8 @@ struct Job {
     /// Records of the last transaction, as values.
     own_records: Vec<(Key, OwnRecord)>,
     locks: Vec<Key>,
+    /// Jobs that were in flight when an approval was first to be refused; it waits for them.
+    to_await: Option<Vec<JobId>>,
     answer: Option<Answer>,
     to_reconcile: Vec<OperationId>,
     /// The progress after these transactions, for a command that needs more.

@@ -88,6 +88,10 @@ pub mod prefix {
     pub const SECRET: &str = "secret/";
     /// One-time sign-in links of the console.
     pub const LINK: &str = "secret/link/";
+
+    /// The kinds of records, without those of the cluster.
+    pub const ALL: [&str; 13] =
+        [SCOPE, VM, CLAIM, OPERATION, COMMAND, FACT, REFUSED, PAST, ENDED, SEEN, HEARD, TOKEN, SECRET];
 }
 
 /// Key of the heartbeat.
@@ -127,6 +131,17 @@ pub fn ranges(kind: &str, has_costly_ranges: bool) -> Vec<String> {
         true => (0..=u8::MAX).map(|byte| format!("{kind}{byte:02x}")).collect(),
         false => vec![kind.to_owned()],
     }
+}
+
+/// Ranges that hold all records, in key order; see [`ranges`].
+pub fn all_ranges(has_costly_ranges: bool) -> Vec<String> {
+    if !has_costly_ranges {
+        return vec![String::new()];
+    }
+    let mut kinds: Vec<&str> =
+        prefix::ALL.into_iter().chain(TIMES).chain([crate::cluster::CLUSTER]).collect();
+    kinds.sort_unstable();
+    kinds.into_iter().flat_map(|kind| ranges(kind, true)).collect()
 }
 
 /// An address in a network. Networks may overlap; within one network an address is unique.

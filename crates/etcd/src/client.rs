@@ -21,8 +21,8 @@ use tokio::time::{sleep, timeout};
 use tonic::metadata::AsciiMetadataValue;
 
 use crate::config::{Checked, EtcdUser, Password};
-use crate::connection::{CallMetadata, Connection, tls_error};
-use crate::errors::{CallError, classify};
+use crate::connection::{CallMetadata, Connection};
+use crate::errors::{CallError, classify, is_local};
 use crate::identity::{Freshness, Identity};
 use crate::lane::{Current, Lane};
 use crate::proto::{AuthenticateRequest, Call, Headed, RangeRequest};
@@ -133,7 +133,7 @@ impl Client {
         let connection = self.open(endpoint).await.map_err(CallError::NotSent)?;
         match self.probe(&connection).await {
             // Whether the node may read is the calls' business.
-            Ok(()) | Err(CallError::Denied) => Ok(Arc::new(connection)),
+            Ok(()) | Err(CallError::Denied | CallError::Token(_)) => Ok(Arc::new(connection)),
             Err(error @ CallError::Identity(_)) => Err(error),
             Err(error) => Err(CallError::NotSent(error.to_string())),
         }
@@ -256,8 +256,9 @@ impl Client {
                 Ok(response)
             }
             Ok(Err(status)) => {
-                if let Some(reason) = tls_error(&status) {
-                    return Err(CallError::Unknown(reason));
+                if is_local(&status) {
+                    let reason = connection.why_lost(&status).await;
+                    return Err(CallError::Unknown(format!("the connection to etcd was lost: {reason}")));
                 }
                 let error = classify(&status);
                 if matches!(error, CallError::Token(_)) {

@@ -65,6 +65,11 @@ impl Compactor {
 pub enum CompactError {
     #[error("etcd did not compact its history: {0}")]
     Failed(String),
+    /// Since 3.4.42, 3.5.28 and 3.6.9.
+    #[error(
+        "etcd lets only its root user compact: switch compaction off here and set --auto-compaction-retention of etcd"
+    )]
+    Denied,
     #[error("the compaction mark cannot be read or written: {0}")]
     Mark(String),
 }
@@ -73,6 +78,7 @@ impl Client {
     pub(crate) async fn compact(&self, up_to: Revision) -> Result<(), CompactError> {
         match self.call(&self.writes, CompactionRequest { revision: to_etcd(up_to) }).await {
             Ok(_) | Err(CallError::Compacted) => Ok(()),
+            Err(CallError::Denied) => Err(CompactError::Denied),
             Err(error) => Err(CompactError::Failed(error.to_string())),
         }
     }

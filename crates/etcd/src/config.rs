@@ -163,7 +163,9 @@ impl Checked {
 
 impl Endpoint {
     fn parse(text: &str) -> Result<Self, ConfigError> {
-        let wrong = |reason| ConfigError::Endpoint { endpoint: text.to_owned(), reason };
+        // What stands before an '@' may be a password.
+        let shown = text.rsplit('@').next().unwrap_or(text);
+        let wrong = |reason| ConfigError::Endpoint { endpoint: shown.to_owned(), reason };
         let uri: Uri = text.parse().map_err(|_| wrong("it is not a URL"))?;
         let is_tls = match uri.scheme_str() {
             Some("https") => true,
@@ -251,7 +253,7 @@ mod tests {
         for (text, part) in [
             ("127.0.0.1:2379", "scheme"),
             ("ftp://host", "scheme"),
-            ("http://user@host:2379", "user"),
+            ("http://user:secret@host:2379", "user"),
             ("http://host:2379/v3", "path"),
             ("http://host:2379?x=1", "path"),
             ("http://host:99999", "port"),
@@ -260,7 +262,7 @@ mod tests {
             ("", "URL"),
         ] {
             let error = config(&[text]).check().unwrap_err().to_string();
-            assert!(error.contains(part), "{text}: {error}");
+            assert!(error.contains(part) && !error.contains("secret"), "{text}: {error}");
         }
     }
 

@@ -14,11 +14,10 @@ use tokio::time::timeout;
 
 use crate::client::{AuthenticateError, Client, authenticate, end_of};
 use crate::config::{Checked, ConfigError, Endpoint, EtcdConfig, EtcdUser};
-use crate::connection::{CallMetadata, Connection, tls_error};
-use crate::errors::{CallError, classify};
+use crate::connection::{CallMetadata, Connection};
+use crate::errors::{CallError, classify, is_local};
 use crate::proto::{
-    COMPARE_MOD_REVISION, Compare, Operation, PutRequest, RangeRequest, RequestOp, StatusRequest,
-    StatusResponse, TxnRequest,
+    COMPARE_MOD_REVISION, Compare, Operation, PutRequest, RangeRequest, RequestOp, StatusRequest, TxnRequest,
 };
 use crate::tls::{TlsConfig, TlsError};
 use crate::version::{is_too_old, version_warning};
@@ -136,26 +135,35 @@ impl ConnectError {
 pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<String>), ConnectError> {
     let config = Checked::new(config)?;
     let tls = config.tls.clone().map(TlsConfig::load).transpose()?;
-    let greet = |endpoint| greet(endpoint, tls.as_ref(), config.user.as_ref());
+    let greet = |endpoint| greet(endpoint, tls.as_ref(), config.user.as_ref(), &config.prefix);
     let greetings = join_all(config.endpoints.iter().map(greet)).await;
 
     let (mut warnings, mut failures) = (Vec::new(), Vec::new());
     let mut first: Option<(usize, u64)> = None;
     for (number, (endpoint, greeting)) in config.endpoints.iter().zip(greetings).enumerate() {
         let name = endpoint.text.clone();
-        let status = match greeting {
-            Ok(status) => status,
-            Err(Greeting::Authenticate(error)) => return Err(authenticate_error(error)),
-            Err(Greeting::Failed(reason)) => {
+        let Greeting { cluster_id, version } = match greeting {
+            Ok(greeting) => greeting,
+            Err(GreetError::Authenticate(error)) => return Err(authenticate_error(error)),
+            Err(GreetError::Denied) => return Err(denied(&config, Right::Read)),
+            Err(GreetError::UserRequired) => return Err(ConnectError::UserRequired),
+            Err(GreetError::Failed(reason)) => {
                 failures.push(EndpointFailure { endpoint: name, reason });
                 continue;
             }
         };
-        if is_too_old(&status.version) {
-            return Err(ConnectError::TooOld { endpoint: name, version: status.version });
-        }
-        warnings.extend(version_warning(&status.version).filter(|warning| !warnings.contains(warning)));
-        let cluster_id = status.header.map_or(0, |header| header.cluster_id);
+        let warning = match version {
+            Some(version) if is_too_old(&version) => {
+                return Err(ConnectError::TooOld { endpoint: name, version });
+            }
+            Some(version) => version_warning(&version),
+            None => Some(
+                "etcd tells its version, size and alarms only to its root user; \
+                 upgrade etcd to 3.5.32, 3.6.12 or later to see them"
+                    .to_owned(),
+            ),
+        };
+        warnings.extend(warning.filter(|warning| !warnings.contains(warning)));
         match first {
             Some((one, id)) if id != cluster_id => {
                 let one = config.endpoints.get(one).map_or(String::new(), |one| one.text.clone());
@@ -183,44 +191,106 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<Str
     Ok((client, warnings))
 }
 
-enum Greeting {
+/// What an endpoint says about itself.
+struct Greeting {
+    cluster_id: u64,
+    /// None if etcd tells it only to its root user.
+    version: Option<String>,
+}
+
+enum GreetError {
     Failed(String),
+    Denied,
+    UserRequired,
     Authenticate(AuthenticateError),
 }
 
-/// The status of the member at an endpoint. Releases after 3.5 tell it only to a user.
 async fn greet(
     endpoint: &Endpoint,
     tls: Option<&TlsConfig>,
     user: Option<&EtcdUser>,
-) -> Result<StatusResponse, Greeting> {
+    prefix: &str,
+) -> Result<Greeting, GreetError> {
     let asking = async {
-        let connection = Connection::open(endpoint, tls, 0).await.map_err(Greeting::Failed)?;
+        let connection = Connection::open(endpoint, tls, 0).await.map_err(GreetError::Failed)?;
         let mut metadata = CallMetadata { token: None, timeout: Some(START_TIMEOUT) };
         let mut status = connection.call(StatusRequest {}, metadata.clone()).await;
+        // Releases since 2026 tell the status only to a user, and some of them only to root.
         if let (Err(error), Some(user)) = (&status, user)
-            && matches!(classify(error), CallError::Token(_))
+            && matches!(classify(error), CallError::Token(_) | CallError::Denied)
         {
-            metadata.token = authenticate(&connection, user).await.map_err(Greeting::Authenticate)?;
-            status = connection.call(StatusRequest {}, metadata).await;
+            metadata.token = authenticate(&connection, user).await.map_err(GreetError::Authenticate)?;
+            status = connection.call(StatusRequest {}, metadata.clone()).await;
         }
-        status.map_err(|status| {
-            let is_local = std::error::Error::source(&status).is_some();
-            Greeting::Failed(match tls_error(&status) {
-                Some(reason) => reason,
-                // A server with TLS answers with an alert, a web server with HTTP/1.1.
-                None if is_local && endpoint.tls_name.is_none() => {
-                    format!("it does not speak gRPC; write https if it has TLS ({})", classify(&status))
+        let error = match status {
+            Ok(status) => {
+                let cluster_id = status.header.map_or(0, |header| header.cluster_id);
+                return Ok(Greeting { cluster_id, version: Some(status.version) });
+            }
+            Err(error) => error,
+        };
+        if !is_local(&error) {
+            match classify(&error) {
+                CallError::Denied | CallError::Token(_) => {}
+                error @ (CallError::NotSent(_)
+                | CallError::Refused(_)
+                | CallError::Compacted
+                | CallError::FutureRevision
+                | CallError::ResponseTooLarge(_)
+                | CallError::Unknown(_)
+                | CallError::Identity(_)) => {
+                    let reason = format!("it is not etcd, or not its port for clients ({error})");
+                    return Err(GreetError::Failed(reason));
                 }
-                None if is_local => format!("it does not speak gRPC ({})", classify(&status)),
-                None => format!("it is not etcd, or not its port for clients ({})", classify(&status)),
-            })
-        })
+            }
+            return greet_by_read(&connection, metadata, prefix).await;
+        }
+        let reason = connection.why_lost(&error).await;
+        Err(GreetError::Failed(match endpoint.tls_name {
+            Some(_) => reason,
+            // A server with TLS answers with an alert, a web server with HTTP/1.1.
+            None => format!("it does not speak gRPC; write https if it has TLS ({reason})"),
+        }))
     };
     match timeout(START_TIMEOUT, asking).await {
         Ok(answer) => answer,
-        Err(_elapsed) => Err(Greeting::Failed(format!("no answer within {} s", START_TIMEOUT.as_secs()))),
+        Err(_elapsed) => Err(GreetError::Failed(format!("no answer within {} s", START_TIMEOUT.as_secs()))),
     }
+}
+
+/// The cluster's id from the header of a read, which every user may make below its prefix.
+async fn greet_by_read(
+    connection: &Connection,
+    metadata: CallMetadata,
+    prefix: &str,
+) -> Result<Greeting, GreetError> {
+    let key = Bytes::copy_from_slice(prefix.as_bytes());
+    let request = RangeRequest { key, keys_only: true, ..RangeRequest::default() };
+    match connection.call(request, metadata).await {
+        Ok(response) => {
+            let cluster_id = response.header.map_or(0, |header| header.cluster_id);
+            Ok(Greeting { cluster_id, version: None })
+        }
+        Err(status) => Err(match classify(&status) {
+            CallError::Denied => GreetError::Denied,
+            CallError::Token(_) => GreetError::UserRequired,
+            error @ (CallError::NotSent(_)
+            | CallError::Refused(_)
+            | CallError::Compacted
+            | CallError::FutureRevision
+            | CallError::ResponseTooLarge(_)
+            | CallError::Unknown(_)
+            | CallError::Identity(_)) => GreetError::Failed(error.to_string()),
+        }),
+    }
+}
+
+fn denied(config: &Checked, right: Right) -> ConnectError {
+    let user = match &config.user {
+        Some(user) => format!("user {}", user.name),
+        None => "the user of the client certificate".to_owned(),
+    };
+    ConnectError::PermissionDenied { user, right, prefix: config.prefix.clone() }
 }
 
 fn authenticate_error(error: AuthenticateError) -> ConnectError {
@@ -232,17 +302,9 @@ fn authenticate_error(error: AuthenticateError) -> ConnectError {
 }
 
 impl Client {
-    fn denied(&self, right: Right) -> ConnectError {
-        let user = match &self.config.user {
-            Some(user) => format!("user {}", user.name),
-            None => "the user of the client certificate".to_owned(),
-        };
-        ConnectError::PermissionDenied { user, right, prefix: self.config.prefix.clone() }
-    }
-
     fn check_error(&self, error: CallError, right: Right) -> ConnectError {
         match error {
-            CallError::Denied => self.denied(right),
+            CallError::Denied => denied(&self.config, right),
             CallError::Token(_) if self.config.user.is_none() => ConnectError::UserRequired,
             error @ (CallError::NotSent(_)
             | CallError::Refused(_)

@@ -13,26 +13,31 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::Stream;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::uri::PathAndQuery;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic::body::Body;
 use tonic::client::Grpc;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Status, Streaming};
-use tonic_prost::ProstCodec;
 use tower_service::Service;
 
+use crate::alert::{Alert, ShowsAlert};
+use crate::codec::BytesCodec;
 use crate::config::Endpoint;
-use crate::errors::{describe, find_source};
-use crate::proto::{Call, WATCH_PATH, WatchRequest, WatchResponse};
+use crate::errors::{describe, find_source, is_local};
+use crate::proto::{Call, WATCH_PATH, WatchCreateRequest, WatchRequest, WatchResponse};
 use crate::tls::TlsConfig;
 
 /// Largest response. A page of 100 records of 512 KiB fits.
@@ -43,15 +48,25 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(6);
 /// A member that does not answer a ping for this long is gone, or the network is.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A call may fail a moment before its connection does.
+const FAILURE_WAIT: Duration = Duration::from_millis(100);
+
 /// Bytes that etcd may send ahead on one stream. A page of 4 MiB then takes few round trips.
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// A TCP or TLS stream. As a trait object, so that HTTP/2 is compiled once.
+trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 
 /// A connection that was established. It closes when the last call on it ends.
 pub(crate) struct Connection {
     pub(crate) id: u64,
     grpc: Grpc<Sender>,
     driver: AbortHandle,
+    /// What ended the connection. Calls on it get an error that does not say it.
+    failure: watch::Receiver<Option<String>>,
     /// How many calls were answered; a connection on which none is looks dead.
     answers: AtomicU64,
 }
@@ -81,18 +96,23 @@ impl Connection {
             (Some(tls), Some(name)) => {
                 let connector = TlsConnector::from(tls.current());
                 let stream = connector.connect(name.clone(), tcp).await;
-                let stream =
-                    stream.map_err(|error| tls_error(&error).unwrap_or_else(|| error.to_string()))?;
-                Self::over(stream, origin.clone(), id).await
+                let stream = stream.map_err(|error| match find_source(&error) {
+                    Some(error) => tls_error(error),
+                    // A port of etcd without TLS closes the connection.
+                    None if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                        "it ends the TLS handshake; write http instead of https if it has no TLS".to_owned()
+                    }
+                    None => error.to_string(),
+                })?;
+                let stream = ShowsAlert::new(stream);
+                let alert = stream.alert();
+                Self::over(Box::new(stream), origin.clone(), id, alert).await
             }
-            (None, _) | (_, None) => Self::over(tcp, origin.clone(), id).await,
+            (None, _) | (_, None) => Self::over(Box::new(tcp), origin.clone(), id, Alert::default()).await,
         }
     }
 
-    async fn over<S>(stream: S, origin: http::Uri, id: u64) -> Result<Self, String>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn over(stream: Box<dyn Duplex>, origin: http::Uri, id: u64, alert: Alert) -> Result<Self, String> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -103,14 +123,14 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| describe(&error))?;
+        let (fail, failure) = watch::channel(None);
         let driver = tokio::spawn(async move {
-            // Every call on the connection gets the error, too.
             if let Err(error) = connection.await {
-                tracing::debug!(error = describe(&error), "a connection to etcd ended");
+                fail.send_replace(Some(alert.get().map_or_else(|| describe(&error), tls_error)));
             }
         });
         let grpc = Grpc::with_origin(Sender(sender), origin).max_decoding_message_size(RESPONSE_BYTES_MAX);
-        Ok(Self { id, grpc, driver: driver.abort_handle(), answers: AtomicU64::new(0) })
+        Ok(Self { id, grpc, driver: driver.abort_handle(), failure, answers: AtomicU64::new(0) })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -121,36 +141,77 @@ impl Connection {
         self.answers.load(Relaxed)
     }
 
+    /// Why a call on this connection has failed on this side.
+    pub(crate) async fn why_lost(&self, status: &Status) -> String {
+        let mut failure = self.failure.clone();
+        let known = match timeout(FAILURE_WAIT, failure.wait_for(Option::is_some)).await {
+            Ok(Ok(known)) => known.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        known.unwrap_or_else(|| describe(status))
+    }
+
     /// One call. After an error, etcd may have executed it.
     pub(crate) async fn call<C: Call>(
         &self,
         message: C,
         metadata: CallMetadata,
     ) -> Result<C::Response, Status> {
+        let method = Method { path: C::PATH, needs_leader: C::NEEDS_LEADER };
+        let response = self.call_bytes(method, message.encode_to_vec().into(), metadata).await?;
+        decode(response)
+    }
+
+    async fn call_bytes(
+        &self,
+        method: Method,
+        message: Bytes,
+        metadata: CallMetadata,
+    ) -> Result<Bytes, Status> {
         let mut request = tonic::Request::new(message);
-        add_metadata(&mut request, metadata, C::NEEDS_LEADER);
-        let path = PathAndQuery::from_static(C::PATH);
-        let codec: ProstCodec<C, C::Response> = ProstCodec::default();
-        let result = self.grpc.clone().unary(request, path, codec).await;
-        if result.as_ref().err().is_none_or(|status| std::error::Error::source(status).is_none()) {
+        add_metadata(&mut request, metadata, method.needs_leader);
+        let path = PathAndQuery::from_static(method.path);
+        let result = self.grpc.clone().unary(request, path, BytesCodec).await;
+        if !result.as_ref().is_err_and(is_local) {
             self.answers.fetch_add(1, Relaxed);
         }
         result.map(tonic::Response::into_inner)
     }
 
-    /// A stream of watch responses; it stays open while `requests` does.
+    /// Creates a watch. It stays open until the responses are dropped.
     pub(crate) async fn watch(
         &self,
-        requests: impl Stream<Item = WatchRequest> + Send + 'static,
+        create: WatchCreateRequest,
         token: Option<AsciiMetadataValue>,
-    ) -> Result<Streaming<WatchResponse>, Status> {
+    ) -> Result<WatchResponses, Status> {
+        let create = WatchRequest { create: Some(create) }.encode_to_vec();
+        // The end of the requests would close the watch.
+        let requests = stream::once(std::future::ready(Bytes::from(create))).chain(stream::pending());
         let mut request = tonic::Request::new(requests);
         add_metadata(&mut request, CallMetadata { token, timeout: None }, true);
-        let codec: ProstCodec<WatchRequest, WatchResponse> = ProstCodec::default();
-        let response =
-            self.grpc.clone().streaming(request, PathAndQuery::from_static(WATCH_PATH), codec).await?;
-        Ok(response.into_inner())
+        let path = PathAndQuery::from_static(WATCH_PATH);
+        let response = self.grpc.clone().streaming(request, path, BytesCodec).await?;
+        Ok(WatchResponses(response.into_inner()))
     }
+}
+
+struct Method {
+    path: &'static str,
+    needs_leader: bool,
+}
+
+pub(crate) struct WatchResponses(Streaming<Bytes>);
+
+impl WatchResponses {
+    /// None at the end. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<WatchResponse>, Status> {
+        self.0.message().await?.map(decode).transpose()
+    }
+}
+
+/// The status of a response that is not one has no source: etcd has answered.
+fn decode<M: Message + Default>(bytes: Bytes) -> Result<M, Status> {
+    M::decode(bytes).map_err(|error| Status::internal(format!("etcd's answer cannot be read: {error}")))
 }
 
 fn add_metadata<T>(request: &mut tonic::Request<T>, metadata: CallMetadata, needs_leader: bool) {
@@ -191,11 +252,11 @@ fn tcp_error(error: &std::io::Error) -> String {
     }
 }
 
-/// What a failed TLS handshake or read means, with its cure; none if TLS is not the reason.
+/// What an error of TLS means, with its cure.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the errors are rustls's")]
-pub(crate) fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+fn tls_error(error: &rustls::Error) -> String {
     use rustls::{AlertDescription as Alert, CertificateError, Error};
-    Some(match find_source::<Error>(error)? {
+    match error {
         Error::InvalidMessage(_) => "it does not speak TLS; write http instead of https".to_owned(),
         Error::NoApplicationProtocol => "it does not speak HTTP/2; name etcd's port for clients".to_owned(),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -217,5 +278,5 @@ pub(crate) fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<Str
             format!("it refuses the client certificate ({alert:?}); renew it")
         }
         other => format!("TLS failed: {other}"),
-    })
+    }
 }

@@ -55,10 +55,14 @@ impl CallError {
     }
 }
 
+/// Whether a call failed on this side of the connection, without an answer of etcd. Only such a failure has a source.
+pub(crate) fn is_local(status: &Status) -> bool {
+    status.source().is_some()
+}
+
 /// Reads the status of a call whose request was sent.
 pub(crate) fn classify(status: &Status) -> CallError {
-    // Only a failure on this side of the connection has a source.
-    if status.source().is_some() {
+    if is_local(status) {
         return CallError::Unknown(format!("the connection to etcd was lost: {}", describe(status)));
     }
     by_code(status.code(), status.message())

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `config` | settings, and what is wrong with them |
 //! | `connect` | checks at the start, and the mark of the prefix |
-//! | `client`, `lane`, `connection`, `tls` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
+//! | `client`, `lane`, `connection`, `tls`, `alert`, `codec` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
 //! | `errors` | which failures are refusals, and which leave the outcome open |
 //! | `identity` | detects another cluster and a restored backup |
 //! | `commit`, `snapshot`, `watch` | the store |
@@ -32,10 +32,18 @@
 //! # Rights
 //!
 //! With authentication, the user needs a role with `readwrite` on the prefix:
-//! `etcdctl role grant-permission ROLE readwrite --prefix=true /notbefore/`. Status, members, alarms and compaction
-//! need an authenticated user and no further right.
+//! `etcdctl role grant-permission ROLE readwrite --prefix=true /notbefore/`. The rest depends on the release:
+//!
+//! | call | only for root | without it |
+//! |---|---|---|
+//! | compact | since 3.4.42, 3.5.28, 3.6.9 | [`CompactError::Denied`]: let etcd compact by itself |
+//! | status | since 3.4.42; 3.5.28 to 3.5.31; 3.6.0 to 3.6.11 | [`MemberState::Denied`], and no check of the version |
+//! | alarms | 3.4.42, 3.5.28, 3.6.9 | none are shown |
+//! | members | 3.5.28, 3.6.9 | none are shown |
 
+mod alert;
 mod client;
+mod codec;
 mod commit;
 mod compaction;
 mod config;
@@ -94,7 +102,8 @@ impl Drop for Inner {
 }
 
 impl EtcdStore {
-    /// Connects, and checks everything that would make the store useless later. Takes at most some 20 s.
+    /// Connects, and checks everything that would make the store useless later. Takes some milliseconds, and at most a
+    /// minute if etcd does not answer.
     pub async fn connect(config: &EtcdConfig) -> Result<Self, ConnectError> {
         let (client, warnings) = connect::connect(config).await?;
         let renewing = Arc::clone(&client);

@@ -8,7 +8,10 @@ use futures_util::future::join_all;
 use crate::client::Client;
 use crate::errors::CallError;
 use crate::identity::Freshness;
-use crate::proto::{AlarmRequest, Call, MemberEntry, MemberListRequest, StatusRequest, StatusResponse};
+use crate::proto::{
+    AlarmEntry, AlarmRequest, Call, MemberEntry, MemberListRequest, RangeRequest, StatusRequest,
+    StatusResponse,
+};
 
 /// Deadline of each question to one endpoint.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -46,6 +49,8 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberState {
     Answered(MemberStatus),
+    /// It answers, and tells its status only to etcd's root user; the crate docs list such releases.
+    Denied,
     /// One of its client URLs is an endpoint, and does not answer.
     Silent {
         error: String,
@@ -85,14 +90,15 @@ pub enum AlarmKind {
     NoSpace,
     /// The members' data differs: etcd refuses everything.
     Corrupt,
-    Other(i32),
+    /// Of a later release.
+    Other,
 }
 
 impl EtcdStatus {
     fn answered(&self) -> impl Iterator<Item = &MemberStatus> {
         self.members.iter().filter_map(|member| match &member.state {
             MemberState::Answered(status) => Some(status),
-            MemberState::Silent { .. } | MemberState::NotAsked => None,
+            MemberState::Denied | MemberState::Silent { .. } | MemberState::NotAsked => None,
         })
     }
 
@@ -129,7 +135,9 @@ impl EtcdStatus {
 
 /// What one endpoint answered.
 struct EndpointAnswers {
-    status: StatusResponse,
+    member_id: u64,
+    /// None if only the root user may ask for it.
+    status: Option<StatusResponse>,
     members: Option<Vec<MemberEntry>>,
     alarms: Option<Vec<Alarm>>,
 }
@@ -142,7 +150,7 @@ impl Client {
             self.config.endpoints.iter().zip(&answers).map(|(endpoint, answers)| EndpointStatus {
                 url: endpoint.text.clone(),
                 member: match answers {
-                    Ok(answers) => Ok(member_id(&answers.status)),
+                    Ok(answers) => Ok(answers.member_id),
                     Err(error) => Err(error.clone()),
                 },
             });
@@ -151,14 +159,17 @@ impl Client {
         let alarms = answers.iter().find_map(|answers| answers.alarms.clone());
         let entries = answers.iter().find_map(|answers| answers.members.clone()).unwrap_or_default();
         let members = entries.into_iter().map(|entry| {
-            let answer = answers.iter().find(|answers| member_id(&answers.status) == entry.id);
+            let answer = answers.iter().find(|answers| answers.member_id == entry.id);
             let silent = endpoints.iter().find_map(|endpoint| {
                 let error = endpoint.member.as_ref().err()?;
                 let url = endpoint.url.trim_end_matches('/');
                 entry.client_urls.iter().any(|one| one.trim_end_matches('/') == url).then_some(error)
             });
             let state = match (answer, silent) {
-                (Some(answers), _) => MemberState::Answered(member_status(&answers.status)),
+                (Some(EndpointAnswers { status: Some(status), .. }), _) => {
+                    MemberState::Answered(member_status(status))
+                }
+                (Some(_), _) => MemberState::Denied,
                 (None, Some(error)) => MemberState::Silent { error: error.clone() },
                 (None, None) => MemberState::NotAsked,
             };
@@ -170,22 +181,33 @@ impl Client {
 
     async fn ask(&self, endpoint: usize) -> Result<EndpointAnswers, String> {
         let connection = self.open(endpoint).await?;
-        let status = self.ask_one(&connection, StatusRequest {}).await.map_err(|error| error.to_string())?;
-        let (members, alarms) = tokio::join!(
-            self.ask_one(&connection, MemberListRequest {}),
-            self.ask_one(&connection, AlarmRequest {}),
-        );
-        let alarm = |entry: &crate::proto::AlarmEntry| Alarm {
-            member_id: entry.member_id,
-            kind: match entry.kind {
-                1 => AlarmKind::NoSpace,
-                2 => AlarmKind::Corrupt,
-                other => AlarmKind::Other(other),
-            },
+        let (status, header) = match self.ask_one(&connection, StatusRequest {}).await {
+            Ok(status) => (Some(status.clone()), status.header),
+            Err(CallError::Denied) => {
+                let request = RangeRequest { key: self.key(""), keys_only: true, ..RangeRequest::default() };
+                (None, self.ask_one(&connection, request).await.map_err(|error| error.to_string())?.header)
+            }
+            Err(error) => return Err(error.to_string()),
         };
-        let members = members.ok().map(|response| response.members);
-        let alarms = alarms.ok().map(|response| response.alarms.iter().map(alarm).collect());
-        Ok(EndpointAnswers { status, members, alarms })
+        let members = self.ask_one(&connection, MemberListRequest {}).await.ok();
+        let members = members.map(|response| response.members);
+        // Asking for the alarms alone is a write to etcd's log, so it is left to members that hide their status.
+        let alarms = match &status {
+            Some(status) => Some(status.errors.iter().filter_map(|text| parse_alarm(text)).collect()),
+            None => self.ask_one(&connection, AlarmRequest {}).await.ok().map(|response| {
+                let alarm = |entry: &AlarmEntry| Alarm {
+                    member_id: entry.member_id,
+                    kind: match entry.kind {
+                        1 => AlarmKind::NoSpace,
+                        2 => AlarmKind::Corrupt,
+                        _ => AlarmKind::Other,
+                    },
+                };
+                response.alarms.iter().map(alarm).collect()
+            }),
+        };
+        let member_id = header.map_or(0, |header| header.member_id);
+        Ok(EndpointAnswers { member_id, status, members, alarms })
     }
 
     async fn ask_one<C: Call + Clone>(
@@ -202,15 +224,12 @@ impl Client {
     }
 }
 
-fn member_id(status: &StatusResponse) -> u64 {
-    status.header.as_ref().map_or(0, |header| header.member_id)
-}
-
 fn member_status(status: &StatusResponse) -> MemberStatus {
     let bytes = |size: i64| u64::try_from(size).unwrap_or(0);
     MemberStatus {
         version: status.version.clone(),
-        is_leader: status.leader != 0 && status.leader == member_id(status),
+        is_leader: status.leader != 0
+            && Some(status.leader) == status.header.as_ref().map(|header| header.member_id),
         has_leader: status.leader != 0,
         database_bytes: bytes(status.db_size),
         database_bytes_in_use: bytes(status.db_size_in_use),
@@ -219,5 +238,38 @@ fn member_status(status: &StatusResponse) -> MemberStatus {
         raft_index: status.raft_index,
         raft_applied_index: status.raft_applied_index,
         errors: status.errors.clone(),
+    }
+}
+
+/// An alarm as a member's status lists it: `memberID:10501334649042878790 alarm:NOSPACE`. None for other errors.
+fn parse_alarm(text: &str) -> Option<Alarm> {
+    let field = |name: &str| text.split_whitespace().find_map(|word| word.strip_prefix(name));
+    let kind = match field("alarm:")? {
+        "NOSPACE" => AlarmKind::NoSpace,
+        "CORRUPT" => AlarmKind::Corrupt,
+        _ => AlarmKind::Other,
+    };
+    Some(Alarm { member_id: field("memberID:").and_then(|id| id.parse().ok()).unwrap_or(0), kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_are_parsed() {
+        let alarm = |member_id, kind| Some(Alarm { member_id, kind });
+        for (text, expected) in [
+            (
+                "memberID:10501334649042878790 alarm:NOSPACE ",
+                alarm(10_501_334_649_042_878_790, AlarmKind::NoSpace),
+            ),
+            ("memberID:1  alarm:CORRUPT", alarm(1, AlarmKind::Corrupt)),
+            ("alarm:NEW", alarm(0, AlarmKind::Other)),
+            ("etcdserver: no leader", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_alarm(text), expected, "{text}");
+        }
     }
 }

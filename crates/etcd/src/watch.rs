@@ -12,19 +12,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
 use notbefore_store::{Batch, Change, Revision, Watch, WatchError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
-use tonic::Streaming;
 
 use crate::client::{CALL_TIMEOUT, Client, end_of, from_etcd, to_etcd};
-use crate::connection::Connection;
+use crate::connection::{Connection, WatchResponses};
 use crate::errors::{CallError, classify};
 use crate::identity::Freshness;
-use crate::proto::{
-    EVENT_DELETE, EVENT_PUT, Event, Headed, RangeRequest, WatchCreateRequest, WatchRequest, WatchResponse,
-};
+use crate::proto::{EVENT_DELETE, EVENT_PUT, Event, Headed, RangeRequest, WatchCreateRequest, WatchResponse};
 use crate::snapshot::relative_key;
 
 /// Limit on the bytes of one revision. etcd's limit for a request is 1.5 MiB, unless its operator raised it.
@@ -32,7 +28,7 @@ const REVISION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) struct EtcdWatch {
     client: Arc<Client>,
-    responses: Streaming<WatchResponse>,
+    responses: WatchResponses,
     assembler: Assembler,
     ready: VecDeque<Batch>,
     /// Why there is nothing after the batches that are ready.
@@ -71,7 +67,7 @@ impl Client {
         match self.read(request).await {
             Ok(_) => Ok(()),
             Err(CallError::Compacted) => Err(WatchError::Compacted { oldest: self.oldest(after).await }),
-            // Somebody else's revision, or that of a backup's future.
+            // Of another store, or of the time after a backup.
             Err(CallError::FutureRevision) => {
                 tracing::error!(%after, "etcd has no such revision yet: the watch was not opened");
                 Err(WatchError::Closed)
@@ -106,12 +102,9 @@ impl Client {
             start_revision: to_etcd(after).saturating_add(1),
             fragment: true,
         };
-        let create = WatchRequest { create: Some(create) };
-        // The stream of requests stays open: its end would close the watch.
-        let requests = stream::once(std::future::ready(create)).chain(stream::pending());
-        let responses = connection.watch(requests, token.clone()).await;
+        let responses = connection.watch(create, token.clone()).await;
         let mut responses = responses.map_err(|status| classify(&status))?;
-        let created = match responses.message().await {
+        let created = match responses.next().await {
             Ok(Some(response)) => response,
             Ok(None) => return Err(CallError::Unknown("etcd ended the watch".to_owned()).into()),
             Err(status) => return Err(classify(&status).into()),
@@ -176,7 +169,7 @@ impl Watch for EtcdWatch {
             if let Some(end) = &self.end {
                 return Err(end.clone());
             }
-            let response = match self.responses.message().await {
+            let response = match self.responses.next().await {
                 Ok(Some(response)) => response,
                 Ok(None) => {
                     self.end = Some(WatchError::Closed);

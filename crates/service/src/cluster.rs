@@ -22,7 +22,7 @@ use notbefore_engine::cluster::{
     StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
-use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
+use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned, WatchLog};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -47,6 +47,8 @@ pub struct Standing {
     pub living: Vec<String>,
     /// Whether this node's watch works, so that its views are up to date.
     pub is_ready: bool,
+    /// This node has shown all commits before this time, by the monotonic clock.
+    pub watched_at: Option<Duration>,
     /// If another process has this node's name: the URL of its node listener. This process must end.
     pub name_taken_by: Option<String>,
 }
@@ -61,6 +63,7 @@ impl Standing {
             leader: None,
             living: Vec::new(),
             is_ready: false,
+            watched_at: None,
             name_taken_by: None,
         }
     }
@@ -99,6 +102,8 @@ pub struct Membership {
     pub standing: watch::Sender<Standing>,
     /// The end of the lease of commands.
     pub lease: watch::Sender<Duration>,
+    /// Gets every commit that the node watches, for other readers.
+    pub watch_log: WatchLog,
     pub stats: Arc<ClusterStats>,
     /// For [`crate::leveled_store::LeveledStore`].
     pub level: Arc<WriteLevel>,
@@ -113,6 +118,7 @@ pub struct Member {
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
+    watch_log: WatchLog,
     stats: Arc<ClusterStats>,
     level: Arc<WriteLevel>,
     /// Why the snapshot was loaded that the engine gets next.
@@ -145,8 +151,19 @@ impl Member {
         send: SendSignal,
         now: ClockReading,
     ) -> Self {
-        let Membership { identity, found, records, repair_every, role, standing, lease, stats, level } =
-            membership;
+        let Membership {
+            identity,
+            found,
+            records,
+            repair_every,
+            role,
+            standing,
+            lease,
+            watch_log,
+            stats,
+            level,
+        } = membership;
+        watch_log.skip_to(revision);
         let leadership = Leadership::new(identity, found, revision, records, now);
         // Nothing is written before.
         level.begin(leadership.write_level());
@@ -158,6 +175,7 @@ impl Member {
             role,
             standing,
             lease,
+            watch_log,
             stats,
             level,
             installed: None,
@@ -302,6 +320,7 @@ impl Member {
                 leader: self.leadership.leader().cloned(),
                 living: self.leadership.living_peers(now),
                 is_ready: self.leadership.is_ready(now),
+                watched_at: self.leadership.watched_at(),
                 name_taken_by: self.leadership.name_taken_by().map(str::to_owned),
             };
             let is_new = *standing != next;
@@ -329,6 +348,7 @@ impl Member {
         let mut inputs = Vec::new();
         let before = self.follower.needs_snapshot();
         for batch in self.follower.handle(event, now.since_boot) {
+            self.watch_log.append(batch.clone());
             inputs.push(Input::Watched(batch.clone()));
             inputs.extend(self.lead(leadership::Input::Watched(batch), now));
         }
@@ -395,6 +415,7 @@ impl Member {
             }
         };
         let Some((revision, records)) = installed else { return Vec::new() };
+        self.watch_log.skip_to(revision);
         if let Some(reason) = reason {
             self.stats.count_resync(reason);
             self.installed = Some(reason);

@@ -2,16 +2,18 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `signature` | signed messages: HMAC, clock window, nonces |
+//! | `signature` | signed messages: HMAC, challenges, deadlines |
 //! | `messages`, `parts` | what messages and answers contain, and how it becomes bytes |
 //! | `key`, `tls` | the key of the signatures; mutual TLS |
 //! | `leader_client` | a follower's connections to the leader |
 //! | `forward` | at a follower: which requests are forwarded, and what their callers get |
+//! | `audit` | at a follower: reports refused requests and uses of tokens |
 //! | `listener` | at the leader: takes messages and carries them out |
 //!
 //! A forwarded request is sent at most once. Its caller gets the leader's answer, `unavailable` if nothing was carried out,
 //! or `outcome_unknown`. A service with one node has no [`Nodes`] and does none of this.
 
+pub mod audit;
 pub mod forward;
 pub mod key;
 mod leader_client;
@@ -30,16 +32,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use notbefore_engine::Failure;
 use notbefore_engine::cluster::Leader;
-use notbefore_engine::cluster::leadership::node_id;
 use notbefore_engine::request::FailureCause;
 use notbefore_listener::log_limit::LogRateLimit;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
+use self::audit::ReportedUses;
 use self::key::NodeKey;
 use self::leader_client::{Connection, LeaderClient, Sent};
 use self::messages::Answer;
-use self::signature::{Kind, Message};
+use self::signature::{Kind, Message, Stamp};
 use self::tls::{NodeTls, NodeTlsFiles};
 use crate::clock::{Clock, Stopwatch};
 use crate::cluster::Standing;
@@ -210,6 +212,23 @@ impl From<ForwardError> for Failure {
     }
 }
 
+/// A time limit that began at its creation.
+#[derive(Clone, Copy)]
+struct Deadline {
+    within: Duration,
+    since: Stopwatch,
+}
+
+impl Deadline {
+    fn new(within: Duration) -> Self {
+        Self { within, since: Stopwatch::start() }
+    }
+
+    fn rest(self) -> Duration {
+        self.within.saturating_sub(self.since.elapsed())
+    }
+}
+
 /// What [`Nodes`] is made of.
 pub struct NodesParts {
     pub standing: watch::Receiver<Standing>,
@@ -232,6 +251,7 @@ pub struct Nodes {
     limits: ForwardLimits,
     in_flight: Semaphore,
     unknown_callers: Semaphore,
+    reported_uses: std::sync::Mutex<ReportedUses>,
     /// Requests that this node forwarded, by outcome.
     pub forwarded: Counters,
     /// Messages that this node refused, by reason.
@@ -253,6 +273,7 @@ impl Nodes {
             limits,
             in_flight: Semaphore::new(limits.in_flight_max),
             unknown_callers: Semaphore::new(limits.unknown_callers_max),
+            reported_uses: std::sync::Mutex::default(),
             forwarded: Counters::default(),
             refused: Counters::default(),
             log_limit: std::sync::Mutex::default(),
@@ -280,21 +301,22 @@ impl Nodes {
         digest: Bytes,
         within: Duration,
     ) -> Result<Bytes, ForwardError> {
-        let known = self.standing().leader.map(|leader| node_id(&leader.node, &leader.epoch));
+        let known = self.standing().leader.map(|known| known.id());
         if known.as_deref() != Some(leader) {
             return Err(ForwardError::NoLeader);
         }
-        Ok(self.exchange(Kind::Digest, digest, within).await?.content)
+        Ok(self.exchange(Kind::Digest, digest, Deadline::new(within)).await?.content)
     }
 
     /// Sends a message to the leader and waits for the answer. Counts the outcome.
-    async fn exchange(&self, kind: Kind, content: Bytes, within: Duration) -> Result<Answer, ForwardError> {
-        let is_sent = AtomicBool::new(false);
-        let answer = match timeout(within, self.exchange_in_time(kind, content, &is_sent)).await {
-            Ok(answer) => answer,
-            Err(_) if is_sent.load(Relaxed) => Err(ForwardError::Late(within)),
-            Err(_) => Err(ForwardError::Unreachable(format!("no connection within {within:?}"))),
-        };
+    async fn exchange(&self, kind: Kind, content: Bytes, deadline: Deadline) -> Result<Answer, ForwardError> {
+        let (is_sent, within) = (AtomicBool::new(false), deadline.within);
+        let answer =
+            match timeout(deadline.rest(), self.exchange_in_time(kind, content, deadline, &is_sent)).await {
+                Ok(answer) => answer,
+                Err(_) if is_sent.load(Relaxed) => Err(ForwardError::Late(within)),
+                Err(_) => Err(ForwardError::Unreachable(format!("no connection within {within:?}"))),
+            };
         if let Err(error) = &answer {
             self.log(kind, error);
         }
@@ -305,37 +327,32 @@ impl Nodes {
         &self,
         kind: Kind,
         content: Bytes,
+        deadline: Deadline,
         is_sent: &AtomicBool,
     ) -> Result<Answer, ForwardError> {
         let Standing { me, leader, .. } = self.standing();
         let leader = leader.ok_or(ForwardError::NoLeader)?;
-        let receiver = node_id(&leader.node, &leader.epoch);
-        let sender = me.id();
+        let (sender, receiver) = (me.id(), leader.id());
         if receiver == sender {
             // The record names this process, which does not lead yet, or no longer.
             return Err(ForwardError::NoLeader);
         }
         let notes = match kind {
             Kind::Operator | Kind::Approval => self.guest_notes.notes_for_request(),
-            Kind::Hello | Kind::Digest => Bytes::new(),
+            Kind::Hello | Kind::Digest | Kind::Audit => Bytes::new(),
         };
-        let mut message =
-            Message { kind, sender, receiver, sent_at: self.clock.now(), nonce: [0; 16], notes, content };
+        let mut message = Message { kind, sender, receiver, stamp: Stamp::default(), notes, content };
         let mut idle = self.client.idle(&leader).await;
         loop {
             let is_new = idle.is_none();
             let mut connection = match idle.take() {
                 Some(connection) => connection,
-                None => self.connect(&leader, &message).await?,
+                None => self.connect(&leader, &message, deadline).await?,
             };
             let key = self.key.get().await.ok_or_else(no_key)?;
-            (message.sent_at, message.nonce) = (self.clock.now(), nonce()?);
-            let signed = message.sign(&key).ok_or(ForwardError::TooLarge)?;
-            match connection.send(signed, || is_sent.store(true, Relaxed)).await? {
+            match connection.send(&key, &mut message, deadline, || is_sent.store(true, Relaxed)).await? {
                 Sent::Answered(bytes) => {
-                    let answer = Answer::decode(bytes);
-                    let answer =
-                        answer.ok_or_else(|| ForwardError::Broken("the answer is malformed".to_owned()))?;
+                    let answer = Answer::decode(bytes).ok_or_else(malformed)?;
                     self.client.keep(connection);
                     return Ok(answer);
                 }
@@ -343,35 +360,41 @@ impl Nodes {
                 Sent::Unsent => {
                     is_sent.store(false, Relaxed);
                     if is_new {
-                        return Err(ForwardError::Unreachable("the leader closed the connection".to_owned()));
+                        return Err(closed());
                     }
                 }
             }
         }
     }
 
-    /// A new connection, after its hello. If the leader has another key, this node reads the key again.
-    async fn connect(&self, leader: &Leader, message: &Message) -> Result<Connection, ForwardError> {
-        let mut connection = self.client.connect(leader).await?;
+    /// A new connection, after both hellos. If the leader has another key, this node reads the key again.
+    async fn connect(
+        &self,
+        leader: &Leader,
+        Message { sender, receiver, .. }: &Message,
+        deadline: Deadline,
+    ) -> Result<Connection, ForwardError> {
+        let mut new = self.client.connect(leader).await?;
         let mut key = self.key.get().await.ok_or_else(no_key)?;
-        for attempt in 0..2 {
-            let hello = Message {
-                kind: Kind::Hello,
-                sent_at: self.clock.now(),
-                nonce: nonce()?,
-                notes: Bytes::new(),
-                content: Bytes::new(),
-                ..message.clone()
-            };
-            let has_other_key = connection.hello(&key, &hello).await?;
-            if !has_other_key {
-                return Ok(connection);
-            }
-            if attempt == 0 {
+        let nonce = random().map_err(|error| {
+            ForwardError::Unreachable(format!("the system gives no random bytes: {error}"))
+        })?;
+        let mut hello = Message::hello(sender.clone(), receiver.clone(), nonce);
+        let challenge = match new.hello(&key, &hello).await? {
+            Some(challenge) => challenge,
+            None => {
                 key = self.key.read_again().await.ok_or_else(other_key)?;
+                new.hello(&key, &hello).await?.ok_or_else(other_key)?
             }
+        };
+        let mut connection = Connection::new(new, receiver.clone(), challenge);
+        match connection.send(&key, &mut hello, deadline, || ()).await {
+            Ok(Sent::Answered(_)) => Ok(connection),
+            Ok(Sent::Unsent) => Err(closed()),
+            // A hello changes nothing.
+            Err(error) if error.is_outcome_unknown() => Err(ForwardError::Unreachable(error.to_string())),
+            Err(error) => Err(error),
         }
-        Err(other_key())
     }
 
     fn log(&self, kind: Kind, error: &ForwardError) {
@@ -382,8 +405,12 @@ impl Nodes {
     }
 }
 
-fn nonce() -> Result<signature::Nonce, ForwardError> {
-    random().map_err(|error| ForwardError::Unreachable(format!("the system gives no random bytes: {error}")))
+fn malformed() -> ForwardError {
+    ForwardError::Broken("the leader's answer is malformed".to_owned())
+}
+
+fn closed() -> ForwardError {
+    ForwardError::Unreachable("the leader closed the connection".to_owned())
 }
 
 fn no_key() -> ForwardError {

@@ -3,9 +3,10 @@
 
 use std::error::Error;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_core::{Actor, EventId, Member, Name, Refusal, Scope, ScopeId, ScopeKind, VmId};
@@ -13,7 +14,7 @@ use notbefore_engine::cluster::read_through::{
     PollAnswer, READ_TIMEOUT, ReadThroughs, StoredAnswer, Turn, decide, decide_by_store,
 };
 use notbefore_engine::{Failure, GuestApproval, Request, Vm, records};
-use notbefore_store::Store;
+use notbefore_store::{Revision, Store};
 use notbefore_wire::guest::instance::document::set_and_number;
 use notbefore_wire::guest::instance::{Instance, Interface, IpAddress, Priority};
 use notbefore_wire::guest::version::EventsVersion;
@@ -54,8 +55,8 @@ pub struct ScheduledEvents {
     reads: Semaphore,
     /// The node's place in a cluster; none for a service with one node.
     nodes: Option<Arc<Nodes>>,
-    /// False while this node cannot say which VM has an address.
-    trusts_addresses: AtomicBool,
+    /// Until when this node says which VM has an address: milliseconds of `uptime`. A single node always does.
+    trusted_until_ms: AtomicU64,
     /// Limits reads of scopes for guests that are ahead of this node.
     read_throughs: Mutex<ReadThroughs<Option<StoredScope>>>,
     uptime: Stopwatch,
@@ -120,7 +121,7 @@ impl ScheduledEvents {
             reads,
             read_throughs,
             uptime,
-            trusts_addresses: AtomicBool::new(true),
+            trusted_until_ms: AtomicU64::new(u64::MAX),
             nodes: None,
         }
     }
@@ -130,9 +131,11 @@ impl ScheduledEvents {
         Self { nodes, ..self }
     }
 
-    /// Whether this node of a cluster can say which VM has an address, from now on.
-    pub fn set_trusts_addresses(&self, trusts_addresses: bool) {
-        self.trusts_addresses.store(trusts_addresses, Relaxed);
+    /// For how long this node of a cluster says which VM has an address. Polls compare it with the time, so that a
+    /// process that stood still does not answer with what it knew before.
+    pub fn trust_addresses_for(&self, left: Duration) {
+        let until = if left.is_zero() { Duration::ZERO } else { self.uptime.elapsed() + left };
+        self.trusted_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// Records that polls of a client begin.
@@ -205,7 +208,7 @@ impl Platform for ScheduledEvents {
                 let vm = VmId(self.proxies.vm(caller, claim)?);
                 (vm, view.guest(vm))
             }
-            false if self.trusts_addresses.load(Relaxed) => identify(&view, caller)?,
+            false if self.trusts_addresses() => identify(&view, caller)?,
             false => return None,
         };
         let Some(Guest { scope, position }) = found else {
@@ -219,7 +222,10 @@ impl Platform for ScheduledEvents {
     }
 
     fn trusts_addresses(&self) -> bool {
-        self.trusts_addresses.load(Relaxed)
+        match self.trusted_until_ms.load(Relaxed) {
+            u64::MAX => true,
+            until => self.uptime.elapsed() < Duration::from_millis(until),
+        }
     }
 
     fn record_client(&self, guest: &ResolvedGuest, client: &Client<'_>, now: Timestamp) {
@@ -298,6 +304,7 @@ impl Platform for ScheduledEvents {
                 (StoredAnswer::Stored, Some(StoredScope { scope, revision })) => {
                     match scope.members.iter().position(|member| member.vm == guest.vm) {
                         Some(position) => {
+                            self.views.set_shown_to(Revision(revision));
                             sent(Arc::new(ScopeView::read_through(scope, revision, own)), position)
                         }
                         None => ReadThrough::NotModified,

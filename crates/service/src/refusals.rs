@@ -4,20 +4,27 @@
 //! full, with a limit per source, and counts the rest. It is written once a second, with exponential back-off while it
 //! overflows. A flood therefore costs a few kilobytes a minute and hides neither itself nor other refusals. The janitor
 //! removes old batches with history.
+//!
+//! A follower of a cluster gives its batches to the leader ([`Nodes::report`]), one at a time, until the leader has
+//! stored it. Meanwhile further refusals collect in the next batch.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notbefore_engine::records::{self, FurtherRefusals, RefusalBatch, RefusedRequest};
 use notbefore_engine::{Node, Role};
 use notbefore_store::{Outcome, Store, Txn};
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::lock;
 use crate::metrics::Counters;
+use crate::nodes::Nodes;
 
 /// Requests kept in full in a batch: about what a person reads of one second.
 const REQUESTS_MAX: usize = 64;
@@ -36,8 +43,42 @@ const WRITE_INTERVAL_MAX: Duration = Duration::from_secs(64);
 #[derive(Default)]
 pub struct Refusals {
     pending: Mutex<PendingBatch>,
+    /// The batch that is not stored yet. Locked while it is written, so that a shutdown waits for it.
+    unwritten: tokio::sync::Mutex<Option<NumberedBatch>>,
+    batches: AtomicU64,
     /// Number of refusals by code; there are few codes.
     pub counts: Counters,
+}
+
+/// A batch with its place in the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NumberedBatch {
+    /// The node that has refused the requests.
+    node: String,
+    number: u64,
+    batch: RefusalBatch,
+}
+
+impl NumberedBatch {
+    /// Writes the batch. It has one key, so it can be repeated.
+    pub async fn store(&self, store: &dyn Store) -> Result<(), Outcome> {
+        let key = records::refused(self.batch.at, &self.node, self.number);
+        let put = vec![(key, records::encode(&self.batch))];
+        match store.commit(Txn { put, ..Txn::default() }).await {
+            Outcome::Committed(_) => Ok(()),
+            other @ (Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => Err(other),
+        }
+    }
+}
+
+/// Where a node's batches go.
+pub struct RefusalSink {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub node: Node,
+    pub role: watch::Receiver<Role>,
+    /// None for a single node, which always leads.
+    pub nodes: Option<Arc<Nodes>>,
 }
 
 #[derive(Default)]
@@ -103,42 +144,46 @@ impl Refusals {
         }
     }
 
-    /// Writes batches forever. A node of a cluster that does not lead only logs them.
-    pub async fn write(
-        self: Arc<Self>,
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        node: Node,
-        role: watch::Receiver<Role>,
-    ) {
+    /// Writes batches forever.
+    pub async fn write(self: Arc<Self>, sink: Arc<RefusalSink>) {
         let mut pause = WRITE_INTERVAL;
-        for n in 0.. {
+        loop {
             tokio::time::sleep(pause).await;
-            let store = role.borrow().leads().then_some(&*store);
-            pause = next_pause(pause, self.write_once(store, &*clock, &node, n).await);
+            pause = next_pause(pause, self.write_once(&sink).await);
         }
     }
 
-    /// Logs the rest of the batch and writes it to the store, if there is one. Returns whether all requests were kept in
-    /// full.
-    pub async fn write_once(&self, store: Option<&dyn Store>, clock: &dyn Clock, node: &str, n: u64) -> bool {
-        let now = clock.now();
-        let Some(batch) = lock(&self.pending).take(now) else { return true };
+    /// Logs the rest of a batch, and stores it or gives it to the leader. Returns whether all of its requests were kept
+    /// in full.
+    pub async fn write_once(&self, sink: &RefusalSink) -> bool {
+        let mut unwritten = self.unwritten.lock().await;
+        if unwritten.is_none() {
+            *unwritten = self.next_batch(sink);
+        }
+        let all_kept = unwritten.as_ref().is_none_or(|one| one.batch.further.is_empty());
+        if let Some(nodes) = sink.nodes.as_ref().filter(|_| !sink.role.borrow().leads()) {
+            if nodes.report(unwritten.clone()).await.is_err() {
+                // The reason is in the log.
+                return all_kept;
+            }
+        } else if let Some(numbered) = &*unwritten
+            && let Err(outcome) = numbered.store(&*sink.store).await
+        {
+            let requests = numbered.batch.requests.len();
+            tracing::error!(?outcome, requests, "cannot store refused requests: they are in the log only");
+        }
+        *unwritten = None;
+        all_kept
+    }
+
+    fn next_batch(&self, sink: &RefusalSink) -> Option<NumberedBatch> {
+        let batch = lock(&self.pending).take(sink.clock.now())?;
         for FurtherRefusals { from, count } in &batch.further {
             let from = from.map_or_else(|| "elsewhere".to_owned(), |from| from.to_string());
             tracing::warn!(target: "notbefore::audit", from, count, "further refusals");
         }
-        let Some(store) = store else { return batch.further.is_empty() };
-        let put = vec![(records::refused(now, node, n), records::encode(&batch))];
-        let outcome = store.commit(Txn { put, ..Txn::default() }).await;
-        if !matches!(outcome, Outcome::Committed(_)) {
-            tracing::error!(
-                ?outcome,
-                requests = batch.requests.len(),
-                "cannot store refused requests: they are in the log only"
-            );
-        }
-        batch.further.is_empty()
+        let number = self.batches.fetch_add(1, Relaxed);
+        Some(NumberedBatch { node: sink.node.to_string(), number, batch })
     }
 }
 
@@ -151,6 +196,7 @@ fn next_pause(pause: Duration, all_kept: bool) -> Duration {
 mod tests {
     use super::*;
     use jiff::Timestamp;
+    use notbefore_store::memory::MemoryStore;
     use std::net::Ipv4Addr;
 
     fn refused(from: [u8; 4]) -> RefusedRequest {
@@ -190,6 +236,33 @@ mod tests {
         assert!(records::encode(&batch).len() < 32 * 1024);
         let counted: u64 = batch.further.iter().map(|one| one.count).sum();
         assert_eq!(batch.requests.len() as u64 + counted, 100_000, "every request is counted");
+    }
+
+    struct StoppedClock;
+
+    impl Clock for StoppedClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    #[tokio::test]
+    async fn repeated_batch_is_stored_once() {
+        let (store, refusals) = (Arc::new(MemoryStore::new()), Refusals::default());
+        let sink = RefusalSink {
+            store: store.clone(),
+            clock: Arc::new(StoppedClock),
+            node: "b".into(),
+            role: watch::channel(Role::Alone).1,
+            nodes: None,
+        };
+        for stored in 1..3 {
+            refusals.record(refused([10, 0, 0, 9]));
+            let batch = refusals.next_batch(&sink).unwrap();
+            assert_eq!((batch.store(&*store).await, batch.store(&*store).await), (Ok(()), Ok(())));
+            let page = store.snapshot().await.unwrap().scan("refused/", None, 9).await.unwrap();
+            assert_eq!(page.records.len(), stored, "another batch has another key");
+        }
     }
 
     #[test]

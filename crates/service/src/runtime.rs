@@ -552,6 +552,7 @@ impl Runtime {
         }
         self.commit(commits);
         if let Some(publication) = publication {
+            self.views.set_shown_to(self.complete_to);
             self.views.publish(publication, self.clock.now());
         }
         self.views.set_complete_to(self.complete_to);

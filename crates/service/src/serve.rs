@@ -50,7 +50,7 @@ use crate::operator::session::Sessions;
 use crate::operator::tls::{Certificate, TlsError};
 use crate::platform::ScheduledEvents;
 use crate::proxy::{ProxyError, TrustedProxies};
-use crate::refusals::Refusals;
+use crate::refusals::{RefusalSink, Refusals};
 use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
@@ -332,7 +332,7 @@ pub async fn serve(
         let reviewer = Reviewer::new(cluster.trust_addresses_for, now);
         let (send, readiness) = watch::channel(Readiness::READY);
         let platform = Arc::clone(&platform);
-        let trust_addresses = move |trusts| platform.set_trusts_addresses(trusts);
+        let trust_addresses = move |left| platform.trust_addresses_for(left);
         let review = readiness::review(reviewer, standing, send, trust_addresses, Arc::clone(&clock));
         (readiness, tokio::spawn(review))
     });
@@ -413,10 +413,15 @@ pub async fn serve(
             exec.close().await;
         })
     });
-    let refused =
-        Arc::clone(&refusals).write(Arc::clone(&store), Arc::clone(&clock), node.clone(), roles.clone());
+    let refusal_sink = Arc::new(RefusalSink {
+        store: Arc::clone(&store),
+        clock: Arc::clone(&clock),
+        node,
+        role: roles.clone(),
+        nodes: nodes.clone(),
+    });
     let background = [
-        tokio::spawn(refused),
+        tokio::spawn(Arc::clone(&refusals).write(Arc::clone(&refusal_sink))),
         tokio::spawn({
             let (engine, clock, roles) = (engine.clone(), Arc::clone(&clock), roles.clone());
             async move { while_leading(roles, || janitor.afresh().run(engine.clone(), Arc::clone(&clock))).await }
@@ -490,8 +495,7 @@ pub async fn serve(
     }
     // Before the engine closes: a node of a cluster then hands the lead over, and writes nothing more.
     recorder.close().await;
-    let writable = roles.borrow().leads().then_some(&*store);
-    refusals.write_once(writable, &*clock, &node, u64::MAX).await;
+    refusals.write_once(&refusal_sink).await;
     engine.close().await;
     let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
     let of_cluster = compaction.into_iter().chain(readiness.map(|(_, task)| task));
@@ -505,7 +509,7 @@ pub async fn serve(
     }
 }
 
-/// Why a node of a cluster ends although nobody has stopped it.
+/// Why a node of a cluster ends without a signal.
 async fn must_end(mut standing: watch::Receiver<Standing>, etcd: Option<EtcdStore>) -> JoinError {
     let store_replaced = async {
         match etcd {

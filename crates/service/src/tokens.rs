@@ -7,6 +7,7 @@
 //! command line on the same machine then works at once. Its secret is random, unless a file gives it. Later tokens are ordinary records: the engine changes them and
 //! publishes them to the [`TokenTable`] of the view.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -17,6 +18,7 @@ use jiff::Timestamp;
 use notbefore_core::access::TOKENS_MAX;
 use notbefore_core::{Actor, Fact, Grant, Name, Prefix, Recorded, Role, Token};
 use notbefore_engine::Revisioned;
+use notbefore_engine::cluster::{FORMAT, FormatRecord, LEADER};
 use notbefore_engine::records::{self, FactBatch, prefix};
 use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
 use sha2::{Digest, Sha256};
@@ -62,6 +64,11 @@ pub enum TokenError {
         "{path} holds a first token that cannot be sent in a header: write one line of ASCII letters, digits and punctuation"
     )]
     NotText { path: PathBuf },
+    /// The cluster is not new.
+    #[error(
+        "the cluster has a first token already, in the data directory of the node that led first or where 'token init' wrote it; create others with 'notbefore token create'"
+    )]
+    NotFirst,
     /// The system has no randomness.
     #[error("cannot create the first token: the system gives no random bytes")]
     Random(#[source] std::io::Error),
@@ -80,6 +87,7 @@ impl TokenError {
             | Self::Decode(_)
             | Self::File { .. }
             | Self::Random(_)
+            | Self::NotFirst
             | Self::Store(_) => false,
         }
     }
@@ -120,7 +128,7 @@ impl KnownToken {
     }
 
     /// Last use, to the second, since the start of this process. It is not stored: a write at every use would cost too
-    /// much.
+    /// much. The leader of a cluster also knows the uses at its followers.
     pub fn last_used_at(&self) -> Option<Timestamp> {
         match self.used_at_s.load(Relaxed) {
             0 => None,
@@ -149,6 +157,19 @@ impl TokenTable {
     /// A token by name.
     pub fn named(&self, name: &Name) -> Option<&Arc<KnownToken>> {
         self.by_name.get(&name.folded())
+    }
+
+    /// Last uses by the token's hash.
+    pub fn uses(&self) -> BTreeMap<String, Timestamp> {
+        let used = |known: &Arc<KnownToken>| Some((known.token.hash.clone(), known.last_used_at()?));
+        self.by_name.values().filter_map(used).collect()
+    }
+
+    /// Records a use at another node, of the token with this hash. Of several the last counts.
+    pub fn record_use(&self, hash: &str, at: Timestamp) {
+        if let Some(known) = self.by_hash.get(hash) {
+            known.used_at_s.fetch_max(at.as_second(), Relaxed);
+        }
     }
 
     /// All tokens after a name, in order.
@@ -253,6 +274,29 @@ pub async fn ensure_first(
     make_first(store, dir, secret, root.map(|(revision, _)| revision), now).await
 }
 
+/// Creates the first token of a cluster in which no node has led yet, and writes its secret to a new file.
+pub async fn create_in_cluster(store: &dyn Store, file: &Path, now: Timestamp) -> Result<(), TokenError> {
+    let path = || file.to_owned();
+    let exists = |source| TokenError::File { path: path(), source };
+    if std::fs::symlink_metadata(file).is_ok() {
+        return Err(exists(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let secret = new_secret().map_err(TokenError::Random)?;
+    data_dir::write_atomic(file, format!("{secret}\n").as_bytes(), 0o600).map_err(exists)?;
+    let mut txn = first_token(&secret, None, now)?;
+    txn.expect.extend([LEADER, FORMAT].map(|key| Expect { key: key.into(), revision: None }));
+    txn.put.push((FORMAT.into(), records::encode(&FormatRecord { level: records::FORMAT_LEVEL })));
+    let stored = match store.commit(txn).await {
+        Outcome::Committed(_) => return Ok(()),
+        Outcome::Conflict(_) => Err(TokenError::NotFirst),
+        Outcome::Refused(refusal) => Err(TokenError::Store(refusal.to_string())),
+        // The file stays: the token may be in the store.
+        Outcome::Unknown(why) => return Err(TokenError::Store(why)),
+    };
+    let _ = std::fs::remove_file(file);
+    stored
+}
+
 /// Creates the first token. The file is written first: after a crash before the record is stored, the next start finds
 /// the secret and stores it.
 async fn make_first(
@@ -276,11 +320,22 @@ async fn make_first(
         }
         (None, Err(source)) => return Err(file_error(source)),
     };
+    let txn = first_token(&secret, replaces, now)?;
+    match store.commit(txn).await {
+        Outcome::Committed(_) => Ok(()),
+        Outcome::Conflict(_) => Err(TokenError::Store("another service has just created it".to_owned())),
+        Outcome::Refused(refusal) => Err(TokenError::Store(refusal.to_string())),
+        Outcome::Unknown(why) => Err(TokenError::Store(why)),
+    }
+}
+
+/// The transaction that stores the first token. `replaces` is the revision of the token of this name, if there is one.
+fn first_token(secret: &str, replaces: Option<Revision>, now: Timestamp) -> Result<Txn, TokenError> {
     let name = ROOT.parse::<Name>().map_err(|error| TokenError::Store(error.to_string()))?;
     let grants = vec![Grant { role: Role::Operator, path: Prefix::root() }];
     let token = Token {
         name: name.clone(),
-        hash: hash(&secret),
+        hash: hash(secret),
         grants: grants.clone(),
         created_at: now,
         created_by: Some(Actor::Service),
@@ -290,15 +345,9 @@ async fn make_first(
         Recorded { at: now, by: Actor::Service, fact: Fact::TokenCreated { name: name.clone(), grants } };
     let facts = FactBatch { scope: None, from: None, first: 0, facts: vec![fact] };
     let key = records::token(&name);
-    let txn = Txn {
+    Ok(Txn {
         expect: vec![Expect { key: key.clone(), revision: replaces }],
         put: vec![(key, records::encode(&token)), (records::fact(now, "start", 0), records::encode(&facts))],
         delete: Vec::new(),
-    };
-    match store.commit(txn).await {
-        Outcome::Committed(_) => Ok(()),
-        Outcome::Conflict(_) => Err(TokenError::Store("another service has just created it".to_owned())),
-        Outcome::Refused(refusal) => Err(TokenError::Store(refusal.to_string())),
-        Outcome::Unknown(why) => Err(TokenError::Store(why)),
-    }
+    })
 }

@@ -44,6 +44,8 @@ pub struct Views {
     newest: ArcSwap<View>,
     /// The newest view shows every commit up to this revision.
     complete_to: AtomicU64,
+    /// No guest was shown a commit after this revision.
+    shown_to: AtomicU64,
     /// Notified when `complete_to` rises.
     completed: Notify,
     /// Waiters for the next change.
@@ -185,6 +187,16 @@ impl Views {
         if self.complete_to.fetch_max(revision.0, Release) < revision.0 {
             self.completed.notify_waiters();
         }
+    }
+
+    /// Records that guests may be shown commits up to a revision. Called before they are.
+    pub fn set_shown_to(&self, revision: Revision) {
+        self.shown_to.fetch_max(revision.0, Release);
+    }
+
+    /// No guest was shown a commit after this revision; for nodes of a cluster that follow.
+    pub fn shown_to(&self) -> Revision {
+        Revision(self.shown_to.load(Acquire))
     }
 
     /// Resolves when the newest view shows every commit up to a revision.

@@ -22,6 +22,8 @@ mod log;
 pub mod memory;
 pub mod redb;
 
+pub use log::WatchLog;
+
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;

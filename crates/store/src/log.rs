@@ -70,6 +70,18 @@ impl Log {
         self.tip.send_modify(|tip| tip.newest = newest);
     }
 
+    /// Forgets everything if the ring does not reach this revision.
+    fn skip_to(&self, revision: Revision) {
+        let mut ring = self.ring();
+        if ring.newest >= revision {
+            return;
+        }
+        ring.batches.clear();
+        (ring.bytes, ring.oldest, ring.newest) = (0, revision, revision);
+        drop(ring);
+        self.tip.send_modify(|tip| tip.newest = revision);
+    }
+
     /// Ends every watch after it has yielded the rest of the ring.
     pub fn close(&self) {
         self.tip.send_modify(|tip| tip.closed = true);
@@ -119,6 +131,33 @@ impl Ring {
 
 fn bytes(batch: &Batch) -> usize {
     batch.changes.iter().map(|change| change.key.len() + change.value.as_ref().map_or(0, |v| v.len())).sum()
+}
+
+/// A log of commits for the readers of a process that itself watches a shared store: they share its one watch.
+#[derive(Clone)]
+pub struct WatchLog(Arc<Log>);
+
+impl Default for WatchLog {
+    fn default() -> Self {
+        Self(Log::new(Revision(0), Limits::default()))
+    }
+}
+
+impl WatchLog {
+    /// Adds a commit of the process's own watch. Revisions must rise.
+    pub fn append(&self, batch: Batch) {
+        self.0.append([batch]);
+    }
+
+    /// Commits up to this revision were not watched: readers that have not seen it must start over.
+    pub fn skip_to(&self, revision: Revision) {
+        self.0.skip_to(revision);
+    }
+
+    /// As [`Store::watch`](crate::Store::watch).
+    pub fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+        Ok(Box::new(self.0.watch(after)?))
+    }
 }
 
 /// One reader's position in the log.
@@ -202,6 +241,22 @@ mod tests {
         let mut watch = log.watch(Revision(7)).unwrap();
         log.append([batch(8, "v")]);
         assert_eq!(watch.next().await, Ok(batch(8, "v")));
+    }
+
+    #[tokio::test]
+    async fn readers_of_a_gap_start_over() {
+        let log = WatchLog::default();
+        log.skip_to(Revision(3));
+        let (mut before, mut ahead) = (log.watch(Revision(3)).unwrap(), log.watch(Revision(9)).unwrap());
+        log.append(batch(5, "v"));
+        assert_eq!(before.next().await, Ok(batch(5, "v")));
+        log.skip_to(Revision(4));
+        log.append(batch(6, "v"));
+        assert_eq!(before.next().await, Ok(batch(6, "v")), "the log has it all");
+        log.skip_to(Revision(9));
+        assert_eq!(before.next().await, Err(WatchError::Compacted { oldest: Revision(9) }));
+        log.append(batch(12, "v"));
+        assert_eq!(ahead.next().await, Ok(batch(12, "v")), "it has seen what was skipped");
     }
 
     #[tokio::test]

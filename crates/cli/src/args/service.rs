@@ -23,6 +23,46 @@ pub struct Import {
     /// Only check the file
     #[arg(long)]
     pub check: bool,
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
+}
+
+/// How to reach etcd, as for `serve`.
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
+pub struct EtcdArgs {
+    /// Client URLs of etcd's members, instead of a data directory
+    #[arg(long, value_name = "URL", value_delimiter = ',', env = "NOTBEFORE_ETCD_ENDPOINTS")]
+    pub etcd: Vec<String>,
+    /// Key in etcd below which everything is stored
+    #[arg(
+        long, value_name = "PREFIX", env = "NOTBEFORE_ETCD_PREFIX", default_value = notbefore_etcd::DEFAULT_PREFIX,
+        requires = "etcd"
+    )]
+    pub etcd_prefix: String,
+    /// Certificates of the authority of etcd's certificates (PEM)
+    #[arg(long, value_name = "FILE", env = "NOTBEFORE_ETCD_CA", requires = "etcd")]
+    pub etcd_ca: Option<PathBuf>,
+    /// Client certificate for etcd (PEM)
+    #[arg(long, value_name = "FILE", env = "NOTBEFORE_ETCD_CERT", requires = "etcd")]
+    pub etcd_cert: Option<PathBuf>,
+    /// Private key of the client certificate (PEM)
+    #[arg(long, value_name = "FILE", env = "NOTBEFORE_ETCD_KEY", requires = "etcd")]
+    pub etcd_key: Option<PathBuf>,
+    /// User of etcd
+    #[arg(long, value_name = "NAME", env = "NOTBEFORE_ETCD_USER", requires = "etcd")]
+    pub etcd_user: Option<String>,
+    /// File with the user's password
+    #[arg(long, value_name = "FILE", env = "NOTBEFORE_ETCD_PASSWORD_FILE", requires = "etcd")]
+    pub etcd_password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct TokenInit {
+    /// The new file for the token's secret; it must not exist
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
 }
 
 /// The settings themselves are in `config/settings.rs`.

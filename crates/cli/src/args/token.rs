@@ -30,6 +30,10 @@ pub enum Token {
         #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
         expires: Option<Duration>,
     },
+    /// Create the first token of a cluster in etcd before its nodes start, and write it to a file
+    #[cfg(unix)]
+    #[command(after_help = include_str!("help/token_init.txt").trim_end())]
+    Init(Box<super::TokenInit>),
     /// List tokens with their roles and last use since the service started
     List,
     /// Show the token that this command uses, and its roles

@@ -45,6 +45,8 @@ pub const ETCD_URL: Text<String> =
         let is_url = match EtcdConfig::new([text], DEFAULT_PREFIX).check() {
             // An https URL needs files, which have settings of their own.
             Ok(()) | Err(ConfigError::NoAuthority { .. }) => true,
+            // Refused later, without a password in the message.
+            Err(_) if text.contains('@') => true,
             Err(_) => false,
         };
         is_url.then(|| text.to_owned())

@@ -143,6 +143,8 @@ settings! {
         /// Client URLs of etcd's members. The fleet is then in etcd, and several nodes can serve it; all with `http`, or
         /// all with `https`
         endpoints: Vec<String> = Vec::new(), List(ETCD_URL), Flag::Value("etcd", "URL");
+        /// Name of this node in its cluster, unique among the running nodes; `none`: the machine's host name
+        node: Option<String> = None, OrNone(NODE_NAME), Flag::Value("node", "NAME");
         /// Key in etcd below which everything is stored
         prefix: String = DEFAULT_PREFIX.to_owned(), ETCD_PREFIX, Flag::Value("etcd-prefix", "PREFIX");
         /// Certificates of the authority of etcd's certificates (PEM), for `https`. Renewed files are used for new connections
@@ -161,11 +163,9 @@ settings! {
 
     /// Nodes of a cluster
     "node" node: Node {
-        /// Name of this node in its cluster, unique among the running nodes; `none`: the machine's host name
-        name: Option<String> = None, OrNone(NODE_NAME), Flag::Value("node", "NAME");
         /// How long guests are answered while etcd is away. Later they get 503: their address may be another VM's by then
         trust_addresses_for: Duration =
-            ClusterConfig::TRUST_ADDRESSES_FOR, Span { min: 10, max: 7 * 86_400 }, Flag::None;
+            ClusterConfig::TRUST_ADDRESSES_FOR, Span { min: 5, max: 7 * 86_400 }, Flag::None;
         /// Newest format level of records that this node writes. A lower one than the release's keeps the way back to the
         /// release before open (unused with one node)
         format_level: u32 = ClusterConfig::FORMAT_LEVEL, FORMAT_LEVEL, Flag::Value("format-level", "N");

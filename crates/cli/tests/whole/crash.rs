@@ -23,7 +23,7 @@ mod fleet;
 mod http;
 mod judge;
 mod ledger;
-mod random;
+pub mod random;
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;

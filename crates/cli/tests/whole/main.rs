@@ -5,6 +5,7 @@
 
 mod api;
 mod clients;
+mod cluster;
 mod crash;
 mod discovery;
 mod examples;

@@ -6,7 +6,9 @@
 //! | file | contents |
 //! |---|---|
 //! | [`sender`] | what a follower sends, and when; one machine for each node |
+//! | `recent` | the last notes, which go along with forwarded requests |
 //! | [`receiver`] | what the leader takes, and when it knows the polls of all nodes |
+//! | [`held`] | notes that wait until the leader's view shows what they are about |
 //! | [`wire`] | digests and acknowledgements as bytes |
 //!
 //! **Notes merge.** Of polls the last one counts, of reads the first one. Both are idempotent, so a node may send them
@@ -22,7 +24,9 @@
 //!
 //! All of it is pure: the time is an argument. Monotonic times are durations since any fixed moment of the node.
 
+pub mod held;
 pub mod receiver;
+mod recent;
 pub mod sender;
 #[cfg(test)]
 mod tests;
@@ -33,7 +37,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use notbefore_core::{EventId, ScopeId, VmId};
 
-pub use receiver::{Receiver, Taken};
+pub use held::HeldNotes;
+pub use receiver::{ReceivedNotes, Receiver, Taken};
 pub use sender::Sender;
 pub use wire::{Ack, DigestError};
 

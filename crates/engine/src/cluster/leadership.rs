@@ -82,7 +82,7 @@ impl NodeIdentity {
 }
 
 /// `name~epoch`: a process of a node.
-pub fn node_id(name: &str, epoch: &str) -> String {
+pub(super) fn node_id(name: &str, epoch: &str) -> String {
     format!("{name}~{epoch}")
 }
 
@@ -227,8 +227,10 @@ pub struct Leadership {
     name_claim: NameClaim,
     role: Role,
     watched: Revision,
-    /// The leader's record as watched, and its revision; none if it was never written.
+    /// The leader's record as watched, and its revision; none if there is none.
     leader: Option<(LeaderRecord, Revision)>,
+    /// The newest commit that wrote or deleted the leader's record.
+    leader_known_at: Revision,
     /// The format level of the cluster; none if it was never written.
     level: Option<u32>,
     /// When the leader's record or its heartbeat last changed.
@@ -273,6 +275,7 @@ impl Leadership {
             role: Role::Follow,
             watched: Revision(0),
             leader: None,
+            leader_known_at: Revision(0),
             level: None,
             leader_heard_at: mono,
             peers: BTreeMap::new(),
@@ -373,6 +376,11 @@ impl Leadership {
     /// Whether the watch works: the node's own heartbeat returns through it.
     pub fn is_ready(&self, now: ClockReading) -> bool {
         is_fresh(self.returned_at, now.since_boot, WATCH_STALLED_AFTER)
+    }
+
+    /// When the newest own heartbeat was sent that the watch has shown: the node knows all commits before that.
+    pub fn watched_at(&self) -> Option<Duration> {
+        self.returned_at
     }
 
     /// If another process has the node's name: the URL of its node listener.
@@ -521,26 +529,36 @@ impl Leadership {
             return;
         }
         self.watched = revision;
+        if !cluster.iter().any(|(key, _)| &**key == LEADER) {
+            self.changed(LEADER, revision, None, now);
+        }
         for (key, record) in cluster {
             self.changed(&key, record.revision, Some(&record.value), now);
         }
     }
 
-    /// A record of the cluster was written. None of them is ever deleted, so a deletion is ignored, as is a record that
-    /// cannot be decoded: its node then counts as silent.
+    /// A record of the cluster was written or deleted. Only the leader's record can be missed: a heartbeat that cannot be
+    /// decoded, or is deleted, counts as silence.
     fn changed(&mut self, key: &str, revision: Revision, value: Option<&[u8]>, now: Duration) {
-        let Some(value) = value else { return };
         if key == LEADER {
-            if let Ok(record) = records::decode::<LeaderRecord>(key, value)
-                && self.leader.as_ref().is_none_or(|(_, known)| *known < revision)
-            {
-                self.leader = Some((record, revision));
+            // An operator may have deleted or damaged it. No node leads then, and the next claim repairs it.
+            let record = value.map(|value| records::decode::<LeaderRecord>(key, value).unwrap_or_default());
+            if self.leader_known_at < revision {
+                self.leader_known_at = revision;
+                self.leader = record.map(|record| (record, revision));
                 self.leader_heard_at = now;
-                self.leader_write_due = now;
+                // A vacancy is claimed at once. After its own write the node waits, or it would write again and again
+                // while it may not lead.
+                if !self.names_me() {
+                    self.leader_write_due = now;
+                }
                 let is_other = |leader: &Leader| leader.node != self.me.name || leader.epoch != self.me.epoch;
                 self.has_handed_over &= !self.leader().is_some_and(is_other);
             }
-        } else if key == FORMAT {
+            return;
+        }
+        let Some(value) = value else { return };
+        if key == FORMAT {
             // A record that cannot be read was written by a newer release.
             let level = records::decode::<FormatRecord>(key, value).map_or(u32::MAX, |record| record.level);
             self.level = Some(level);
@@ -613,7 +631,7 @@ impl Leadership {
 
     /// Takes or gives up the lead as the leader's record says.
     fn follow_record(&mut self, now: ClockReading, actions: &mut Vec<Action>) {
-        let Some(revision) = self.leader.as_ref().map(|(_, revision)| *revision) else { return };
+        let revision = self.leader.as_ref().map_or(Revision(0), |(_, revision)| *revision);
         if !self.names_me() {
             if self.role.leads() {
                 self.step_down(StepDown::Superseded, actions);

@@ -53,6 +53,7 @@ impl Engine {
             has_written: false,
             own_records: Vec::new(),
             locks: Vec::new(),
+            to_await: None,
             answer: None,
             to_reconcile: Vec::new(),
             rest: None,
@@ -73,7 +74,13 @@ impl Engine {
         let (mut drafted, answer, rest) = match plan {
             Ok(Plan::Settled(answer)) => return self.finish_unwritten(id, Ok(answer), now, effects),
             Ok(Plan::Write { drafted, answer, rest }) => (drafted, answer, rest),
-            Err(failure) => return self.finish_unwritten(id, Err(failure), now, effects),
+            Err(failure) => {
+                if let Some(busy) = self.commit_to_await(id) {
+                    self.waiting.entry(busy).or_default().push_back(id);
+                    return;
+                }
+                return self.finish_unwritten(id, Err(failure), now, effects);
+            }
         };
         if let Some(level) = self.level {
             drafted.downgrade(level);
@@ -97,6 +104,30 @@ impl Engine {
         job.to_reconcile = to_reconcile;
         job.rest = rest;
         self.send(id, effects);
+    }
+
+    /// A lock for which an approval waits before it is refused. The leader of a cluster may be the last to learn of its own
+    /// commit: other nodes show an event when their watch does, and guests approve it. So the approval is planned again
+    /// when the commits in flight have their outcomes.
+    fn commit_to_await(&mut self, id: JobId) -> Option<Key> {
+        self.role.fence()?;
+        let job = self.jobs.get_mut(&id)?;
+        if !matches!(job.work, Work::Request { command: Command::Guest(_), .. }) {
+            return None;
+        }
+        let mut to_await = job.to_await.take().unwrap_or_else(|| {
+            let in_flight = self.jobs.iter().filter(|(_, job)| job.in_flight.is_some());
+            let mut in_flight: Vec<JobId> = in_flight.map(|(id, _)| *id).collect();
+            in_flight.sort_unstable_by_key(|id| id.0);
+            in_flight
+        });
+        let mut lock = None;
+        while let (None, Some(other)) = (&lock, to_await.pop()) {
+            let job = self.jobs.get(&other).filter(|job| job.in_flight.is_some());
+            lock = job.and_then(|job| job.locks.first()).cloned();
+        }
+        self.jobs.get_mut(&id)?.to_await = Some(to_await);
+        lock
     }
 
     pub(super) fn plan(&self, job: &Job, now: Timestamp) -> Result<Plan, Failure> {

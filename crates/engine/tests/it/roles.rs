@@ -1,12 +1,13 @@
 //! Roles of a node in a cluster: what it sends, and when.
 
 use jiff::Timestamp;
-use notbefore_core::samples::{at, event, now, scope, started as started_event, vm};
-use notbefore_core::{Cause, Scope, ScopeKind, Settings};
+use notbefore_core::samples::{at, event, now, scope, scope_id, started as started_event, vm};
+use notbefore_core::{self as core, Actor, Cause, EventId, Scope, ScopeKind, Settings};
 use notbefore_engine::cluster::{LEADER, Role, fence_of};
 use notbefore_engine::{
-    Answer, Effect, Engine, EngineSettings, Failure, FailureCause, Input, JobId, Loader, NewOperation,
-    OperationCommand, PutScope, RequestId, ScopeChange, TargetSelector, TokenCommand, VmSpec, prepare,
+    Answer, Effect, Engine, EngineSettings, Failure, FailureCause, GuestApproval, Input, JobId, Loader,
+    NewOperation, OperationCommand, PutScope, Request, RequestId, ScopeChange, TargetSelector, TokenCommand,
+    VmSpec, prepare,
 };
 use notbefore_store::{Batch, Change, Found, Key, Outcome, Refusal, Revision, Txn, Versioned};
 
@@ -99,6 +100,37 @@ fn every_transaction_carries_the_fence_also_those_sent_ahead() {
     let (mut alone, _) = started(Settings::default(), stored([many_events_over()]), later());
     let effects = alone.handle(Input::Tick, later());
     assert!(commits(effects).iter().any(|(_, txn)| txn.put.len() > 10 && txn.expect.is_empty()));
+}
+
+/// Another node may show the leader's commit, with a new event, before the leader has its outcome.
+#[test]
+fn approval_of_an_unknown_event_waits_for_commits_in_flight() {
+    let approve = || {
+        let by = Actor::Vm { vm: vm(1), name: "web-1".parse().unwrap(), address: [10, 0, 0, 1].into() };
+        let events = vec![EventId(uuid::Uuid::from_u128(7))];
+        let approval = GuestApproval { scope: scope_id("web"), events, network: None };
+        Input::Request(RequestId(1), Box::new(Request::new(by, approval.into())))
+    };
+    let is_refused = |effects: &[Effect]| {
+        let refused = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Answer(RequestId(1), Err(Failure::Refused(core::Refusal::UnknownEvent(_))))
+            )
+        };
+        effects.iter().any(refused)
+    };
+    for outcome in [Outcome::Committed(Revision(12)), Outcome::Refused(Refusal::Unavailable("full".into()))] {
+        let mut engine = follower(stored([scope("web", &[vm(1)])]));
+        for (id, _) in commits(engine.handle(Input::Role(LEADS), now())) {
+            engine.handle(Input::Committed(id, Outcome::Committed(Revision(11))), now());
+        }
+        assert!(is_refused(&engine.handle(approve(), now())), "at once, without commits in flight");
+        let (first, _) = created(&mut engine);
+        assert!(engine.handle(approve(), now()).is_empty(), "the commit may have made the event");
+        let effects = engine.handle(Input::Committed(first, outcome), now());
+        assert!(is_refused(&effects), "{effects:?}");
+    }
 }
 
 #[test]

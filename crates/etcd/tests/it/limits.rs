@@ -1,7 +1,7 @@
 //! Transactions at the limits of the store and of etcd, and a full database.
 
 use bytes::Bytes;
-use notbefore_etcd::AlarmKind;
+use notbefore_etcd::{Alarm, AlarmKind};
 use notbefore_store::{
     Expect, Outcome, Refusal, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX,
 };
@@ -51,13 +51,21 @@ async fn lower_limits_of_etcd_are_refusals() {
             Outcome::Refused(Refusal::Unavailable(text)) => {
                 assert!(text.contains("--max-request-bytes"), "{text}")
             }
-            other => panic!("{bytes}: {other:?}"),
+            other @ (Outcome::Committed(_)
+            | Outcome::Conflict(_)
+            | Outcome::Refused(_)
+            | Outcome::Unknown(_)) => {
+                panic!("{bytes}: {other:?}")
+            }
         }
     }
     let delete = (0..11).map(|number| format!("a/{number}").into()).collect();
     match store.commit(Txn { delete, ..put("b", "") }).await {
         Outcome::Refused(Refusal::Unavailable(text)) => assert!(text.contains("--max-txn-ops"), "{text}"),
-        other => panic!("{other:?}"),
+        other
+        @ (Outcome::Committed(_) | Outcome::Conflict(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+            panic!("{other:?}")
+        }
     }
     assert_eq!(store.snapshot().await.unwrap().revision(), base);
 }
@@ -77,7 +85,9 @@ async fn a_full_database_leaves_outcomes_open_until_it_is_cleared() {
     };
     assert!(text.contains("space exceeded"), "{text}");
     let status = store.status().await;
-    assert!(status.has_alarm(AlarmKind::NoSpace), "{status:?}");
+    let alarm = Alarm { member_id: status.members[0].id, kind: AlarmKind::NoSpace };
+    assert_eq!(status.alarms.as_deref(), Some(&[alarm][..]));
+    assert!(etcd.etcdctl(&["alarm", "list"]).contains("NOSPACE"));
     assert!(read(&store, "a").await.map(|record| record.revision) >= last, "reads work");
     // A node can start, and says by its status what is wrong.
     let late = etcd.store("/nb/").await;

@@ -1,5 +1,7 @@
 //! The store against real etcd processes on loopback: Debian's `etcd-server` and `etcd-client`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod auth;
 mod compaction;
 mod contract;

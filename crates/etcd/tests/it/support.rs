@@ -5,6 +5,9 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,7 +25,7 @@ pub const NO_FSYNC: &[&str] = &["--unsafe-no-fsync"];
 
 /// One etcd process and its directory. Both are gone when the value is dropped, also after a panic.
 pub struct Etcd {
-    process: Child,
+    process: Mutex<Child>,
     pub dir: PathBuf,
     pub name: String,
     pub client_url: String,
@@ -35,14 +38,23 @@ pub struct Etcd {
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let process = self.process.get_mut().unwrap();
+        let _ = process.kill();
+        let _ = process.wait();
     }
 }
 
-/// A port that was free a moment ago.
+/// A port that is free, and that no other test of this process gets. It is below the ports that the kernel gives to
+/// outgoing connections, so that none of these takes it before etcd does.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(101).wrapping_add(GIVEN.fetch_add(1, Relaxed));
+        let port = 12_000 + u16::try_from(number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// One member with flags of its own, over plain HTTP.
@@ -92,7 +104,7 @@ impl Etcd {
         let owned_dir = tempfile::tempdir().unwrap();
         let dir = owned_dir.path().to_owned();
         let token = "test".to_owned();
-        let process = spawn(&name, &dir, &client_url, &peer_url, &cluster, &token, &flags);
+        let process = Mutex::new(spawn(&name, &dir, &client_url, &peer_url, &cluster, &token, &flags));
         Self { process, dir, name, client_url, peer_url, cluster, token, flags, _owned_dir: owned_dir }
     }
 
@@ -102,14 +114,15 @@ impl Etcd {
 
     /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        let process = self.process.get_mut().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
     }
 
     /// Starts the process again, after [`Self::kill`].
     pub fn start_again(&mut self) {
         let Self { dir, name, client_url, peer_url, cluster, token, flags, .. } = &*self;
-        self.process = spawn(name, dir, client_url, peer_url, cluster, token, flags);
+        self.process = Mutex::new(spawn(name, dir, client_url, peer_url, cluster, token, flags));
     }
 
     pub fn start_with(&mut self, flags: &[&str]) {
@@ -141,7 +154,7 @@ impl Etcd {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        kill_process(Pid::from_child(&self.process.lock().unwrap()), signal).unwrap();
     }
 
     pub fn etcdctl(&self, arguments: &[&str]) -> String {
@@ -157,10 +170,22 @@ impl Etcd {
 
     /// Waits until the member takes part in a commit.
     pub async fn wait_until_healthy(&self) {
+        self.wait_for_health(&[]).await;
+    }
+
+    /// The same with a user, as `NAME:PASSWORD`.
+    pub async fn wait_until_healthy_as(&self, user: &str) {
+        self.wait_for_health(&["--user", user]).await;
+    }
+
+    async fn wait_for_health(&self, flags: &[&str]) {
         eventually("etcd is healthy", async || {
+            if let Some(status) = self.process.lock().unwrap().try_wait().unwrap() {
+                panic!("etcd ended: {status}: {}", fs::read_to_string(self.dir.join("log")).unwrap());
+            }
             let mut command = etcdctl_command();
             command.args(["--endpoints", &self.client_url, "endpoint", "health", "--command-timeout", "1s"]);
-            command.output().unwrap().status.success().then_some(())
+            command.args(flags).output().unwrap().status.success().then_some(())
         })
         .await;
     }

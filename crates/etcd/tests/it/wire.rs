@@ -5,7 +5,7 @@ use notbefore_etcd::{AlarmKind, MemberState};
 use notbefore_store::{Outcome, Revision, Store};
 use serde_json::Value;
 
-use crate::support::{NO_FSYNC, committed, delete, etcd, expecting, next, put, read, read_text};
+use crate::support::{NO_FSYNC, committed, delete, etcd, eventually, expecting, next, put, read, read_text};
 
 fn text(value: &Value) -> String {
     String::from_utf8(BASE64.decode(value.as_str().unwrap().as_bytes()).unwrap()).unwrap()
@@ -80,9 +80,16 @@ async fn status_is_that_of_etcdctl() {
     let etcd = etcd(NO_FSYNC).await;
     let store = etcd.store("/nb/").await;
     committed(&store, put("a", &"x".repeat(100_000))).await;
-    let shown = &etcd.etcdctl_json(&["endpoint", "status"])[0]["Status"];
     let members = etcd.etcdctl_json(&["member", "list"]);
-    let status = store.status().await;
+    // etcd also writes by itself; nothing may change between the two views.
+    let (shown, status) = eventually("etcd is at rest", async || {
+        let before = etcd.etcdctl_json(&["endpoint", "status"]);
+        let status = store.status().await;
+        let after = etcd.etcdctl_json(&["endpoint", "status"]);
+        (before == after).then_some((after, status))
+    })
+    .await;
+    let shown = &shown[0]["Status"];
     assert_eq!(status.members.len(), 1);
     let member = &status.members[0];
     assert_eq!(Some(member.id), shown["header"]["member_id"].as_u64());

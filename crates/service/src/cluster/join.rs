@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use notbefore_engine::cluster::name_check::{NameCheck, NameVerdict, READ_EVERY};
 use notbefore_engine::cluster::watch_follower::REPAIR_EVERY;
-use notbefore_engine::cluster::{FORMAT, FenceNews, FormatRecord, NODE, NodeIdentity, NodeRecord, Role};
+use notbefore_engine::cluster::{
+    FORMAT, FenceNews, FormatRecord, IMPORTING, NODE, NodeIdentity, NodeRecord, Role,
+};
 use notbefore_engine::records::{self, DecodeError};
 use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
-use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
+use notbefore_store::{Key, ReadError, Revision, Store, Versioned, WatchLog};
 use tokio::sync::{mpsc, watch};
 
 use super::monitor::ClusterStats;
@@ -127,8 +129,13 @@ pub enum JoinError {
         "{key} is in the store already, and nothing there says that it belongs to notbefore; choose another --etcd-prefix"
     )]
     Foreign { key: Key },
+    /// An import has not finished.
+    #[error(
+        "an import into this prefix runs or was interrupted; wait for it, or remove the prefix with 'etcdctl del --prefix' and repeat the import"
+    )]
+    ImportIncomplete,
     /// etcd is not the one that this node has loaded: another cluster, or a restored backup.
-    #[error("{0}; this node ends: start it again, and it loads everything anew")]
+    #[error("{0}; this node ends: start it again, and it loads everything again")]
     StoreReplaced(IdentityChange),
     /// Another process of this name runs.
     #[error(
@@ -156,6 +163,7 @@ pub struct Joining {
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     lease: watch::Sender<Duration>,
+    watch_log: WatchLog,
     stats: Arc<ClusterStats>,
     level: Arc<WriteLevel>,
     news: mpsc::UnboundedReceiver<FenceNews>,
@@ -179,7 +187,8 @@ impl Joining {
         let (role, standing) = (watch::channel(Role::Follow).0, watch::channel(standing).0);
         let lease = watch::channel(Duration::ZERO).0;
         let (stats, level) = (Arc::default(), Arc::new(WriteLevel::new(level)));
-        Ok(Self { identity, found, role, standing, lease, stats, level, news, send_news })
+        let watch_log = WatchLog::default();
+        Ok(Self { identity, found, role, standing, lease, watch_log, stats, level, news, send_news })
     }
 
     pub fn identity(&self) -> &NodeIdentity {
@@ -209,7 +218,8 @@ impl Joining {
     }
 
     pub fn fenced(&self, store: Arc<dyn Store>) -> FencedStore {
-        FencedStore::new(store, self.role.subscribe(), self.send_news.clone())
+        let fenced = FencedStore::new(store, self.role.subscribe(), self.send_news.clone());
+        fenced.with_watch_log(self.watch_log.clone())
     }
 
     /// For the runtime, with the records of the cluster that the node has loaded.
@@ -223,6 +233,7 @@ impl Joining {
             role: self.role.clone(),
             standing: self.standing.clone(),
             lease: self.lease.clone(),
+            watch_log: self.watch_log.clone(),
             stats: Arc::clone(&self.stats),
             level: Arc::clone(&self.level),
         }
@@ -237,8 +248,7 @@ impl Joining {
         root_token_file: Option<&Path>,
         clock: &dyn Clock,
     ) -> Result<SessionKey, ServeError> {
-        let Self { identity, found: _, role: _, standing, lease: _, stats: _, level: _, mut news, send_news } =
-            self;
+        let Self { identity, standing, mut news, send_news, .. } = self;
         let (engine, mut standings) = (engine.clone(), standing.subscribe());
         // The fenced store has the other sender.
         drop(send_news);
@@ -299,7 +309,9 @@ pub async fn check_content(store: &dyn Store) -> Result<(), JoinError> {
     let Some(record) = snapshot.get(FORMAT).await? else {
         // Nodes write heartbeats before the first of them leads and writes the level.
         let first = snapshot.scan("", None, NODES_MAX).await?.records;
+        let is_importing = snapshot.get(IMPORTING).await?.is_some();
         return match first.into_iter().find(|(key, _)| !key.starts_with(NODE)) {
+            Some(_) if is_importing => Err(JoinError::ImportIncomplete),
             Some((key, _)) => Err(JoinError::Foreign { key }),
             None => Ok(()),
         };

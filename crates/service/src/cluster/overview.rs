@@ -189,6 +189,10 @@ fn member(member: &Member) -> api::EtcdMember {
     let Member { id, name, client_urls, is_learner, state } = member;
     let (word, error, status) = match state {
         MemberState::Answered(status) => (EtcdMemberState::Answered, None, Some(status)),
+        MemberState::Denied => {
+            let error = "it tells its status only to etcd's root user".to_owned();
+            (EtcdMemberState::Answered, Some(error), None)
+        }
         MemberState::Silent { error } => (EtcdMemberState::Silent, Some(error.clone()), None),
         MemberState::NotAsked => (EtcdMemberState::NotAsked, None, None),
     };
@@ -216,7 +220,7 @@ fn kind(kind: AlarmKind) -> String {
     match kind {
         AlarmKind::NoSpace => "nospace".to_owned(),
         AlarmKind::Corrupt => "corrupt".to_owned(),
-        AlarmKind::Other(number) => number.to_string(),
+        AlarmKind::Other => "other".to_owned(),
     }
 }
 
@@ -233,7 +237,7 @@ fn problems_of_etcd(status: &EtcdStatus, etcd: &api::Etcd) -> Vec<api::ClusterPr
     }
     let mut answered = status.members.iter().filter_map(|member| match &member.state {
         MemberState::Answered(status) => Some(status),
-        MemberState::Silent { .. } | MemberState::NotAsked => None,
+        MemberState::Denied | MemberState::Silent { .. } | MemberState::NotAsked => None,
     });
     if answered.clone().count() > 0 && !answered.any(|status| status.has_leader) {
         let detail = "etcd has no leader: a majority of its members must run and reach each other";
@@ -254,10 +258,9 @@ fn problems_of_etcd(status: &EtcdStatus, etcd: &api::Etcd) -> Vec<api::ClusterPr
                     "etcd member {member} has other data than the others and refuses everything: replace it, or restore etcd from a backup"
                 ),
             ),
-            AlarmKind::Other(number) => (
-                "etcd_alarm",
-                format!("etcd member {member} has raised alarm {number}: see 'etcdctl alarm list'"),
-            ),
+            AlarmKind::Other => {
+                ("etcd_alarm", format!("etcd member {member} has raised an alarm: see 'etcdctl alarm list'"))
+            }
         };
         problems.push(problem(code, detail));
     }
@@ -427,7 +430,9 @@ mod tests {
     fn answered(status: &mut EtcdStatus, index: usize) -> &mut MemberStatus {
         match &mut status.members[index].state {
             MemberState::Answered(status) => status,
-            MemberState::Silent { .. } | MemberState::NotAsked => panic!("it does not answer"),
+            MemberState::Denied | MemberState::Silent { .. } | MemberState::NotAsked => {
+                panic!("it does not answer")
+            }
         }
     }
 
@@ -456,7 +461,7 @@ mod tests {
         for (kind, code) in [
             (AlarmKind::NoSpace, "etcd_no_space"),
             (AlarmKind::Corrupt, "etcd_corrupt"),
-            (AlarmKind::Other(9), "etcd_alarm"),
+            (AlarmKind::Other, "etcd_alarm"),
         ] {
             let alarmed = of_etcd(|status| status.alarms = Some(vec![Alarm { member_id: 2, kind }]));
             assert_eq!(codes(&alarmed), [code]);

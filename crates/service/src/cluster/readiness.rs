@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_engine::ClockReading;
+use notbefore_engine::cluster::Leader;
 use tokio::sync::watch;
 
 use super::Standing;
@@ -59,7 +60,7 @@ impl Readiness {
 #[derive(Debug)]
 pub struct Reviewer {
     trust_addresses_for: Duration,
-    /// When the node last knew that its watch works, by the monotonic clock.
+    /// The node has shown all commits before this time, by the monotonic clock.
     watched_at: Duration,
     refused: Option<ChangesRefused>,
 }
@@ -71,36 +72,43 @@ impl Reviewer {
     }
 
     pub fn review(&mut self, standing: &Standing, now: ClockReading) -> Readiness {
-        if standing.is_ready {
-            self.watched_at = now.since_boot;
-        }
-        let why = match (standing.is_ready, &standing.leader) {
+        // Not the time of this review: a process that stood still has the standing of before.
+        self.watched_at = self.watched_at.max(standing.watched_at.unwrap_or_default());
+        let is_living = |leader: &Leader| {
+            leader.id() == standing.me.id() || standing.living.iter().any(|node| *node == leader.id())
+        };
+        let why = match (standing.is_ready, standing.leader.as_ref().is_some_and(is_living)) {
             (false, _) => Some(WhyRefused::StoreAway),
-            (true, None) => Some(WhyRefused::NoLeader),
-            (true, Some(_)) => None,
+            (true, false) => Some(WhyRefused::NoLeader),
+            (true, true) => None,
         };
         let since = self.refused.map_or(now.wall, |refused| refused.since);
         self.refused = why.map(|why| ChangesRefused { since, why });
-        let trusts_addresses = now.since_boot.saturating_sub(self.watched_at) < self.trust_addresses_for;
-        Readiness { trusts_addresses, refused: self.refused }
+        Readiness { trusts_addresses: !self.trust_left(now).is_zero(), refused: self.refused }
+    }
+
+    /// How long the node may still say which VM has an address.
+    pub fn trust_left(&self, now: ClockReading) -> Duration {
+        (self.watched_at + self.trust_addresses_for).saturating_sub(now.since_boot)
     }
 }
 
-/// Publishes what the node can do, until the service stops. `trust_addresses` is called first, at each change.
+/// Publishes what the node can do, until the service stops. `trust_addresses` gets the time for which addresses are
+/// trusted, again and again.
 pub async fn review(
     mut reviewer: Reviewer,
     mut standings: watch::Receiver<Standing>,
     readiness: watch::Sender<Readiness>,
-    trust_addresses: impl Fn(bool),
+    trust_addresses: impl Fn(Duration),
     clock: Arc<dyn Clock>,
 ) {
     loop {
         let now = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
         let next = reviewer.review(&standings.borrow_and_update(), now);
+        trust_addresses(reviewer.trust_left(now));
         readiness.send_if_modified(|known| {
             let before = std::mem::replace(known, next);
             if before != next {
-                trust_addresses(next.trusts_addresses);
                 report(before, next);
             }
             before != next
@@ -130,7 +138,7 @@ fn report(before: Readiness, now: Readiness) {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_engine::cluster::{Leader, NodeIdentity};
+    use notbefore_engine::cluster::NodeIdentity;
 
     use super::*;
 
@@ -139,24 +147,41 @@ mod tests {
         ClockReading { wall, since_boot: Duration::from_secs(1_000 + second) }
     }
 
+    /// A standing that was published at this second.
+    fn standing_at(second: u64, is_ready: bool) -> Standing {
+        Standing { watched_at: Some(at(second).since_boot), ..standing(is_ready, true) }
+    }
+
     fn standing(is_ready: bool, has_leader: bool) -> Standing {
         let me = NodeIdentity { name: "a".into(), epoch: "1".into(), url: String::new(), level: 2 };
         let leader = Leader { node: "b".into(), epoch: "2".into(), url: String::new() };
-        Standing { is_ready, leader: has_leader.then_some(leader), ..Standing::new(me) }
+        let living = vec![leader.id()];
+        Standing { is_ready, leader: has_leader.then_some(leader), living, ..Standing::new(me) }
     }
 
     #[test]
     fn addresses_are_trusted_for_a_limited_time_without_the_store() {
         let mut reviewer = Reviewer::new(Duration::from_secs(600), at(0));
-        let (well, away) = (standing(true, true), standing(false, true));
-        assert_eq!(reviewer.review(&well, at(100)), Readiness::READY);
-        let refused = Some(ChangesRefused { since: at(101).wall, why: WhyRefused::StoreAway });
-        for (second, trusts_addresses) in [(101, true), (699, true), (700, false), (5_000, false)] {
+        assert_eq!(reviewer.review(&standing_at(100, true), at(101)), Readiness::READY);
+        let away = standing_at(100, false);
+        let refused = Some(ChangesRefused { since: at(103).wall, why: WhyRefused::StoreAway });
+        for (second, trusts_addresses) in [(103, true), (699, true), (700, false), (5_000, false)] {
             let expected = Readiness { trusts_addresses, refused };
             assert_eq!(reviewer.review(&away, at(second)), expected, "{second}");
         }
-        assert_eq!(reviewer.review(&well, at(5_001)), Readiness::READY);
-        assert!(reviewer.review(&away, at(5_600)).trusts_addresses);
+        assert_eq!(reviewer.review(&standing_at(5_001, true), at(5_001)), Readiness::READY);
+    }
+
+    #[test]
+    fn process_that_stood_still_trusts_no_address_until_it_has_caught_up() {
+        let mut reviewer = Reviewer::new(Duration::from_secs(600), at(0));
+        let before = standing_at(100, true);
+        assert!(reviewer.review(&before, at(101)).trusts_addresses);
+        // Nothing has told it yet that time has passed.
+        assert!(!reviewer.review(&before, at(1_000)).trusts_addresses);
+        // A heartbeat from before returns.
+        assert!(!reviewer.review(&standing_at(101, true), at(1_000)).trusts_addresses);
+        assert!(reviewer.review(&standing_at(1_000, true), at(1_001)).trusts_addresses);
     }
 
     #[test]
@@ -170,5 +195,13 @@ mod tests {
         assert_eq!(review(false, false, 2), refused(1, WhyRefused::StoreAway));
         assert_eq!(review(true, true, 3), None);
         assert_eq!(review(true, false, 4), refused(4, WhyRefused::NoLeader));
+    }
+
+    #[test]
+    fn leader_that_is_silent_takes_no_changes() {
+        let mut reviewer = Reviewer::new(Duration::from_secs(600), at(0));
+        let silent = Standing { living: Vec::new(), ..standing(true, true) };
+        let refused = reviewer.review(&silent, at(1)).refused;
+        assert_eq!(refused.map(|refused| refused.why), Some(WhyRefused::NoLeader));
     }
 }

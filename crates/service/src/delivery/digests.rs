@@ -19,7 +19,7 @@
 //! `/v1/status`, and every plan. The metrics `vms_listening` and `events_unread` of a follower count its
 //! own guests; those of the leader count all.
 //!
-//! **A new leader** knows its own guests. Until the others have told it of theirs, at most for five seconds, no scope
+//! **A new leader** knows its own guests. Until all that live have told it of theirs, no scope
 //! counts as not enabled, and it warns of no unread event ([`Digests::take_lead`], [`Digests::review`]).
 //!
 //! **Who calls what.** [`Digests::follow_cluster`] follows the node's role. The engine hears from the runtime that polls
@@ -39,9 +39,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{ScopeId, VmId};
 use notbefore_engine::cluster::digest::{
-    Ack, DigestError, FirstRead, Heard, LogNote, Notes, Receiver, Sender, Taken,
+    Ack, DigestError, FirstRead, Heard, HeldNotes, LogNote, Notes, ReceivedNotes, Receiver, Sender, Taken,
 };
-use notbefore_engine::cluster::leadership::node_id;
 use notbefore_store::Revision;
 use notbefore_wire::guest::version::EventsVersion;
 use tokio::sync::{Notify, watch};
@@ -71,7 +70,8 @@ const TARGET: &str = "notbefore::delivery";
 /// Carries digests to the leader.
 #[async_trait]
 pub trait DigestTransport: Send + Sync + 'static {
-    /// Sends a digest to a node, named `name~epoch`, and returns its answer. Not repeated by the transport.
+    /// Sends a digest to a node, named `name~epoch`, and returns its answer. The transport does not repeat it, and gives up
+    /// after a time limit.
     async fn send(&self, leader: &str, digest: Vec<u8>) -> Result<Vec<u8>, String>;
 }
 
@@ -181,6 +181,8 @@ pub struct Digests {
     clock: Arc<dyn Clock>,
     rounds: Mutex<Rounds>,
     receiver: Mutex<Option<Receiver>>,
+    /// Notes of other nodes that this leader's view is not ready for.
+    held: Mutex<HeldNotes>,
 }
 
 impl Digests {
@@ -192,8 +194,8 @@ impl Digests {
         vm_log: Arc<VmLog>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (rounds, receiver) = (Mutex::default(), Mutex::default());
-        let digests = Self { views, engine, delivery, vm_log, clock, rounds, receiver };
+        let (rounds, receiver, held) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let digests = Self { views, engine, delivery, vm_log, clock, rounds, receiver, held };
         digests.follow();
         digests
     }
@@ -205,6 +207,7 @@ impl Digests {
     /// The node follows, from now on.
     pub fn follow(&self) {
         *lock(&self.receiver) = None;
+        *lock(&self.held) = HeldNotes::default();
         self.vm_log.set_following(true);
         self.notes().set_role(DeliveryRole::Following);
     }
@@ -214,7 +217,7 @@ impl Digests {
         self.engine.set_polls_complete(false);
         self.set_leader(None);
         self.vm_log.set_following(false);
-        *lock(&self.receiver) = Some(Receiver::new(took_lead_at, self.clock.since_boot()));
+        *lock(&self.receiver) = Some(Receiver::new(took_lead_at));
         self.notes().term.store(took_lead_at.0, Release);
         self.notes().set_role(DeliveryRole::Collecting);
     }
@@ -225,16 +228,33 @@ impl Digests {
         self.notes().has_urgent.notify_one();
     }
 
-    /// Decides whether the leader knows the guests of all nodes. `living` are the other nodes, as `name~epoch`.
+    /// Takes notes whose time has come, and decides whether the leader knows the guests of all nodes. `living` are the
+    /// other nodes, as `name~epoch`.
     pub fn review<'n>(&self, living: impl IntoIterator<Item = &'n str>) {
-        if self.notes().role() != DeliveryRole::Collecting {
-            return;
+        let (shown, _) = self.views.complete_to();
+        let due = lock(&self.held).take_due(Revision(shown), self.clock.since_boot());
+        if !due.is_empty() {
+            self.take_notes(due, self.clock.now());
         }
         let now = self.clock.since_boot();
         let may_judge = lock(&self.receiver).as_ref().is_some_and(|one| one.may_judge(living, now));
-        if may_judge {
-            self.notes().set_role(DeliveryRole::Leading);
-            self.engine.set_polls_complete(true);
+        match self.notes().role() {
+            DeliveryRole::Collecting if may_judge && lock(&self.held).is_empty() => {
+                self.notes().set_role(DeliveryRole::Leading);
+                self.engine.set_polls_complete(true);
+            }
+            DeliveryRole::Leading if !may_judge => {
+                tracing::warn!(
+                    target: TARGET,
+                    "a node lives, and this leader does not hear of its guests: every scope gets notice until it does; check that nodes reach each other's --node-listen"
+                );
+                self.notes().set_role(DeliveryRole::Collecting);
+                self.engine.set_polls_complete(false);
+            }
+            DeliveryRole::Alone
+            | DeliveryRole::Following
+            | DeliveryRole::Collecting
+            | DeliveryRole::Leading => {}
         }
     }
 
@@ -242,10 +262,10 @@ impl Digests {
     pub fn take(&self, from: &str, bytes: &[u8]) -> Result<Option<Vec<u8>>, DigestError> {
         let now = self.clock.now();
         let Some(receiver) = &mut *lock(&self.receiver) else { return Ok(None) };
-        let Taken { ack, notes } = receiver.take(from, bytes, now)?;
+        let Taken { ack, notes } = receiver.take(from, bytes, now, self.clock.since_boot())?;
         // With the lock: the answer to a repetition must not overtake the notes.
         if let Some(notes) = notes {
-            self.take_notes(notes, now);
+            self.take_or_hold(notes, now);
         }
         Ok(Some(ack.encode()))
     }
@@ -253,13 +273,21 @@ impl Digests {
     /// Takes the notes that came along with a forwarded request, before it is executed.
     pub fn take_notes_of_request(&self, bytes: &[u8]) -> Result<(), DigestError> {
         let now = self.clock.now();
-        self.take_notes(Receiver::notes_of_request(bytes, now)?, now);
+        self.take_or_hold(Receiver::notes_of_request(bytes, now)?, now);
         Ok(())
+    }
+
+    /// Takes the notes of another node. Those that this node's view may not be ready for wait for [`Digests::review`].
+    fn take_or_hold(&self, ReceivedNotes { revision, notes }: ReceivedNotes, now: Timestamp) {
+        let ((shown, _), since_boot) = (self.views.complete_to(), self.clock.since_boot());
+        let ready = lock(&self.held).add(notes, revision, Revision(shown), since_boot);
+        self.take_notes(ready, now);
     }
 
     /// The notes that must go along with a request that is forwarded now, if there are any.
     pub fn notes_for_request(&self) -> Option<Vec<u8>> {
-        lock(&self.notes().sender).notes_for_request(self.clock.now())
+        let sender = lock(&self.notes().sender);
+        sender.notes_for_request(self.clock.now(), self.views.shown_to())
     }
 
     /// Puts notes where this node's own guests leave theirs. VMs and events that are gone are skipped.
@@ -303,7 +331,7 @@ impl Digests {
                         self.follow();
                     }
                     let leader = standing.leader.filter(|leader| leader.epoch != standing.me.epoch);
-                    let leader = leader.map(|leader| node_id(&leader.node, &leader.epoch));
+                    let leader = leader.map(|leader| leader.id());
                     self.set_leader(leader.as_deref());
                 }
             }
@@ -326,12 +354,8 @@ impl Digests {
                 self.sleep().await;
                 continue;
             };
-            let sent = tokio::time::timeout(ANSWER_TIMEOUT, transport.send(&leader, digest)).await;
-            let answer = match sent {
-                Ok(Ok(answer)) => self.acknowledge(&answer).map_err(|error| error.to_string()),
-                Ok(Err(why)) => Err(why),
-                Err(_) => Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),
-            };
+            let sent = transport.send(&leader, digest).await;
+            let answer = sent.and_then(|answer| self.acknowledge(&answer).map_err(|error| error.to_string()));
             match (&answer, std::mem::replace(&mut is_failing, answer.is_err())) {
                 (Err(why), false) => {
                     tracing::warn!(target: TARGET, leader, why, "leader does not take this node's polls: retrying");
@@ -371,7 +395,7 @@ impl Digests {
             self.vm_log.take_unsent().for_each(|(vm, entry)| sender.add_log(log_note(vm, entry)));
         }
         let leader = sender.leader()?.to_owned();
-        Some((leader, sender.next(now, at)?))
+        Some((leader, sender.next(now, at, self.views.shown_to())?))
     }
 
     async fn sleep(&self) {

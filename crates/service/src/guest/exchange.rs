@@ -221,7 +221,7 @@ impl<P: Platform> GuestServer<P> {
     fn unknown_caller(&self) -> GuestError {
         match self.platform.trusts_addresses() {
             true => GuestError::UnknownCaller,
-            false => GuestError::Unavailable,
+            false => GuestError::StoreAway,
         }
     }
 
@@ -314,7 +314,7 @@ impl<P: Platform> GuestServer<P> {
         format: Format,
     ) -> Response {
         let Some(instance) = self.platform.instance(guest).await else {
-            return Response::Refused(GuestError::Unavailable);
+            return Response::Refused(GuestError::StoreAway);
         };
         match path::answer(&instance, version, path.iter().map(String::as_str), format) {
             Ok(body) => Response::Metadata { is_text: format == Format::Text, body: Bytes::from(body) },

@@ -5,13 +5,11 @@
 //! `Host`, connection limits, the client's address, and how cookies are named. Signing out removes only a cookie and
 //! stays here.
 //!
-//! Reads are answered here, except those of what only the leader knows: who listens, what was read, and logs of VMs. If
-//! the leader does not answer these, this node says what it knows itself.
+//! Reads are answered here, except those of what only the leader knows: who listens, what was read, logs of VMs, and uses
+//! of tokens. If the leader does not answer these, this node says what it knows itself.
 //!
 //! **Guests.** This node identifies the caller and reads the body. The leader looks the address up again and judges the
 //! events.
-
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -27,8 +25,7 @@ use tokio::time::timeout;
 
 use super::messages::{Answer, Approval, ApprovalOutcome, ClientConnection, OperatorAnswer, OperatorRequest};
 use super::signature::Kind;
-use super::{ForwardError, Nodes};
-use crate::clock::Stopwatch;
+use super::{Deadline, ForwardError, Nodes, malformed};
 use crate::guest::platform::ApproveError;
 use crate::operator::access::{self, ConnectionInfo};
 use crate::operator::problem::Problem;
@@ -43,7 +40,7 @@ const OPERATORS_SHARE: usize = 4;
 enum Forwarded {
     /// It changes what the leader writes.
     Change,
-    /// It reads what only the leader knows: who listens, what was read, and logs of VMs.
+    /// It reads what only the leader knows: who listens, what was read, logs of VMs, and uses of tokens.
     Read,
 }
 
@@ -81,7 +78,7 @@ fn forwarded(request: &Request) -> Option<Forwarded> {
     }
     let mut parts = path.split('/');
     let is_leaders = match (parts.next(), parts.next(), parts.next()) {
-        (Some("status"), None, None) => true,
+        (Some("status" | "tokens"), None, None) => true,
         (Some("events" | "vms" | "hosts"), _, None) | (Some("vms"), Some(_), Some("log")) => true,
         (_, _, _) => false,
     };
@@ -138,13 +135,13 @@ impl Nodes {
         let too_many = |_| ForwardError::TooMany(self.limits.in_flight_max);
         let reserved = match kind {
             Kind::Approval => self.limits.in_flight_max / OPERATORS_SHARE,
-            Kind::Hello | Kind::Operator | Kind::Digest => 0,
+            Kind::Hello | Kind::Operator | Kind::Digest | Kind::Audit => 0,
         };
         if self.in_flight.available_permits() <= reserved {
             return Err(ForwardError::TooMany(self.limits.in_flight_max - reserved));
         }
         let _permit = self.in_flight.try_acquire().map_err(too_many)?;
-        self.exchange(kind, content.ok_or(ForwardError::TooLarge)?, deadline.within).await
+        self.exchange(kind, content.ok_or(ForwardError::TooLarge)?, deadline).await
     }
 
     /// Waits until this node's view has a revision; false if it does not in time.
@@ -190,27 +187,6 @@ impl Nodes {
         };
         Ok((OperatorRequest { method, target, client, headers, body }, place))
     }
-}
-
-/// A time limit that began at its creation.
-#[derive(Clone, Copy)]
-struct Deadline {
-    within: Duration,
-    since: Stopwatch,
-}
-
-impl Deadline {
-    fn new(within: Duration) -> Self {
-        Self { within, since: Stopwatch::start() }
-    }
-
-    fn rest(self) -> Duration {
-        self.within.saturating_sub(self.since.elapsed())
-    }
-}
-
-fn malformed() -> ForwardError {
-    ForwardError::Broken("the leader's answer is malformed".to_owned())
 }
 
 async fn read_body(mut request: Request, bytes_max: usize) -> Result<Bytes, Problem> {

@@ -1,7 +1,8 @@
 //! Connections of a follower to the leader: HTTP/1.1, kept alive, one request at a time on each.
 //!
-//! A new connection begins with a hello, whose answer proves that the leader knows the key of the cluster: another
-//! process at the leader's address sees no operator's token. A request is never sent twice. A connection that closes
+//! A new connection begins with a hello. The answer proves that the leader knows the key of the cluster: another process
+//! at the leader's address sees no operator's token. A second hello proves the same of this node. Every message after the
+//! first is stamped ([`super::signature`]). A request is never sent twice. A connection that closes
 //! after the first byte of a request leaves the outcome unknown.
 
 use std::net::IpAddr;
@@ -19,11 +20,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::listener::{ANSWER_BYTES_MAX, RefusedBody, SIGNATURE};
-use super::signature::{LEVEL, Message, SIGNATURE_CODE, Signed, is_proof};
+use super::signature::{Challenge, LEVEL, Message, SIGNATURE_CODE, Signed};
 use super::tls::NodeTls;
-use notbefore_engine::cluster::leadership::node_id;
-
-use super::ForwardError;
+use super::{Deadline, ForwardError};
 use crate::clock::Stopwatch;
 use crate::lock;
 use crate::stored_key::StoredKey;
@@ -33,6 +32,8 @@ const IDLE_MAX: usize = 32;
 /// Idle connections are used for this long. The listener closes them after 10 s; closed just then, an outcome would be
 /// unknown.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Connections are used for this long after their challenge: the leader's clock is estimated from it, and clocks drift.
+const AGE_MAX: Duration = Duration::from_secs(60);
 /// Largest answer to a hello, and largest refusal.
 const SHORT_ANSWER_BYTES_MAX: usize = 4_096;
 
@@ -50,11 +51,20 @@ struct IdleConnections {
     connections: Vec<(Connection, Stopwatch)>,
 }
 
-/// A connection whose peer has proved to be the leader.
-pub struct Connection {
+/// A connection before its challenge.
+pub struct NewConnection {
     sender: SendRequest<Body>,
     authority: HeaderValue,
+}
+
+/// A connection whose peer has proved to be the leader.
+pub struct Connection {
+    http: NewConnection,
+    /// As `name~epoch`.
     leader: String,
+    challenge: Challenge,
+    since_challenge: Stopwatch,
+    last_number: u64,
 }
 
 /// What became of a request.
@@ -74,12 +84,13 @@ impl LeaderClient {
         loop {
             let (mut connection, since) = {
                 let mut idle = lock(&self.idle);
-                if idle.leader != node_id(&leader.node, &leader.epoch) {
+                if idle.leader != leader.id() {
                     idle.connections.clear();
                 }
                 idle.connections.pop()?
             };
-            if since.elapsed() < IDLE_TIME_MAX && connection.sender.ready().await.is_ok() {
+            let is_usable = since.elapsed() < IDLE_TIME_MAX && connection.since_challenge.elapsed() < AGE_MAX;
+            if is_usable && connection.http.sender.ready().await.is_ok() {
                 return Some(connection);
             }
         }
@@ -97,8 +108,7 @@ impl LeaderClient {
         }
     }
 
-    /// A new connection, before its hello.
-    pub async fn connect(&self, leader: &Leader) -> Result<Connection, ForwardError> {
+    pub async fn connect(&self, leader: &Leader) -> Result<NewConnection, ForwardError> {
         let unreachable = |why: String| ForwardError::Unreachable(format!("{}: {why}", leader.url));
         let uri = leader.url.parse::<Uri>().map_err(|error| unreachable(error.to_string()))?;
         let authority = uri.authority().ok_or_else(|| unreachable("it has no host".to_owned()))?;
@@ -133,7 +143,7 @@ impl LeaderClient {
         let sender = sender.map_err(|error| unreachable(error.to_string()))?;
         let authority =
             HeaderValue::from_str(authority.as_str()).map_err(|error| unreachable(error.to_string()))?;
-        Ok(Connection { sender, authority, leader: node_id(&leader.node, &leader.epoch) })
+        Ok(NewConnection { sender, authority })
     }
 }
 
@@ -148,9 +158,13 @@ async fn handshake(
     Ok(sender)
 }
 
-impl Connection {
-    /// Introduces this node and checks the leader's proof. True if the leader has another key.
-    pub async fn hello(&mut self, key: &StoredKey, hello: &Message) -> Result<bool, ForwardError> {
+impl NewConnection {
+    /// Sends the first hello and opens the challenge. None if the leader has another key.
+    pub async fn hello(
+        &mut self,
+        key: &StoredKey,
+        hello: &Message,
+    ) -> Result<Option<Challenge>, ForwardError> {
         let unreachable = |why: String| ForwardError::Unreachable(why);
         let signed = hello.sign(key).ok_or_else(|| unreachable("the hello is too long".to_owned()))?;
         let response = self.sender.send_request(self.request(signed)).await;
@@ -160,22 +174,48 @@ impl Connection {
         if head.status != StatusCode::OK {
             let refused = RefusedBody::decode(&body);
             return match refused.code == SIGNATURE_CODE {
-                true => Ok(true),
+                true => Ok(None),
                 false => Err(ForwardError::Refused(refused.detail)),
             };
         }
-        match is_proof(key, hello, &body) {
-            true => Ok(false),
-            false => Err(unreachable("a process that is not the leader answers at its address".to_owned())),
-        }
+        let impostor = || unreachable("a process that is not the leader answers at its address".to_owned());
+        Challenge::open(key, hello, &body).map(Some).ok_or_else(impostor)
     }
 
-    /// Sends a message and reads the answer. Calls `sending` before the first byte.
-    pub async fn send(&mut self, signed: Signed, sending: impl FnOnce()) -> Result<Sent, ForwardError> {
+    fn request(&self, signed: Signed) -> Request<Body> {
+        let mut request = Request::new(Body::from(signed.bytes));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = path();
+        request.headers_mut().insert(header::HOST, self.authority.clone());
+        if let Ok(signature) = HeaderValue::from_str(&signed.signature) {
+            request.headers_mut().insert(SIGNATURE, signature);
+        }
+        request
+    }
+}
+
+impl Connection {
+    /// The leader (`name~epoch`) has just answered with this challenge.
+    pub fn new(http: NewConnection, leader: String, challenge: Challenge) -> Self {
+        Self { http, leader, challenge, since_challenge: Stopwatch::start(), last_number: 0 }
+    }
+
+    /// Stamps and signs a message, sends it and reads the answer. Calls `sending` before the first byte.
+    pub async fn send(
+        &mut self,
+        key: &StoredKey,
+        message: &mut Message,
+        deadline: Deadline,
+        sending: impl FnOnce(),
+    ) -> Result<Sent, ForwardError> {
         let broken = |why: String| ForwardError::Broken(why);
-        let request = self.request(signed);
+        self.last_number += 1;
+        // In this order; see `Challenge::stamp`.
+        let since_challenge = self.since_challenge.elapsed();
+        message.stamp = self.challenge.stamp(self.last_number, since_challenge, deadline.rest());
+        let request = self.http.request(message.sign(key).ok_or(ForwardError::TooLarge)?);
         sending();
-        let response = match self.sender.try_send_request(request).await {
+        let response = match self.http.sender.try_send_request(request).await {
             Ok(response) => response,
             Err(mut error) => {
                 return match error.take_message() {
@@ -197,17 +237,6 @@ impl Connection {
                 Err(ForwardError::Refused(RefusedBody::decode(&body).detail))
             }
         }
-    }
-
-    fn request(&self, signed: Signed) -> Request<Body> {
-        let mut request = Request::new(Body::from(signed.bytes));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = path();
-        request.headers_mut().insert(header::HOST, self.authority.clone());
-        if let Ok(signature) = HeaderValue::from_str(&signed.signature) {
-            request.headers_mut().insert(SIGNATURE, signature);
-        }
-        request
     }
 }
 

@@ -1,13 +1,13 @@
 //! The node listener: at the leader, takes messages of followers and carries them out.
 //!
-//! All messages are `POST /node/LEVEL`. A connection begins with a hello; until then its bodies are small. A message is
-//! carried out once, and only while this process leads. An answer has status 200. 500 means that the answer was lost;
+//! All messages are `POST /node/LEVEL`. A connection begins with two hellos; until the second its bodies are small, and
+//! it may be evicted. A message is carried out once, before its deadline, and only while this process leads. An answer has status 200. 500 means that the answer was lost;
 //! every other status, that nothing was carried out.
 //!
 //! An operator's request runs through the same router as one of this node's own operator listener, with the client's
 //! address from the message. A guest's approval goes to the engine, which looks the guest's address up again.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -23,7 +23,7 @@ use notbefore_core::Actor;
 use notbefore_engine::GuestApproval;
 use notbefore_listener::admission::Limits;
 use notbefore_listener::slots::AdmissionSlots;
-use notbefore_listener::token_quotas::TokenQuotaLimits;
+use notbefore_listener::token_quotas::{QuotaExceeded, TokenQuotaLimits};
 use notbefore_store::Revision;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -31,22 +31,22 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::Nodes;
+use super::audit::AuditReport;
 use super::messages::{Answer, Approval, ApprovalOutcome, OperatorAnswer, OperatorRequest};
-use super::signature::{self, Kind, LEVEL, Message, Nonces, Refused, Signed};
+use super::signature::{self, Challenge, Kind, LEVEL, Message, Refused, Sequence, Signed};
 use super::tls::NodeTls;
-use crate::cluster::Standing;
 use crate::guest::platform::ApproveError;
-use crate::lock;
 use crate::operator::access::ConnectionInfo;
 use crate::operator::server::{self, OperatorServer};
 use crate::operator::{BODY_BYTES_MAX, Operator};
-use crate::platform;
+use crate::stored_key::StoredKey;
+use crate::{lock, platform, random};
 
 /// The signature of a message, in hexadecimal.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("x-notbefore-signature");
 /// Largest message: the largest body of an operator's request, its headers, and a digest.
 pub const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX + 8 * 1024 * 1024;
-/// Largest body before the hello.
+/// Largest body before the second hello.
 const HELLO_BYTES_MAX: usize = 4_096;
 /// Largest answer.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -70,7 +70,13 @@ struct Receiver {
     operator: Operator,
     router: TowerToHyperService<Router>,
     nodes: Arc<Nodes>,
-    nonces: Mutex<Nonces>,
+}
+
+/// An accepted message.
+enum Accepted {
+    /// A first hello, with its answer.
+    Hello(Bytes),
+    Message(Message),
 }
 
 /// The body of a refusal.
@@ -94,7 +100,7 @@ impl RefusedBody {
 pub async fn serve(listener: TcpListener, server: NodeServer, shutdown: watch::Receiver<bool>) {
     let NodeServer { operator, router, nodes, tls } = server;
     let router = TowerToHyperService::new(router);
-    let receiver = Arc::new(Receiver { operator, router, nodes, nonces: Mutex::default() });
+    let receiver = Arc::new(Receiver { operator, router, nodes });
     let connections = Limits { connections: CONNECTIONS_MAX, per_token: CONNECTIONS_PER_NODE_MAX };
     let server = OperatorServer {
         callers: "nodes",
@@ -113,11 +119,8 @@ async fn receive(
     request: Request,
 ) -> Response {
     let refused = match receiver.accept(&level, request).await {
-        Ok(message) if message.kind == Kind::Hello => match receiver.nodes.key.get().await {
-            Some(key) => return signature::proof(&key, &message).into_response(),
-            None => Refused::NoKey,
-        },
-        Ok(message) => return receiver.carry_out(message).await,
+        Ok(Accepted::Hello(challenge)) => return challenge.into_response(),
+        Ok(Accepted::Message(message)) => return receiver.carry_out(message).await,
         Err(refused) => refused,
     };
     receiver.nodes.refused.get_or_create(&[("reason", refused.code().to_owned())]).inc();
@@ -132,50 +135,66 @@ fn status(refused: &Refused) -> StatusCode {
         Refused::Level(_) => StatusCode::NOT_FOUND,
         Refused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         Refused::Incomplete | Refused::Malformed | Refused::NoHello => StatusCode::BAD_REQUEST,
-        Refused::Signature | Refused::Clock(_) | Refused::Replayed => StatusCode::UNAUTHORIZED,
+        Refused::Signature | Refused::Late(_) | Refused::Replayed => StatusCode::UNAUTHORIZED,
         Refused::OtherNode { .. } | Refused::NotLeader => StatusCode::MISDIRECTED_REQUEST,
-        Refused::TooMany | Refused::TooManyConnections(_) | Refused::NoKey => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::TooManyConnections(_) | Refused::NoKey | Refused::NoRandomBytes => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }
 
 impl Receiver {
-    /// The message of a request, if it is one for this process while it leads, for the first time.
-    async fn accept(&self, level: &str, request: Request) -> Result<Message, Refused> {
+    /// The message of a request, if it is the next one of its connection, in time, for this process while it leads.
+    async fn accept(&self, level: &str, request: Request) -> Result<Accepted, Refused> {
         if level != LEVEL {
             return Err(Refused::Level(level.chars().take(20).collect()));
         }
-        let slot = request.extensions().get::<ConnectionInfo>().and_then(|info| info.slot.clone());
-        let has_hello = slot.as_ref().is_some_and(|slot| slot.is_authenticated());
-        let bytes_max = if has_hello { MESSAGE_BYTES_MAX } else { HELLO_BYTES_MAX };
+        let connection = request.extensions().get::<ConnectionInfo>().cloned();
+        let ConnectionInfo { slot: Some(slot), sequence, .. } = connection.ok_or(Refused::NoHello)? else {
+            return Err(Refused::NoHello);
+        };
+        let bytes_max = if slot.is_authenticated() { MESSAGE_BYTES_MAX } else { HELLO_BYTES_MAX };
         let signed = read(request, bytes_max).await?;
-        let Standing { me, role, .. } = self.nodes.standing();
-        let message = self.open(&me.id(), signed).await?;
-        // Also if it is refused: a copy must not be carried out after its client was told so.
-        lock(&self.nonces).accept(&message, self.nodes.clock.now())?;
-        if !role.leads() {
+        let (key, message) = self.open(signed).await?;
+        let mut sequence = lock(&sequence);
+        // First: a refused message must not be carried out later.
+        if let Some(sequence) = &mut *sequence {
+            sequence.accept(&message.stamp, self.nodes.clock.since_boot())?;
+        }
+        if !self.nodes.leads() {
             return Err(Refused::NotLeader);
         }
-        match (message.kind, slot) {
-            (Kind::Hello, Some(slot)) => slot
-                .authenticate(&message.sender)
-                .map_err(|exceeded| Refused::TooManyConnections(exceeded.to_string()))?,
-            (Kind::Operator | Kind::Approval | Kind::Digest, Some(_)) if has_hello => {}
-            (Kind::Hello | Kind::Operator | Kind::Approval | Kind::Digest, _) => {
-                return Err(Refused::NoHello);
+        match (message.kind, sequence.is_some()) {
+            (Kind::Hello, false) => {
+                let connection = random().map_err(|_| Refused::NoRandomBytes)?;
+                let challenge = Challenge { connection, clock: self.nodes.clock.since_boot() };
+                *sequence = Some(Sequence::new(&challenge));
+                Ok(Accepted::Hello(challenge.sign(&key, &message)))
+            }
+            (Kind::Hello, true) => {
+                let too_many = |exceeded: QuotaExceeded| Refused::TooManyConnections(exceeded.to_string());
+                slot.authenticate(&message.sender).map_err(too_many)?;
+                Ok(Accepted::Message(message))
+            }
+            (Kind::Operator | Kind::Approval | Kind::Digest | Kind::Audit, _) => {
+                match slot.is_authenticated() {
+                    true => Ok(Accepted::Message(message)),
+                    false => Err(Refused::NoHello),
+                }
             }
         }
-        Ok(message)
     }
 
     /// Opens a message. If its signature does not match, the key may be another by now.
-    async fn open(&self, me: &str, signed: Signed) -> Result<Message, Refused> {
+    async fn open(&self, signed: Signed) -> Result<(Arc<StoredKey>, Message), Refused> {
+        let me = self.nodes.standing().me.id();
         let key = self.nodes.key.get().await.ok_or(Refused::NoKey)?;
-        match signature::open(&key, me, signed.clone(), self.nodes.clock.now()) {
+        match signature::open(&key, &me, signed.clone()) {
             Err(Refused::Signature) => {
                 let key = self.nodes.key.read_again().await.ok_or(Refused::Signature)?;
-                signature::open(&key, me, signed, self.nodes.clock.now())
+                signature::open(&key, &me, signed).map(|message| (key, message))
             }
-            opened => opened,
+            opened => opened.map(|message| (key, message)),
         }
     }
 
@@ -190,6 +209,7 @@ impl Receiver {
             Kind::Digest => self.nodes.guest_notes.take_digest(&sender, &content),
             Kind::Operator => self.operator_request(content).await,
             Kind::Approval => self.approval(content).await,
+            Kind::Audit => self.audit(&content).await,
         };
         let answer = content.map(|content| Answer { revision: self.revision(), content });
         match answer.and_then(|answer| answer.encode()) {
@@ -214,12 +234,28 @@ impl Receiver {
         *request.headers_mut() = headers;
         if let Some(from) = client.from {
             // The sender has checked `Host`.
-            request.extensions_mut().insert(ConnectionInfo { from, is_loopback: false, slot: None });
+            request.extensions_mut().insert(ConnectionInfo {
+                from,
+                is_loopback: false,
+                slot: None,
+                sequence: Arc::default(),
+            });
         }
         request.extensions_mut().insert(client.browser);
         let (head, body) = self.router.call(request).await.ok()?.into_parts();
         let body = to_bytes(body, ANSWER_BYTES_MAX / 2).await.ok()?;
         OperatorAnswer { status: head.status, headers: head.headers, body }.encode()
+    }
+
+    /// Takes a follower's report. None if it is malformed, or the store does not take the batch.
+    async fn audit(&self, content: &[u8]) -> Option<Bytes> {
+        let AuditReport { refused, used } = serde_json::from_slice(content).ok()?;
+        let view = self.operator.views.newest();
+        used.iter().for_each(|(token, at)| view.tokens.record_use(token, *at));
+        if let Some(batch) = refused {
+            batch.store(&*self.operator.store).await.ok()?;
+        }
+        Some(Bytes::new())
     }
 
     /// Approves events for a guest. None if the message is malformed.

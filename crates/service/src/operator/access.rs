@@ -5,7 +5,7 @@
 //! - [`require_full_access`] guards the routes that do not use `visibility` for authorization.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
@@ -27,6 +27,7 @@ use utoipa::ToSchema;
 
 use super::problem::{Problem, Refused};
 use super::{BODY_BYTES_MAX, Operator, reader};
+use crate::nodes::signature::Sequence;
 use crate::tokens::KnownToken;
 
 /// The revision of a record that does not exist.
@@ -41,6 +42,8 @@ pub struct ConnectionInfo {
     pub is_loopback: bool,
     /// None for a request that another node has forwarded: its connection is there.
     pub slot: Option<Arc<AdmissionSlot>>,
+    /// For the node listener: none before the hello.
+    pub sequence: Arc<Mutex<Option<Sequence>>>,
 }
 
 /// The address of a request's peer, if known.

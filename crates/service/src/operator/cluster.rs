@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use notbefore_engine::cluster::HandOverRefusal;
-use notbefore_engine::cluster::leadership::node_id;
 use notbefore_engine::{ClusterCommand, Failure, FailureCause};
 use notbefore_wire::operator::cluster as api;
 use tokio::time::timeout;
@@ -100,10 +99,8 @@ fn single_node(what: &str) -> Problem {
 /// Waits until another process leads, and returns its name.
 async fn next_leader(nodes: &Nodes) -> Option<String> {
     let mut standings = nodes.standings();
-    let is_other = |standing: &Standing| {
-        let id = standing.leader.as_ref().map(|leader| node_id(&leader.node, &leader.epoch));
-        id.is_some_and(|id| id != standing.me.id())
-    };
+    let is_other =
+        |standing: &Standing| standing.leader.as_ref().is_some_and(|leader| leader.id() != standing.me.id());
     let found = timeout(NEXT_LEADER_TIMEOUT, standings.wait_for(is_other)).await;
     found.ok()?.ok()?.leader.as_ref().map(|leader| leader.node.clone())
 }

@@ -6,10 +6,11 @@
 //! had ended at the first request exactly once.
 
 use axum::Json;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
 use notbefore_core::{EventType, Outcome, Past, ScopeId};
 use notbefore_engine::records::{self, prefix};
-use notbefore_store::{Key, ReadError, Snapshot};
+use notbefore_store::{Key, ReadError, Snapshot, Versioned};
 use notbefore_wire::operator as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -25,6 +26,9 @@ use super::{cursor, present};
 const CHUNK: usize = 256;
 /// Most index entries that one request reads: some tens of milliseconds of work.
 const SCANNED_MAX: usize = 5_000;
+
+/// Events that are read at once: a shared store answers each read after a round trip.
+const READS_AT_ONCE: usize = 32;
 
 /// Query of the history.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -140,6 +144,7 @@ impl Search {
         loop {
             let chunk =
                 pages::scan_by_time(snapshot, self.newest_first, prefix::ENDED, at.as_deref(), CHUNK).await?;
+            let mut loaded = self.filter.load_matching(snapshot, &chunk.records, sees);
             for (key, _) in &chunk.records {
                 if self.is_past_the_end(key) {
                     return Ok(wire::Page { items, next: None, revision });
@@ -156,9 +161,7 @@ impl Search {
                 }
                 scanned += 1;
                 at = Some(key.clone());
-                let Some((past, revision)) = self.filter.load_if_matching(snapshot, key, sees).await? else {
-                    continue;
-                };
+                let Some((past, revision)) = loaded.next().await.transpose()?.flatten() else { continue };
                 let found = wire::Event { trail: Vec::new(), ..present::past(&past, revision, self.reasons) };
                 if items.len() == self.limit {
                     return Ok(wire::Page {
@@ -205,8 +208,19 @@ impl EventFilter {
         })
     }
 
-    /// Loads the event of an index entry and its revision, if it matches the filter and the caller sees it.
-    pub async fn load_if_matching(
+    /// Loads the events of index entries and their revisions, in order. An entry gives none if the event does not match
+    /// the filter or the caller does not see it.
+    pub fn load_matching<'a>(
+        &'a self,
+        snapshot: &'a dyn Snapshot,
+        entries: &'a [(Key, Versioned)],
+        sees: ScopeFilter<'a>,
+    ) -> BoxStream<'a, Result<Option<(Past, u64)>, Problem>> {
+        let loads = entries.iter().map(move |(key, _)| self.load_if_matching(snapshot, key, sees));
+        stream::iter(loads).buffered(READS_AT_ONCE).boxed()
+    }
+
+    async fn load_if_matching(
         &self,
         snapshot: &dyn Snapshot,
         key: &str,
@@ -269,7 +283,7 @@ mod tests {
         Cause, DriverKind, Event, EventId, OperationId, Phase, Release, Resource, Run, StartReason, VmId,
     };
     use notbefore_store::memory::MemoryStore;
-    use notbefore_store::{Store, Txn};
+    use notbefore_store::{Page, Revision, Store, Txn};
 
     use super::*;
 
@@ -443,6 +457,52 @@ mod tests {
         let (all, _) = pages(&store, ListQuery::default, async || {}).await;
         assert_eq!(all.iter().map(|one| one.id).collect::<BTreeSet<_>>().len(), 3);
         assert_eq!(all.len(), 3);
+    }
+
+    /// A store that answers a read once a number of reads wait.
+    struct Together {
+        snapshot: Box<dyn Snapshot>,
+        waiting: tokio::sync::Barrier,
+    }
+
+    #[async_trait::async_trait]
+    impl Snapshot for Together {
+        fn revision(&self) -> Revision {
+            self.snapshot.revision()
+        }
+
+        async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
+            self.waiting.wait().await;
+            self.snapshot.get(key).await
+        }
+
+        async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
+            self.snapshot.scan(prefix, after, limit).await
+        }
+
+        async fn scan_back(
+            &self,
+            prefix: &str,
+            before: Option<&str>,
+            limit: usize,
+        ) -> Result<Page, ReadError> {
+            self.snapshot.scan_back(prefix, before, limit).await
+        }
+    }
+
+    #[tokio::test]
+    async fn events_are_read_at_once() {
+        let store = MemoryStore::new();
+        end(&store, 0..2 * READS_AT_ONCE as u64).await;
+        let snapshot = store.snapshot().await.unwrap();
+        let together = Together { snapshot, waiting: tokio::sync::Barrier::new(READS_AT_ONCE) };
+        let search = Search::new(ListQuery::default(), CommandReasons::SHOWN).unwrap();
+        // One read after the other would wait for ever.
+        let page =
+            tokio::time::timeout(std::time::Duration::from_secs(20), search.page(&together, &|_| true));
+        let items = page.await.unwrap().unwrap().items;
+        let (expected, _) = pages(&store, ListQuery::default, async || {}).await;
+        assert_eq!(ids(&items), ids(&expected));
     }
 
     #[tokio::test]

@@ -156,6 +156,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use notbefore_wire::operator::clock::Clock;
+    use notbefore_wire::operator::cluster::{Cluster, HandOver};
     use notbefore_wire::operator::fleet::ScopePlan;
     use notbefore_wire::operator::history::HistorySummary;
     use notbefore_wire::operator::hosts::{Host, HostsPlan};
@@ -214,11 +215,13 @@ mod tests {
     #[test]
     fn responses_of_a_later_release_can_be_read() {
         type Read = fn(&Value) -> Result<(), String>;
-        let readers: [(&str, Read); 26] = [
+        let readers: [(&str, Read); 28] = [
             ("ApiIndex", reads::<ApiIndex>),
             ("Clock", reads::<Clock>),
+            ("Cluster", reads::<Cluster>),
             ("Event", reads::<Event>),
             ("Fact", reads::<Fact>),
+            ("HandOver", reads::<HandOver>),
             ("Host", reads::<Host>),
             ("HistorySummary", reads::<HistorySummary>),
             ("HostsPlan", reads::<HostsPlan>),

@@ -127,7 +127,12 @@ pub async fn serve(listener: TcpListener, server: OperatorServer, mut shutdown: 
                     let slot = Arc::new(slot);
                     // If the address is unknown, apply the stricter rule for loopback.
                     let is_loopback = stream.local_addr().map_or(true, |at| at.ip().to_canonical().is_loopback());
-                    let connection_info = ConnectionInfo { from, is_loopback, slot: Some(Arc::clone(&slot)) };
+                    let connection_info = ConnectionInfo {
+                        from,
+                        is_loopback,
+                        slot: Some(Arc::clone(&slot)),
+                        sequence: Arc::default(),
+                    };
                     let (router, closing) = (server.router.clone(), closing.clone());
                     let certificate = server.certificate.clone();
                     connections.spawn(async move {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use axum::Json;
+use futures_util::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{EventFact, EventType, Outcome, Past, Recorded};
 use notbefore_engine::records::{self, prefix};
@@ -86,6 +87,7 @@ impl VisibleEvents<'_> {
         let mut scanned = 0;
         'scan: loop {
             let chunk = pages::scan_by_time(snapshot, true, prefix::ENDED, at.as_deref(), CHUNK).await?;
+            let mut loaded = self.filter.load_matching(snapshot, &chunk.records, self.sees);
             for (key, _) in &chunk.records {
                 if *key < records::ended_from(since) {
                     break 'scan;
@@ -97,7 +99,7 @@ impl VisibleEvents<'_> {
                 }
                 scanned += 1;
                 at = Some(key.clone());
-                let found = self.filter.load_if_matching(snapshot, key, self.sees).await?;
+                let found = loaded.next().await.transpose()?.flatten();
                 found_events.extend(found.map(|(past, _)| Counted::of(&past)));
             }
             if !chunk.more {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_engine::records::prefix;
+use notbefore_engine::cluster::CLUSTER;
+use notbefore_engine::records::{self, prefix};
 use notbefore_store::{Key, ReadError, Snapshot};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
@@ -21,6 +22,9 @@ pub const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Records per scan: at most 16 MiB.
 const PAGE: usize = 32;
+
+/// The same for a store whose pages are limited by bytes, and cost as much as the rest of their range.
+const COSTLY_PAGE: usize = 1_000;
 
 /// Approximate bytes per chunk.
 const CHUNK_BYTES: usize = 128 * 1024;
@@ -56,18 +60,22 @@ pub async fn export(
     chunks: Sender<Bytes>,
 ) -> Result<u64, ExportError> {
     let mut writer = LineWriter::new(snapshot.revision(), now, options.tokens);
-    let mut pages = Scan::new(&*snapshot, "", PAGE);
-    while let Some(page) = pages.next().await? {
-        if let Some(key) = page.damaged.first() {
-            return Err(ExportError::Damaged(key.clone()));
-        }
-        for (key, record) in &page.records {
-            if is_left_out(key, options.tokens) {
-                continue;
+    let is_costly = snapshot.has_costly_ranges();
+    let limit = if is_costly { COSTLY_PAGE } else { PAGE };
+    for range in records::all_ranges(is_costly) {
+        let mut pages = Scan::new(&*snapshot, &range, limit);
+        while let Some(page) = pages.next().await? {
+            if let Some(key) = page.damaged.first() {
+                return Err(ExportError::Damaged(key.clone()));
             }
-            writer.record(key, record)?;
-            if writer.waiting() >= CHUNK_BYTES {
-                send(&chunks, writer.take(), options.send_timeout).await?;
+            for (key, record) in &page.records {
+                if is_left_out(key, options.tokens) {
+                    continue;
+                }
+                writer.record(key, record)?;
+                if writer.waiting() >= CHUNK_BYTES {
+                    send(&chunks, writer.take(), options.send_timeout).await?;
+                }
             }
         }
     }
@@ -77,9 +85,9 @@ pub async fn export(
     Ok(writer.records())
 }
 
-/// Whether an export leaves a record out: secrets always, tokens unless they are wanted.
+/// Whether an export leaves a record out: secrets and what describes running nodes always, tokens unless they are wanted.
 pub fn is_left_out(key: &str, tokens: bool) -> bool {
-    key.starts_with(prefix::SECRET) || (!tokens && key.starts_with(prefix::TOKEN))
+    key.starts_with(prefix::SECRET) || key.starts_with(CLUSTER) || (!tokens && key.starts_with(prefix::TOKEN))
 }
 
 async fn send(chunks: &Sender<Bytes>, chunk: Bytes, send_timeout: Duration) -> Result<(), ExportError> {

@@ -26,10 +26,11 @@ use notbefore_service::runtime::{self, EngineHandle};
 use notbefore_service::view::Views;
 use notbefore_service::vm_log::VmLog;
 use notbefore_store::memory::MemoryStore;
-use notbefore_store::{Revision, Store};
+use notbefore_store::{Batch, Outcome, ReadError, Revision, Snapshot, Store, Txn, Watch, WatchError};
 use notbefore_wire::guest::error::GuestError;
 use notbefore_wire::guest::version::EventsVersion;
 use notbefore_wire::operator::Listening;
+use tokio::sync::watch;
 
 use crate::PATIENCE;
 
@@ -68,6 +69,42 @@ impl DigestTransport for Network {
         }
         let leader = Arc::clone(&self.leader.lock().unwrap());
         leader.digests.take("c~1", &digest).unwrap().ok_or_else(|| "this node does not lead".to_owned())
+    }
+}
+
+/// A store whose watch shows nothing while it is stopped.
+struct SlowWatch {
+    store: Arc<dyn Store>,
+    is_stopped: watch::Receiver<bool>,
+}
+
+struct Slow {
+    watch: Box<dyn Watch>,
+    is_stopped: watch::Receiver<bool>,
+}
+
+#[async_trait]
+impl Watch for Slow {
+    async fn next(&mut self) -> Result<Batch, WatchError> {
+        let batch = self.watch.next().await;
+        self.is_stopped.wait_for(|is_stopped| !is_stopped).await.unwrap();
+        batch
+    }
+}
+
+#[async_trait]
+impl Store for SlowWatch {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+        self.store.snapshot().await
+    }
+
+    async fn commit(&self, txn: Txn) -> Outcome {
+        self.store.commit(txn).await
+    }
+
+    async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+        let (watch, is_stopped) = (self.store.watch(after).await?, self.is_stopped.clone());
+        Ok(Box::new(Slow { watch, is_stopped }))
     }
 }
 
@@ -216,7 +253,7 @@ async fn ask(engine: &EngineHandle, command: impl Into<Command>) {
 }
 
 /// A node that is behind: its engine has a store of its own, with the same VM, and its platform reads the shared one.
-async fn lagging_platform(cluster: &TestCluster) -> (ScheduledEvents, Caller) {
+async fn lagging_platform(cluster: &TestCluster) -> (ScheduledEvents, Caller, Arc<Views>) {
     let own: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let node = TestNode::new("d", &own, true).await;
     node.add_vm(1, "web").await;
@@ -229,7 +266,8 @@ async fn lagging_platform(cluster: &TestCluster) -> (ScheduledEvents, Caller) {
         Arc::clone(&cluster.store),
     );
     let listener = Arc::new(ListenerIdentity::Network("default".to_owned()));
-    (platform, Caller::new(listener, [10, 0, 0, 1].into(), [10, 0, 0, 254].into()))
+    let caller = Caller::new(listener, [10, 0, 0, 1].into(), [10, 0, 0, 254].into());
+    (platform, caller, Arc::clone(&node.views))
 }
 
 async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
@@ -310,9 +348,43 @@ async fn notes_go_along_with_a_forwarded_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn first_read_of_an_event_that_the_leader_does_not_show_yet_is_kept() {
+    let (cluster, event) = TestCluster::new().await;
+    let stop = watch::Sender::new(false);
+    let slow = SlowWatch { store: Arc::clone(&cluster.store), is_stopped: stop.subscribe() };
+    let slow = TestNode::new("d", &(Arc::new(slow) as _), false).await;
+    eventually("the event is known", || async { slow.views.newest().is_live(event) }).await;
+    cluster.a.digests.follow();
+    slow.digests.take_lead(Revision(9));
+    *cluster.network.leader.lock().unwrap() = Arc::clone(&slow);
+    cluster.c.digests.set_leader(Some("d~1"));
+
+    stop.send_replace(true);
+    let second = cluster.schedule(8).await;
+    eventually("the follower shows it", || async { cluster.c.views.newest().is_live(second) }).await;
+    cluster.poll();
+    eventually("the read is acknowledged", || async {
+        slow.is_enabled("web").await
+            && cluster.c.reads(second) == 1
+            && cluster.c.digests.notes_for_request().is_none()
+    })
+    .await;
+    assert!(!slow.views.newest().is_live(second), "the leader is behind");
+    assert_eq!(slow.reads(second), 0);
+
+    stop.send_replace(false);
+    eventually("the leader shows it", || async { slow.views.newest().is_live(second) }).await;
+    eventually("the leader knows the read", || async {
+        slow.digests.review(["c~1"]);
+        slow.reads(second) == 1
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn guest_that_is_ahead_of_its_node_is_answered_from_the_store() {
     let (cluster, event) = TestCluster::new().await;
-    let (platform, caller) = lagging_platform(&cluster).await;
+    let (platform, caller, views) = lagging_platform(&cluster).await;
     let guest = platform.guest(&caller, &ProxyClaim::default()).unwrap();
     let version = EventsVersion::NEWEST;
     assert_eq!(platform.document(&guest, version).incarnation, 1, "the node is behind");
@@ -325,6 +397,10 @@ async fn guest_that_is_ahead_of_its_node_is_answered_from_the_store() {
         panic!("the store has incarnation 3");
     };
     assert_eq!(rendered.incarnation, 3);
+    assert!(
+        views.shown_to() > Revision(views.complete_to().0),
+        "a note of this read is about a later commit"
+    );
     let body = String::from_utf8(rendered.body.to_vec()).unwrap();
     assert!(
         body.contains(&event.to_string().to_uppercase()) && body.contains("\"DocumentIncarnation\":3"),

@@ -1,5 +1,6 @@
 //! Nodes that talk: a leader and a follower over one store in memory, with real sockets between them.
 
+mod audit;
 mod bad_messages;
 mod forwarding;
 mod harness;

@@ -126,9 +126,8 @@ impl World {
                     cluster.last_leader = epoch;
                 }
                 self.take_stored_polls();
-                let since_boot = self.node.since_boot;
                 if let Some(member) = &mut self.node.member {
-                    member.receiver = Some(Receiver::new(fence, since_boot));
+                    member.receiver = Some(Receiver::new(fence));
                 }
                 self.node.waits_for_polls = true;
                 self.feed_engine(Input::PollsComplete(false))?;

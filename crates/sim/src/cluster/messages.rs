@@ -25,6 +25,8 @@ use crate::world::{World, broken};
 const OPERATOR_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a guest's request may take.
 const GUEST_DEADLINE: Duration = Duration::from_secs(2);
+/// The view of the sender of a digest. Nodes note only polls of scopes, which wait for no view.
+const SHOWN: Revision = Revision(0);
 
 /// A process: the index of its node and its epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +130,7 @@ impl World {
             member.forwarded.insert(sent.id, forwarded);
         }
         let now = self.node.now;
-        let notes = self.node.member.as_ref().and_then(|member| member.digests.notes_for_request(now));
+        let notes = self.node.member.as_ref().and_then(|member| member.digests.notes_for_request(now, SHOWN));
         self.send_message(sent.id, to, Body::Request(Rc::clone(sent), notes));
         Ok(true)
     }
@@ -181,7 +183,7 @@ impl World {
             let scopes = member.polls.clone();
             member.digests.add_everything(Notes { scopes, ..Notes::default() });
         }
-        if let (Some(to), Some(digest)) = (leader, member.digests.next(since_boot, now)) {
+        if let (Some(to), Some(digest)) = (leader, member.digests.next(since_boot, now, SHOWN)) {
             self.stats.digests += 1;
             self.send_message(0, to, Body::Digest(digest));
         }
@@ -273,19 +275,19 @@ impl World {
                 }
                 let now = self.node.now;
                 if let Some(notes) = notes.and_then(|notes| Receiver::notes_of_request(&notes, now).ok()) {
-                    self.take_notes(notes)?;
+                    self.take_notes(notes.notes)?;
                 }
                 self.check_polls_known(&from)?;
                 self.execute_forwarded(number, from, &to, &sent)
             }
             Body::Digest(bytes) => {
                 self.check_lead()?;
-                let (name, now) = (from.name(), self.node.now);
+                let (name, now, since_boot) = (from.name(), self.node.now, self.node.since_boot);
                 let receiver = self.node.member.as_mut().and_then(|member| member.receiver.as_mut());
                 let Some(receiver) = receiver.filter(|_| to == me) else { return Ok(()) };
-                let taken = receiver.take(&name, &bytes, now);
+                let taken = receiver.take(&name, &bytes, now, since_boot);
                 let taken = taken.map_err(|error| broken("every digest can be read", error.to_string()))?;
-                self.take_notes(taken.notes.unwrap_or_default())?;
+                self.take_notes(taken.notes.map(|of_node| of_node.notes).unwrap_or_default())?;
                 self.send_message(number, from, Body::DigestTaken(taken.ack));
                 self.review_polls()
             }

@@ -113,6 +113,8 @@ pub enum GuestError {
     OutcomeUnknown,
     /// The service cannot store approvals now.
     Unavailable,
+    /// The service cannot answer now: it does not reach its store.
+    StoreAway,
 }
 
 impl From<StartRequestsError> for GuestError {
@@ -126,7 +128,7 @@ impl GuestError {
     pub const STATUSES: [u16; 10] = [400, 403, 404, 405, 408, 413, 414, 429, 431, 503];
 
     /// All words that [`GuestError::reason`] returns, each with its status.
-    pub const REASONS: [(&str, u16); 21] = [
+    pub const REASONS: [(&str, u16); 22] = [
         ("unknown_caller", 403),
         ("too_many_requests", 429),
         ("malformed", 400),
@@ -148,6 +150,7 @@ impl GuestError {
         ("unknown_event", 400),
         ("outcome_unknown", 503),
         ("unavailable", 503),
+        ("store_away", 503),
     ];
 
     /// `Retry-After` of a 429, in seconds; the rate limit of a VM has recovered fully by then.
@@ -174,7 +177,7 @@ impl GuestError {
             GuestError::TargetTooLong { .. } => 414,
             GuestError::TooManyRequests => 429,
             GuestError::HeadTooLarge { .. } => 431,
-            GuestError::OutcomeUnknown | GuestError::Unavailable => 503,
+            GuestError::OutcomeUnknown | GuestError::Unavailable | GuestError::StoreAway => 503,
         }
     }
 
@@ -202,6 +205,7 @@ impl GuestError {
             GuestError::UnknownEvent => "unknown_event",
             GuestError::OutcomeUnknown => "outcome_unknown",
             GuestError::Unavailable => "unavailable",
+            GuestError::StoreAway => "store_away",
         }
     }
 
@@ -286,6 +290,9 @@ impl GuestError {
             GuestError::Unavailable => {
                 r#"{"error":"Service unavailable. The approval was not kept: send it again"}"#
             }
+            GuestError::StoreAway => {
+                r#"{"error":"Service unavailable. The request cannot be answered now: send it again"}"#
+            }
         };
         text.into()
     }
@@ -321,6 +328,7 @@ mod tests {
             GuestError::UnknownEvent,
             GuestError::OutcomeUnknown,
             GuestError::Unavailable,
+            GuestError::StoreAway,
         ]
     }
 

@@ -33,7 +33,8 @@ const BANNED_HERE: [(&str, &str); 6] = [
 ];
 
 /// Crates with two major versions in the binary, or with test features: cargo metadata does not distinguish these.
-const TWICE: [(&str, [&str; 2], &str); 4] = [
+const TWICE: [(&str, [&str; 2], &str); 5] = [
+    ("base64", ["0.22", "0.23"], "tonic stays with 0.22"),
     ("bitflags", ["1", "2"], "defmt stays with 1; it is for machines without a system, and not built"),
     ("getrandom", ["0.2", "0.4"], "ring 0.17 stays with 0.2"),
     (

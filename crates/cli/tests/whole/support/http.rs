@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -92,6 +93,28 @@ pub enum NoResponse {
     NotSent,
     /// The connection was cut after the request was sent.
     Unanswered,
+}
+
+/// Sends one request on a connection of its own. `limit` bounds the time to connect, and each wait for a part of the
+/// response.
+pub fn exchange_within(
+    source: Ipv4Addr,
+    to: SocketAddr,
+    request: &str,
+    limit: Duration,
+) -> Result<Answer, NoResponse> {
+    let open = || -> std::io::Result<TcpStream> {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(source.into(), 0).into())?;
+        socket.connect_timeout(&to.into(), limit)?;
+        let stream: TcpStream = socket.into();
+        stream.set_read_timeout(Some(limit))?;
+        stream.set_write_timeout(Some(limit))?;
+        Ok(stream)
+    };
+    let mut stream = BufReader::new(open().map_err(|_| NoResponse::NotSent)?);
+    stream.get_mut().write_all(request.as_bytes()).map_err(|_| NoResponse::Unanswered)?;
+    read_answer(&mut stream).map_err(|_| NoResponse::Unanswered)
 }
 
 /// A connection that is opened on demand and reused while the service keeps it open.

@@ -15,8 +15,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_core::{EventId, ScopeId, VmId};
+use notbefore_store::Revision;
 
-use super::wire::{self, Ack, DIGEST_BYTES_MAX};
+use super::recent::RecentNotes;
+use super::wire::{self, Ack, DIGEST_BYTES_MAX, Digest};
 use super::{FirstRead, Heard, LogNote, Notes};
 
 /// Interval of digests.
@@ -26,7 +28,8 @@ pub const SEND_URGENT_EVERY: Duration = Duration::from_millis(50);
 /// When a digest without an acknowledgement is sent again.
 pub const REPEAT_AFTER: Duration = Duration::from_secs(1);
 /// A digest without notes is sent if there was none for this long: the leader may have lost the lead and taken it again,
-/// and waits [`JUDGE_AFTER`](super::receiver::JUDGE_AFTER) to hear from this node.
+/// and waits to hear from this node; see
+/// [`DIGESTS_LOST_AFTER`](super::receiver::DIGESTS_LOST_AFTER).
 pub const GREET_EVERY: Duration = Duration::from_secs(3);
 /// Notes that wait while the leader does not answer; about 20 MB.
 pub const NOTES_MAX: usize = 200_000;
@@ -44,7 +47,9 @@ pub struct Sender {
     everything: Everything,
     pending: Notes,
     is_urgent: bool,
-    in_flight: Option<InFlight>,
+    recent: RecentNotes,
+    /// The digest without an acknowledgement.
+    in_flight: Option<Digest>,
     last_number: u64,
     /// When the last digest was sent, to this leader.
     last_sent_at: Option<Duration>,
@@ -64,15 +69,6 @@ enum Everything {
     Pending,
     /// The last part is under way or acknowledged.
     Sent,
-}
-
-/// A digest without an acknowledgement.
-#[derive(Debug)]
-struct InFlight {
-    number: u64,
-    term: u64,
-    is_whole: bool,
-    notes: Notes,
 }
 
 impl Sender {
@@ -117,18 +113,21 @@ impl Sender {
     /// A VM polled.
     pub fn add_heard(&mut self, vm: VmId, heard: Heard) {
         self.bound_notes();
+        self.recent.add_heard(vm);
         self.pending.add_heard(vm, heard);
     }
 
     /// A VM of the scope polled, or approved.
     pub fn add_scope(&mut self, scope: ScopeId, at: Timestamp) {
         self.bound_notes();
+        self.recent.add_scope(scope.clone());
         self.is_urgent |= self.pending.add_scope(scope, at);
     }
 
     /// A VM read an event for the first time.
     pub fn add_read(&mut self, event: EventId, vm: VmId, read: FirstRead) {
         self.bound_notes();
+        self.recent.add_read(event, vm);
         self.pending.add_read(event, vm, read);
         self.is_urgent = true;
     }
@@ -154,7 +153,9 @@ impl Sender {
     /// All that the node knew when it was asked.
     pub fn add_everything(&mut self, notes: Notes) {
         if self.everything == Everything::Collecting {
-            self.pending.merge(notes);
+            // The few into the many: guests wait meanwhile.
+            let newer = std::mem::replace(&mut self.pending, notes);
+            self.pending.merge(newer);
             self.everything = Everything::Pending;
         }
     }
@@ -177,8 +178,9 @@ impl Sender {
         Some(last.saturating_add(interval))
     }
 
-    /// The digest to send now, if one is due. `now` is monotonic; the wall clock `at` turns times into ages.
-    pub fn next(&mut self, now: Duration, at: Timestamp) -> Option<Vec<u8>> {
+    /// The digest to send now, if one is due. `now` is monotonic; the wall clock `at` turns times into ages. Guests were
+    /// shown nothing newer than `shown`.
+    pub fn next(&mut self, now: Duration, at: Timestamp, shown: Revision) -> Option<Vec<u8>> {
         if self.due_at().is_none_or(|due| due > now) {
             return None;
         }
@@ -203,11 +205,10 @@ impl Sender {
             }
             self.last_number += 1;
             let number = self.last_number;
-            self.in_flight = Some(InFlight { number, term, is_whole, notes });
+            self.in_flight = Some(Digest { number, term, revision: shown, is_whole, notes });
         }
-        let one = self.in_flight.as_ref()?;
         (self.last_sent_at, self.last_turn_at) = (Some(now), Some(now));
-        Some(wire::encode(one.number, one.term, one.is_whole, &one.notes, at))
+        Some(self.in_flight.as_ref()?.encode(at))
     }
 
     /// The leader has answered a digest. Answers to older digests are ignored.
@@ -220,10 +221,11 @@ impl Sender {
     }
 
     /// The notes that go along with a forwarded request, so that the leader knows what came before it: the newest that
-    /// are not acknowledged, at most [`REQUEST_NOTES_BYTES_MAX`]. None if there are none.
-    pub fn notes_for_request(&self, at: Timestamp) -> Option<Vec<u8>> {
+    /// are not acknowledged, at most [`REQUEST_NOTES_BYTES_MAX`]. None if there are none. The cost does not depend on how
+    /// many wait.
+    pub fn notes_for_request(&self, at: Timestamp, shown: Revision) -> Option<Vec<u8>> {
         let in_flight = self.in_flight.iter().map(|one| &one.notes);
-        let notes = wire::newest(in_flight.chain([&self.pending]), REQUEST_NOTES_BYTES_MAX);
-        (!notes.is_empty()).then(|| wire::encode(0, 0, false, &notes, at))
+        let notes = self.recent.find(in_flight.chain([&self.pending]), REQUEST_NOTES_BYTES_MAX);
+        (!notes.is_empty()).then(|| Digest { revision: shown, notes, ..Digest::default() }.encode(at))
     }
 }

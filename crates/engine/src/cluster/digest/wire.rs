@@ -4,7 +4,7 @@
 //! little-endian.
 //!
 //! ```text
-//! digest   level u8, flags u8 (1: whole), number u64, term u64,
+//! digest   level u8, flags u8 (1: whole), number u64, term u64, revision u64,
 //!          n u32, n × scope: length u8, path, age u32
 //!          n u32, n × read:  event [16], vm [16], age u32, version u8
 //!          n u32, n × heard: vm [16], age u32, version u8
@@ -17,6 +17,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{EventId, ScopeId, ScopePath, VmId};
+use notbefore_store::Revision;
 use uuid::Uuid;
 
 use super::{FirstRead, Heard, LogNote, Notes};
@@ -30,14 +31,14 @@ pub const LOG_BYTES_MAX: usize = 2_048;
 
 const WHOLE: u8 = 1;
 const VM_BYTES: usize = 16;
-const HEARD_BYTES: usize = VM_BYTES + 5;
-const READ_BYTES: usize = 2 * VM_BYTES + 5;
+pub(super) const HEARD_BYTES: usize = VM_BYTES + 5;
+pub(super) const READ_BYTES: usize = 2 * VM_BYTES + 5;
 /// Without the path.
 const SCOPE_BYTES: usize = 5;
 /// Without the entry.
 const LOG_BYTES: usize = VM_BYTES + 14;
 /// Bytes of a digest without notes.
-pub(super) const EMPTY_BYTES: usize = 2 + 8 + 8 + 4 * 4;
+const EMPTY_BYTES: usize = 2 + 8 + 8 + 8 + 4 * 4;
 
 /// Bytes are not a message that this release knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +60,8 @@ pub struct Digest {
     pub number: u64,
     /// The leader's term that the sender knows; 0 if none.
     pub term: u64,
+    /// The sender's guests were shown nothing newer than this revision.
+    pub revision: Revision,
     /// With this digest the leader has all notes of the node from before it was sent.
     pub is_whole: bool,
     pub notes: Notes,
@@ -92,78 +95,94 @@ pub(super) fn scope_bytes(scope: &ScopeId) -> usize {
     SCOPE_BYTES + scope.as_str().len()
 }
 
-pub(super) fn log_bytes(note: &LogNote) -> usize {
+fn log_bytes(note: &LogNote) -> usize {
     LOG_BYTES + note.what.len()
+}
+
+/// Bytes that are left in a message.
+pub(super) struct Room(usize);
+
+impl Room {
+    pub fn of_message(bytes_max: usize) -> Self {
+        Self(bytes_max.saturating_sub(EMPTY_BYTES))
+    }
+
+    /// Takes the bytes if there are as many.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let rest = self.0.checked_sub(bytes);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
 }
 
 /// Removes notes that fit into a message from `notes` and returns them: scopes and reads first.
 pub(super) fn cut(notes: &mut Notes, bytes_max: usize) -> Notes {
-    let mut room = bytes_max.saturating_sub(EMPTY_BYTES);
-    let mut part = Notes::default();
-    let mut take = |bytes: usize| {
-        let fits = bytes <= room;
-        room -= if fits { bytes } else { 0 };
-        fits
-    };
+    let (mut part, mut room) = (Notes::default(), Room::of_message(bytes_max));
     while let Some(first) = notes.scopes.first_entry()
-        && take(scope_bytes(first.key()))
+        && room.take(scope_bytes(first.key()))
     {
         part.scopes.extend([first.remove_entry()]);
     }
     while let Some(first) = notes.reads.first_entry()
-        && take(READ_BYTES)
+        && room.take(READ_BYTES)
     {
         part.reads.extend([first.remove_entry()]);
     }
     while let Some(first) = notes.heard.first_entry()
-        && take(HEARD_BYTES)
+        && room.take(HEARD_BYTES)
     {
         part.heard.extend([first.remove_entry()]);
     }
-    let fitting = notes.log.iter().take_while(|note| take(log_bytes(note))).count();
+    let fitting = notes.log.iter().take_while(|note| room.take(log_bytes(note))).count();
     part.log = notes.log.drain(..fitting).collect();
     part
-}
-
-/// The newest notes that fit into a message: scopes first, no log.
-pub(super) fn newest<'n>(all: impl Iterator<Item = &'n Notes> + Clone, bytes_max: usize) -> Notes {
-    let room = bytes_max.saturating_sub(EMPTY_BYTES);
-    let mut newest = Notes::default();
-    let scopes = all.clone().flat_map(|notes| &notes.scopes).map(|(scope, at)| (*at, scope));
-    let mut left = room;
-    for (at, scope) in latest(scopes.collect(), room / SCOPE_BYTES) {
-        let Some(rest) = left.checked_sub(scope_bytes(scope)) else { break };
-        left = rest;
-        newest.add_scope(scope.clone(), at);
-    }
-    let reads = all.clone().flat_map(|notes| &notes.reads).map(|(key, read)| (read.at, (key, read)));
-    let reads = latest(reads.collect(), left / READ_BYTES);
-    left -= reads.len() * READ_BYTES;
-    for (_, ((event, vm), read)) in reads {
-        newest.add_read(*event, *vm, *read);
-    }
-    let heard = all.flat_map(|notes| &notes.heard).map(|(vm, heard)| (heard.at, (vm, heard)));
-    for (_, (vm, heard)) in latest(heard.collect(), left / HEARD_BYTES) {
-        newest.add_heard(*vm, *heard);
-    }
-    newest
-}
-
-/// The `count` latest, the last one first. There may be as many as the fleet has VMs, so only these are sorted.
-fn latest<T>(mut all: Vec<(Timestamp, T)>, count: usize) -> Vec<(Timestamp, T)> {
-    let later = |a: &(Timestamp, T), b: &(Timestamp, T)| b.0.cmp(&a.0);
-    if count < all.len() {
-        all.select_nth_unstable_by(count, later);
-        all.truncate(count);
-    }
-    all.sort_by(later);
-    all
 }
 
 impl Digest {
     /// The digest as bytes at `now`, which turns times into ages.
     pub fn encode(&self, now: Timestamp) -> Vec<u8> {
-        encode(self.number, self.term, self.is_whole, &self.notes, now)
+        let Self { number, term, revision, is_whole, notes } = self;
+        let Notes { scopes, reads, heard, log } = notes;
+        let mut bytes = vec![DIGEST_LEVEL, if *is_whole { WHOLE } else { 0 }];
+        bytes.reserve(EMPTY_BYTES + scopes.len() * 64 + reads.len() * READ_BYTES + heard.len() * HEARD_BYTES);
+        bytes.extend(number.to_le_bytes());
+        bytes.extend(term.to_le_bytes());
+        bytes.extend(revision.0.to_le_bytes());
+        let age = |at: Timestamp| {
+            let millis = now.duration_since(at).max(SignedDuration::ZERO).as_millis();
+            u32::try_from(millis).unwrap_or(u32::MAX).to_le_bytes()
+        };
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes();
+        bytes.extend(count(scopes.len()));
+        for (scope, at) in scopes {
+            // A path has three names of at most 80 characters.
+            bytes.push(u8::try_from(scope.as_str().len()).unwrap_or(u8::MAX));
+            bytes.extend(scope.as_str().as_bytes());
+            bytes.extend(age(*at));
+        }
+        bytes.extend(count(reads.len()));
+        for ((event, vm), read) in reads {
+            bytes.extend(event.0.as_bytes());
+            bytes.extend(vm.0.as_bytes());
+            bytes.extend(age(read.at));
+            bytes.push(read.version);
+        }
+        bytes.extend(count(heard.len()));
+        for (vm, heard) in heard {
+            bytes.extend(vm.0.as_bytes());
+            bytes.extend(age(heard.at));
+            bytes.push(heard.version);
+        }
+        bytes.extend(count(log.len()));
+        for note in log {
+            bytes.extend(note.vm.0.as_bytes());
+            bytes.extend(age(note.first_at));
+            bytes.extend(age(note.last_at));
+            bytes.extend(note.count.to_le_bytes());
+            bytes.extend(u16::try_from(note.what.len()).unwrap_or(u16::MAX).to_le_bytes());
+            bytes.extend(&note.what);
+        }
+        bytes
     }
 
     /// Reads a digest at `now`, which turns ages into times.
@@ -173,7 +192,7 @@ impl Digest {
         if flags & !WHOLE != 0 {
             return Err(bytes.malformed());
         }
-        let (number, term) = (bytes.u64()?, bytes.u64()?);
+        let (number, term, revision) = (bytes.u64()?, bytes.u64()?, Revision(bytes.u64()?));
         let mut notes = Notes::default();
         for _ in 0..bytes.count(SCOPE_BYTES)? {
             let length = usize::from(bytes.u8()?);
@@ -201,52 +220,8 @@ impl Digest {
             notes.log.push(LogNote { vm, first_at, last_at, count, what: what.into() });
         }
         bytes.end()?;
-        Ok(Self { number, term, is_whole: flags & WHOLE != 0, notes })
+        Ok(Self { number, term, revision, is_whole: flags & WHOLE != 0, notes })
     }
-}
-
-/// [`Digest::encode`] without a digest that owns its notes.
-pub(super) fn encode(number: u64, term: u64, is_whole: bool, notes: &Notes, now: Timestamp) -> Vec<u8> {
-    let Notes { scopes, reads, heard, log } = notes;
-    let mut bytes = vec![DIGEST_LEVEL, if is_whole { WHOLE } else { 0 }];
-    bytes.reserve(16 + scopes.len() * 64 + reads.len() * READ_BYTES + heard.len() * HEARD_BYTES);
-    bytes.extend(number.to_le_bytes());
-    bytes.extend(term.to_le_bytes());
-    let age = |at: Timestamp| {
-        let millis = now.duration_since(at).max(SignedDuration::ZERO).as_millis();
-        u32::try_from(millis).unwrap_or(u32::MAX).to_le_bytes()
-    };
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes();
-    bytes.extend(count(scopes.len()));
-    for (scope, at) in scopes {
-        // A path has three names of at most 80 characters.
-        bytes.push(u8::try_from(scope.as_str().len()).unwrap_or(u8::MAX));
-        bytes.extend(scope.as_str().as_bytes());
-        bytes.extend(age(*at));
-    }
-    bytes.extend(count(reads.len()));
-    for ((event, vm), read) in reads {
-        bytes.extend(event.0.as_bytes());
-        bytes.extend(vm.0.as_bytes());
-        bytes.extend(age(read.at));
-        bytes.push(read.version);
-    }
-    bytes.extend(count(heard.len()));
-    for (vm, heard) in heard {
-        bytes.extend(vm.0.as_bytes());
-        bytes.extend(age(heard.at));
-        bytes.push(heard.version);
-    }
-    bytes.extend(count(log.len()));
-    for note in log {
-        bytes.extend(note.vm.0.as_bytes());
-        bytes.extend(age(note.first_at));
-        bytes.extend(age(note.last_at));
-        bytes.extend(note.count.to_le_bytes());
-        bytes.extend(u16::try_from(note.what.len()).unwrap_or(u16::MAX).to_le_bytes());
-        bytes.extend(&note.what);
-    }
-    bytes
 }
 
 /// The unread rest of a message.

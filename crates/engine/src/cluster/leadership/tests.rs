@@ -729,3 +729,34 @@ fn node_that_stops_is_not_living_any_more() {
     cluster.settle();
     assert!(cluster.nodes[1].machine.living_peers(now).is_empty());
 }
+
+#[test]
+fn leader_that_cannot_confirm_rewrites_at_intervals() {
+    let mut cluster = three();
+    let Role::Lead(fence) = cluster.role(0) else { panic!("a does not lead") };
+    // Its own heartbeats do not return, and everything else does: it may not lead, and does not step down yet.
+    cluster.nodes[0].machine.returned_at = Some(cluster.now - WATCH_STALLED_AFTER);
+    cluster.nodes[0].machine.unseen.clear();
+    cluster.nodes[0].machine.beat_due = cluster.now + 10 * SECOND;
+    let before = cluster.store.log.len();
+    cluster.feed(0, Input::Fence(FenceNews::Unknown(fence)));
+    cluster.settle();
+    assert!(cluster.store.log.len() - before <= 2, "{} writes", cluster.store.log.len() - before);
+}
+
+#[test]
+fn leader_record_that_was_deleted_or_damaged_is_claimed_again() {
+    for garbage in [None, Some(Bytes::from_static(b"garbage"))] {
+        let mut cluster = three();
+        let revision = Revision(cluster.store.log.last().unwrap().revision.0 + 2);
+        match &garbage {
+            Some(value) => drop(cluster.store.records.insert(LEADER.into(), (revision, value.clone()))),
+            None => drop(cluster.store.records.remove(LEADER)),
+        }
+        let change = Change { key: LEADER.into(), value: garbage };
+        cluster.store.log.push(Batch { revision, changes: [change].into() });
+        cluster.settle();
+        cluster.pass(SECOND);
+        cluster.only_leader();
+    }
+}

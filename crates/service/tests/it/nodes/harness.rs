@@ -4,7 +4,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -46,13 +47,20 @@ pub const SECRET: &str = "the secret of the first token";
 /// The address of operators in these tests.
 pub const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 
-/// The system's clock, off by a number of seconds that a test sets.
+/// The system's clock, off by numbers of seconds that a test sets.
 #[derive(Default)]
-pub struct OffClock(pub AtomicI64);
+pub struct OffClock {
+    pub wall: AtomicI64,
+    pub boot: AtomicU64,
+}
 
 impl Clock for OffClock {
     fn now(&self) -> Timestamp {
-        SystemClock.now() + SignedDuration::from_secs(self.0.load(Relaxed))
+        SystemClock.now() + SignedDuration::from_secs(self.wall.load(Relaxed))
+    }
+
+    fn since_boot(&self) -> Duration {
+        SystemClock.since_boot() + Duration::from_secs(self.boot.load(Relaxed))
     }
 }
 
@@ -210,7 +218,12 @@ impl Node {
         }
         let mut request = request.body(Body::from(body.to_owned())).unwrap();
         let from = SocketAddr::new(CLIENT, 50_000);
-        request.extensions_mut().insert(ConnectionInfo { from, is_loopback: false, slot: None });
+        request.extensions_mut().insert(ConnectionInfo {
+            from,
+            is_loopback: false,
+            slot: None,
+            sequence: Arc::default(),
+        });
         let response = TowerToHyperService::new(self.router.clone()).call(request).await.unwrap();
         let (head, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();

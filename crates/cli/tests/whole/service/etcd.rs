@@ -1,0 +1,245 @@
+//! `serve --etcd` with one member and one node: what is refused at the start, moving a fleet into etcd and back, and what
+//! a node does while etcd is away. The part `cluster` has several of each.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{Service, binary, free_address, wait_for};
+
+const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 60, 1);
+
+/// One member, which ends with the test.
+struct Etcd {
+    process: Child,
+    url: String,
+    _data: TempDir,
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Etcd {
+    fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let (url, peer) = (format!("http://{}", free_address()), format!("http://{}", free_address()));
+        let process = Command::new("etcd")
+            .args(["--name", "m0", "--log-level", "error", "--unsafe-no-fsync"])
+            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("m0={peer}")])
+            .arg("--data-dir")
+            .arg(data.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("Debian's etcd-server is installed");
+        let etcd = Self { process, url, _data: data };
+        wait_for("etcd", || etcd.ctl(&["endpoint", "health"]).status.success().then_some(()));
+        etcd
+    }
+
+    fn ctl(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.url]).args(arguments);
+        command.output().expect("Debian's etcd-client is installed")
+    }
+
+    /// All keys.
+    fn keys(&self) -> String {
+        let keys = self.ctl(&["get", "", "--from-key", "--keys-only"]);
+        assert!(keys.status.success(), "{keys:?}");
+        String::from_utf8(keys.stdout).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+}
+
+fn notbefore(arguments: &[&str]) -> Output {
+    Command::new(binary()).args(arguments).env_remove("NOTBEFORE_DATA").output().unwrap()
+}
+
+/// Runs a command that must succeed.
+fn done(arguments: &[&str]) -> String {
+    let output = notbefore(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command that must fail; returns its message.
+fn refused(arguments: &[&str]) -> String {
+    let output = notbefore(arguments);
+    assert!(!output.status.success(), "{arguments:?} should have failed");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
+    let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (data, with_fleet) = (temp.path().join("data"), temp.path().join("single"));
+    drop(Service::start_in(&with_fleet, &[]));
+    for (key, value) in [
+        ("/foreign/settings", "1"),
+        ("/newer/", "notbefore: test"),
+        ("/newer/cluster/format", "2 {\"level\":99}"),
+    ] {
+        assert!(etcd.ctl(&["put", key, value]).status.success());
+    }
+    let before = etcd.keys();
+    let nothing_listens = format!("http://{}", free_address());
+    let missing = temp.path().join("missing.pem");
+    let (etcd_url, missing) = (etcd.url.as_str(), text(&missing));
+    let https = etcd_url.replace("http", "https");
+    for (flags, parts) in [
+        (vec!["--etcd", &nothing_listens], vec!["no endpoint of etcd answers", &nothing_listens]),
+        (vec!["--etcd", "127.0.0.1:2379"], vec!["a URL of etcd", "127.0.0.1:2379"]),
+        (vec!["--etcd", &https], vec!["etcd's authority"]),
+        (vec!["--etcd", &https, "--etcd-ca", missing], vec![missing]),
+        (vec!["--etcd", etcd_url, "--etcd-ca", missing], vec!["write https, or leave the certificates out"]),
+        (vec!["--etcd", etcd_url, "--etcd-user", "nb"], vec!["--etcd-password-file"]),
+        (vec!["--etcd", etcd_url, "--etcd-prefix", "/foreign/"], vec!["/foreign/settings", "another prefix"]),
+        (vec!["--etcd", etcd_url, "--etcd-prefix", "/newer/"], vec!["format level 99", "newer release"]),
+        (vec!["--etcd", etcd_url, "--etcd-prefix", "newer"], vec!["a key that ends with a slash"]),
+        (vec!["--etcd", etcd_url, "--node", "a b"], vec!["a name of letters"]),
+        (vec!["--node", "a"], vec!["no URL of etcd"]),
+        (vec!["--etcd", etcd_url, "--guest-vm", "web-0=127.0.0.1:0"], vec!["notbefore vm add"]),
+        (vec!["--etcd", etcd_url, "--node-listen", "0.0.0.0:0"], vec!["--node-listen"]),
+        (
+            vec!["--etcd", etcd_url, "--data", text(&with_fleet)],
+            vec!["holds the fleet", "notbefore import --etcd"],
+        ),
+    ] {
+        let mut arguments = vec!["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"];
+        if !flags.contains(&"--data") {
+            arguments.extend(["--data", text(&data)]);
+        }
+        arguments.extend(flags.iter().copied());
+        let message = refused(&arguments);
+        for part in parts {
+            assert!(message.contains(part), "{flags:?}: {part:?} is not in {message}");
+        }
+        assert!(!data.exists(), "{flags:?} has created the data directory");
+    }
+    assert_eq!(etcd.keys(), before, "etcd is unchanged");
+}
+
+/// The records of an export: key and value, without the revision.
+fn records(file: &Path) -> Vec<(String, Value)> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = |line: Value| Some((line.get("key")?.as_str()?.to_owned(), line.get("value")?.clone()));
+    lines.filter_map(record).collect()
+}
+
+#[test]
+fn fleet_moves_into_etcd_and_back() {
+    let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let file = |name: &str| temp.path().join(name);
+    let mut single = Service::start(&["--always-give-notice"]);
+    single.cli(&["vm", "add", "web-0", "--address", &GUEST.to_string()]);
+    single.cli(&["vm", "restart", "web-0"]);
+    let document = single.poll(GUEST, "2020-07-01").body;
+    single.cli(&["export", text(&file("single"))]);
+    let token = single.data().join("operator.token");
+    let single_export = file("single");
+    let to_etcd = ["import", text(&single_export), "--etcd", &etcd.url];
+    done(&to_etcd);
+    let again = refused(&to_etcd);
+    assert!(again.contains("is in etcd already") && again.contains("--etcd-prefix"), "{again}");
+    // An export without its end, from which a part was written already.
+    let cut = std::fs::read_to_string(file("single")).unwrap();
+    let cut: Vec<&str> = cut.lines().collect();
+    std::fs::write(file("cut"), cut[..cut.len() - 1].join("\n")).unwrap();
+    let message = refused(&["import", text(&file("cut")), "--etcd", &etcd.url, "--etcd-prefix", "/cut/"]);
+    assert!(message.contains("it was cut off"), "{message}");
+    assert!(!etcd.keys().contains("/cut/alive"), "what was imported is removed again");
+    single.terminate();
+
+    let node = Service::start(&["--etcd", &etcd.url, "--node", "n1", "--always-give-notice"]);
+    assert_eq!(node.poll(GUEST, "2020-07-01").body, document);
+    assert!(!node.data().join("operator.token").exists(), "a token with full access was imported");
+    let operator = format!("http://{}", node.operator);
+    let exported = Command::new(binary())
+        .args(["export", text(&file("cluster"))])
+        .envs([("NOTBEFORE_OPERATOR", operator.as_str()), ("NOTBEFORE_TOKEN_FILE", text(&token))])
+        .output()
+        .unwrap();
+    assert!(exported.status.success(), "{exported:?}");
+    let (before, after) = (records(&file("single")), records(&file("cluster")));
+    for (key, value) in before.iter().filter(|(key, _)| !["alive", "swept"].contains(&key.as_str())) {
+        // The scope's poll times may be newer.
+        if !key.starts_with("heard/") {
+            assert!(after.iter().any(|one| one == &(key.clone(), value.clone())), "{key} is the same");
+        }
+    }
+    assert!(after.iter().all(|(key, _)| !key.starts_with("cluster/") && !key.starts_with("secret/")));
+    drop(node);
+    done(&["import", text(&file("cluster")), "--data", text(&file("back"))]);
+    let back = Service::start_in(&file("back"), &[]);
+    assert_eq!(back.poll(GUEST, "2020-07-01").body, document);
+}
+
+#[test]
+fn first_token_of_a_cluster_can_be_created_before_it_starts() {
+    let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let file = temp.path().join("first.token");
+    done(&["token", "init", text(&file), "--etcd", &etcd.url]);
+    let message = refused(&["token", "init", text(&file), "--etcd", &etcd.url]);
+    assert!(message.contains(text(&file)), "{message}");
+    let second = temp.path().join("second.token");
+    let message = refused(&["token", "init", text(&second), "--etcd", &etcd.url]);
+    assert!(message.contains("has a first token already") && !second.exists(), "{message}");
+    let node = Service::start(&["--etcd", &etcd.url, "--node", "n1"]);
+    let token = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(node.request_with(&token, "GET", "/v1/vms", "", "").status, 200);
+    assert!(!node.data().join("operator.token").exists());
+    let message = refused(&["token", "init", text(&second)]);
+    assert!(message.contains("--etcd URL"), "{message}");
+}
+
+#[test]
+fn node_without_etcd_answers_guests_for_a_while_and_recovers() {
+    let etcd = Etcd::start();
+    let flags = ["--etcd", &etcd.url, "--node", "n1"];
+    let node = Service::start_with(&[("NOTBEFORE_NODE_TRUST_ADDRESSES_FOR", "5s")], &flags);
+    node.cli(&["vm", "add", "web-0", "--address", &GUEST.to_string()]);
+    let document = node.poll(GUEST, "2020-07-01").body;
+    let get = |target: &str| node.operator_request("GET", target, "", "");
+    assert_eq!((get("/readyz").status, get("/readyz?changes").status), (200, 200));
+
+    etcd.signal(Signal::STOP);
+    wait_for("changes to be refused", || (get("/readyz?changes").status == 503).then_some(()));
+    let (ready, poll) = (get("/readyz"), node.poll(GUEST, "2020-07-01"));
+    // On a busy machine, the time for which addresses are trusted may be over already.
+    if ready.status == 200 {
+        assert!(ready.body.contains("changes are refused since 20"), "{ready:?}");
+        assert_eq!(poll.body, document);
+    }
+    let add = node.operator_request("POST", "/v1/vms", "", r#"{"vm":{"name":"web-1"}}"#);
+    assert_eq!((add.status, add.header("retry-after").is_some()), (503, true), "{add:?}");
+    wait_for("guests to get 503", || (node.poll(GUEST, "2020-07-01").status == 503).then_some(()));
+    let stranger = node.poll(Ipv4Addr::new(127, 1, 60, 2), "2020-07-01");
+    assert_eq!(stranger.status, 503, "the address may be that of a VM by now: {stranger:?}");
+    // The page follows the polls within half a second.
+    wait_for("the page to say so", || (get("/readyz").status == 503).then_some(()));
+
+    etcd.signal(Signal::CONT);
+    wait_for("guests to be answered", || (node.poll(GUEST, "2020-07-01").body == document).then_some(()));
+    let stranger = node.poll(Ipv4Addr::new(127, 1, 60, 2), "2020-07-01");
+    assert_eq!(stranger.status, 403);
+    wait_for("changes to be taken", || (get("/readyz?changes").status == 200).then_some(()));
+    node.cli(&["vm", "add", "web-2"]);
+}
