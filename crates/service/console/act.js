@@ -5,13 +5,14 @@ import { Problem, at, change, get, newKey } from './api.js';
 import { count, fill, h, local, relative, setText, utc } from './dom.js';
 import { CAUSES, localTimes, shortScope } from './events.js';
 
-/** @import {Event, HostsPlan, Operation, OperationTarget, Plan, PlannedEvent, Session, Token, Vm} from 'notbefore-api' */
+/** @import {Cluster, Event, HostsPlan, Operation, OperationTarget, Plan, PlannedEvent, Session, Token, Vm} from 'notbefore-api' */
 /**
  * @typedef {{ kind: 'vms', vms: string[], cause: string }
  *   | { kind: 'hosts', hosts: string[], verb: string }
  *   | { kind: 'event', event: Event, verb: 'approve' | 'start' | 'cancel' | 'complete' | 'retry' }
  *   | { kind: 'operation', operation: Operation, verb: 'start' | 'cancel' | 'complete' | 'retry' }
  *   | { kind: 'start-vm', vm: Vm }
+ *   | { kind: 'hand-over', cluster: Cluster }
  *   | { kind: 'revoke', token: Token }} Act
  */
 
@@ -62,6 +63,7 @@ export function openAct(what, session) {
   if (what.kind === 'event') return eventDialog(what.event, what.verb);
   if (what.kind === 'operation') return operationDialog(what.operation, what.verb);
   if (what.kind === 'start-vm') return startDialog(what.vm);
+  if (what.kind === 'hand-over') return handOverDialog(what.cluster);
   if (what.kind === 'revoke') return revokeDialog(what.token, session);
   return planDialog(what, session);
 }
@@ -503,6 +505,18 @@ function revokeDialog(token, session) {
   const own = token.name === session.token ? ' It is your own: you will be signed out.' : '';
   const text = `${token.name}: ${roles}. Requests with it are refused, and its sessions and streams end.${own}`;
   askDialog('Revoke', at`/v1/tokens/${token.name}`, [text], { method: 'DELETE', isHarsh: true });
+}
+
+/** @param {Cluster} cluster */
+function handOverDialog({ leader, nodes = [] }) {
+  const others = nodes.filter((node) => node.can_lead && node.name !== leader).map((node) => node.name);
+  const plan = others.length
+    ? `${leader} gives up the lead; ${others.join(' or ')} takes it, usually within 100 ms.`
+    : `${leader} leads, and no other node can take the lead now: the request will be refused.`;
+  askDialog('Hand over the lead', '/v1/cluster/hand-over', [
+    plan,
+    'Changes that are under way may answer that their outcome is unknown. Guests notice nothing.',
+  ]);
 }
 
 /** @param {Operation} operation @param {'start' | 'cancel' | 'complete' | 'retry'} verb */

@@ -26,6 +26,7 @@ const VIEWS = {
     (await import('./hosts.js'))[context.argument ? 'hostView' : 'hostsView'](context),
   operations: async (context) => (await import('./operation.js')).operationView(context),
   history: async (context) => (await import('./history.js')).historyView(context),
+  nodes: async (context) => (await import('./nodes.js')).nodesView(context),
   tokens: async (context) => (await import('./admin.js')).tokensView(context),
   audit: async (context) => (await import('./admin.js')).auditView(context),
 };
@@ -34,6 +35,7 @@ const NAV = [
   { name: 'fleet', text: 'Fleet' },
   { name: 'hosts', text: 'Hosts', isForOperators: true },
   { name: 'history', text: 'History' },
+  { name: 'nodes', text: 'Nodes', isForOperators: true },
   { name: 'tokens', text: 'Tokens', isForOperators: true },
   { name: 'audit', text: 'Audit', isForOperators: true },
 ];

@@ -174,6 +174,8 @@ export function factText(fact) {
     detail.api_version && `api-version ${detail.api_version}`,
     detail.attempt && `attempt ${detail.attempt}`,
     detail.host && `host ${detail.host}`,
+    detail.node && `node ${detail.node}`,
+    detail.level && `format level ${detail.level}`,
     detail.name,
     detail.targets && count(detail.targets, 'part'),
   ].filter(Boolean);

@@ -348,6 +348,7 @@ test('every view has no serious accessibility findings, in light, dark and at ph
       ['#/hosts', 'Hosts'],
       ['#/hosts/h1', 'Host h1'],
       ['#/history', 'History'],
+      ['#/nodes', 'Nodes'],
       ['#/tokens', 'Tokens'],
       ['#/audit', 'Audit'],
     ];

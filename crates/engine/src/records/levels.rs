@@ -184,7 +184,18 @@ mod tests {
             RecordKey::Fact(_) => rewrite(decode::<FactBatch>(key, &old).map(|one| encode(&one))),
             RecordKey::Seen { .. } => rewrite(decode::<Seen>(key, &old).map(|one| encode(&one))),
             RecordKey::Alive => rewrite(decode::<Alive>(key, &old).map(|one| encode(&one))),
-            _ => encode(value),
+            RecordKey::Vm(_)
+            | RecordKey::Claim { .. }
+            | RecordKey::Command { .. }
+            | RecordKey::Refused(_)
+            | RecordKey::Ended { .. }
+            | RecordKey::Heard(_)
+            | RecordKey::Swept
+            | RecordKey::Token(_)
+            | RecordKey::Secret(_)
+            | RecordKey::ClusterFormat
+            | RecordKey::Leader
+            | RecordKey::ClusterNode(_) => encode(value),
         }
     }
 

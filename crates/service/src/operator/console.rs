@@ -37,7 +37,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-static FILES: [File; 21] = files! {
+static FILES: [File; 22] = files! {
     "/" => "index.html", HTML;
     "/console/style.css" => "style.css", CSS;
     "/console/icon.svg" => "icon.svg", SVG;
@@ -53,6 +53,7 @@ static FILES: [File; 21] = files! {
     "/console/hosts.js" => "hosts.js", JS;
     "/console/history.js" => "history.js", JS;
     "/console/live.js" => "live.js", JS;
+    "/console/nodes.js" => "nodes.js", JS;
     "/console/now.js" => "now.js", JS;
     "/console/operation.js" => "operation.js", JS;
     "/console/rows.js" => "rows.js", JS;
