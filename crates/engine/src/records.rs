@@ -38,7 +38,7 @@
 //! | 2 | `operation` in facts of events | unknown |
 //! | 2 | `first` in facts, `added` in readers | 0; none |
 //! | 2 | `boot` in `alive` | unknown |
-//! | 2 | kinds of facts, listed in [`levels`] | |
+//! | 2 | kinds of facts, listed in `records/levels.rs` | |
 //!
 //! Nodes of a cluster write at the cluster's level until an upgrade is finished: [`downgrade`].
 

