@@ -55,7 +55,7 @@ start machine3 10.9.0.3 c
 until ls */notbefore-data/operator.token && [ $(ls */notbefore-data/listeners.json | wc -l) = 3 ]; do sleep 0.2; done 2>/dev/null
 cd "$(dirname "$(ls */notbefore-data/operator.token)")/.."
 case $PWD in */a) machine=machine1 ;; */b) machine=machine2 ;; */c) machine=machine3 ;; esac
-until ip netns exec $machine bash -euc 'notbefore cluster status' | grep -q 'c .*running'; do sleep 0.2; done
+until ip netns exec $machine bash -euc 'notbefore cluster status' | grep -q '3 of 3 running'; do sleep 0.2; done
 ip netns exec $machine bash -euxc '{usage}'
 for n in 1 2 3; do
   curl -sS --fail -H Metadata:true "http://10.9.0.$n:9254/metadata/scheduledevents?api-version=2020-07-01"
