@@ -30,7 +30,7 @@ def fail(message):
 
 def expression(crate, licence):
     """A licence as Debian writes it. Every name in it must be allowed."""
-    text = licence.replace("/", " OR ")
+    text = re.sub(r" */ *", " OR ", licence)
     for word in ("OR", "AND", "WITH"):
         text = text.replace(f" {word} ", f" {word.lower()} ")
     names = re.split(r" or | and ", re.sub(r"[()]", "", text))
