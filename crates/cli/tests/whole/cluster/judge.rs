@@ -232,7 +232,7 @@ impl<'a> Judge<'a> {
                         }
                     }
                     (Outcome::Acknowledged(made), _) => first = Some((era, made)),
-                    // An approval that changes nothing is not recorded, so a repeat is judged anew.
+                    // An approval that changes nothing is not recorded, so a repeat is judged again.
                     (Outcome::Refused { status, code }, Some((before, _)))
                         if before == era
                             && !matches!(one.command, Command::Event { verb: Verb::Approve, .. }) =>
