@@ -22,7 +22,7 @@ mod client;
 mod fleet;
 mod http;
 mod judge;
-mod ledger;
+pub mod ledger;
 pub mod random;
 
 use std::process::{Command, Stdio};

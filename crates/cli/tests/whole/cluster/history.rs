@@ -9,6 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
+pub use crate::crash::ledger::Verb;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_service::clock::{Clock, Stopwatch, SystemClock};
 use serde::{Deserialize, Serialize};
@@ -80,26 +81,6 @@ pub enum Command {
     RemoveVm {
         name: String,
     },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verb {
-    Approve,
-    Cancel,
-    Start,
-    Complete,
-}
-
-impl Verb {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Cancel => "cancel",
-            Self::Start => "start",
-            Self::Complete => "complete",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

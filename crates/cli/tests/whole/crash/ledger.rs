@@ -29,7 +29,8 @@ pub enum CommandKind {
     SetNotice { scope: String, seconds: u32 },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verb {
     Approve,
     Cancel,

@@ -115,6 +115,8 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
         (vec!["--etcd", etcd_url, "--etcd-prefix", "newer"], vec!["a key that ends with a slash"]),
         (vec!["--etcd", etcd_url, "--node", "a b"], vec!["a name of letters"]),
         (vec!["--node", "a"], vec!["no URL of etcd"]),
+        (vec!["--etcd", ""], vec!["names no URL of etcd"]),
+        (vec!["--etcd", "http://192.0.2.1:2379"], vec!["would not reach this node", "--node-listen"]),
         (vec!["--etcd", etcd_url, "--guest-vm", "web-0=127.0.0.1:0"], vec!["notbefore vm add"]),
         (vec!["--etcd", etcd_url, "--node-listen", "0.0.0.0:0"], vec!["--node-listen"]),
         (
