@@ -4,6 +4,7 @@
 Reads the output of this command from standard input:
     cargo tree --locked -p notbefore -e normal,no-proc-macro --prefix none -f '{p}|{l}'
 The licence texts come from the crates' sources in cargo's registry. A crate without a known licence or text is an error.
+With --whole-texts, texts that Debian has as files are at the end, once each, for archives and images without those files.
 """
 
 import os
@@ -20,6 +21,8 @@ COMMON = [
     (re.compile(r"^\s*Apache License\s+Version 2\.0, January 2004(?!.*LLVM Exceptions)", re.DOTALL), "Apache-2.0"),
     (re.compile(r"^\s*Mozilla Public License,? Version 2\.0\s", re.IGNORECASE), "MPL-2.0"),
 ]
+WHOLE_TEXTS = sys.argv[1:] == ["--whole-texts"]
+AT_THE_END = {}
 IS_TEXT = re.compile(r"(un)?licen[cs]e|copying|copyright|notice", re.IGNORECASE)
 IS_HOLDER = re.compile(r"^\W*(copyright\s+(\(c\)|©|[0-9]{4}|the\s).*|(\(c\)|©)\s*[0-9]{4}.*)$", re.IGNORECASE | re.MULTILINE)
 
@@ -58,7 +61,9 @@ def texts_of(crate):
         text = file.read_text(encoding="utf-8", errors="replace").strip()
         for says, name in COMMON:
             if says.match(text):
-                text = f"The text of {name} is in /usr/share/common-licenses/{name}."
+                AT_THE_END.setdefault(name, text)
+                place = "at the end of this file" if WHOLE_TEXTS else f"in /usr/share/common-licenses/{name}"
+                text = f"The text of {name} is {place}."
         if text and text not in texts:
             texts.append(text)
     if not texts:
@@ -76,6 +81,8 @@ def indented(text):
 
 
 def main():
+    if sys.argv[1:] and not WHOLE_TEXTS:
+        fail(f"unknown arguments {sys.argv[1:]}; there is only --whole-texts")
     groups = {}
     for line in sorted(set(sys.stdin.read().replace(" (*)", "").splitlines())):
         package, _, licence = line.partition("|")
@@ -94,6 +101,8 @@ def main():
         print("Copyright:", "\n ".join(holders_of(texts)))
         print("License:", licence)
         print(indented("\n\n".join(texts)))
+    for name, text in sorted(AT_THE_END.items() if WHOLE_TEXTS else ()):
+        print(f"\nLicense: {name}\n{indented(text)}")
 
 
 main()

@@ -23,9 +23,10 @@ url="$endpoint/metadata/scheduledevents?api-version=$version"
 # The endpoint is never behind a proxy, and the first response may take two minutes.
 ask() { curl --silent --show-error --noproxy '*' --max-time 120 --header 'Metadata: true' "$@"; }
 
-# A document has a list of events. Anything else, also an empty response, is an error and not "no events".
+# A document has a list of events. Anything else, also an empty response, is an error and not "no events". The service
+# has been seen to send raw line breaks in texts, which JSON does not allow.
 read_document() {
-  document=$(ask --fail "$url") &&
+  document=$(ask --fail "$url" | tr '\n\r\t' ' ') &&
     jq --slurp --exit-status 'length == 1 and (.[0].Events | type == "array")' >/dev/null 2>&1 <<<"$document"
 }
 

@@ -43,7 +43,8 @@ class Client:
 
     def document(self):
         """The incarnation and the events. What is no document, an empty answer too, raises: it is not "no events"."""
-        document = json.loads(self.ask(self.url))
+        # Not strict: the service has been seen to send raw line breaks in texts.
+        document = json.loads(self.ask(self.url), strict=False)
         if not isinstance(document, dict) or not isinstance(document.get("Events"), list):
             raise ValueError("the answer has no list of Events")
         return document.get("DocumentIncarnation"), [Event(facts, self.version) for facts in document["Events"]]

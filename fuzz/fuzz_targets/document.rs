@@ -60,7 +60,7 @@ fn render_and_read(document: &Document, version: EventsVersion) {
         assert_eq!(event.resources, shown.resources);
         let not_before = match shown.status {
             wire::Status::Scheduled { not_before } => Some(not_before.as_second()),
-            wire::Status::Started => None,
+            wire::Status::Started | wire::Status::Advisory { .. } => None,
         };
         assert_eq!(event.not_before.map(|at| at.as_second()), not_before);
     }
@@ -73,9 +73,12 @@ fn as_rendered(event: &notbefore_client::document::Event) -> Option<wire::Event>
         EventKind::Redeploy => wire::EventType::Redeploy,
         EventKind::Preempt => wire::EventType::Preempt,
         EventKind::Terminate => wire::EventType::Terminate,
+        EventKind::SpotRebalanceRecommendation => wire::EventType::SpotRebalanceRecommendation,
         EventKind::Other(_) => return None,
     };
     let status = match (&event.status, event.not_before) {
+        // The date must not become a deadline.
+        _ if event.is_advisory() => wire::Status::Advisory { date: Some(jiff::Timestamp::UNIX_EPOCH) },
         (EventStatus::Scheduled, Some(not_before)) => wire::Status::Scheduled { not_before },
         _ => wire::Status::Started,
     };

@@ -16,6 +16,7 @@ mod head_cache;
 mod head;
 #[path = "../../crates/service/src/guest/prefer.rs"]
 mod prefer;
+#[allow(dead_code)]
 #[path = "../../crates/service/src/guest/rules.rs"]
 mod rules;
 #[allow(dead_code)]
@@ -35,6 +36,7 @@ mod response {
 }
 
 use notbefore_wire::guest::start_requests;
+use notbefore_wire::guest::version::EventsVersion;
 
 use self::response::Persistence;
 use self::body::Chunked;
@@ -92,7 +94,7 @@ fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
     let mut room = head::header_slots();
     let (head, length) = head::parse(bytes, &mut room).ok()??;
     let (body, of_body) = read_body(&head, &bytes[length..])?;
-    let asked = [Mode::Normal, Mode::Strict, Mode::Lenient].map(|mode| rules::decide(&head, mode, false));
+    let asked = [Mode::Normal, Mode::Strict, Mode::Lenient].map(|mode| rules::decide(&head, mode, EventsVersion::NEWEST, false));
     // None of these may panic.
     let _ = (head.expects_continue(), start_requests::parse(&body), prefer::wait(head.all(Name::Prefer)));
     let _ = conditional::matches_etag(head.all(Name::IfNoneMatch), 7);

@@ -3,6 +3,7 @@
 //! Algorithm: boundary values, as in `rules/reach.rs`. For every event type, it tries one event of each class of source
 //! and duration that the rules distinguish. Time needs no classes: NotBefore only comes closer, so an event that no
 //! rule matches with all the time in the world is never matched, and one that is matched without any time always is.
+//! Advisories need no rule.
 
 use std::time::Duration;
 
@@ -44,11 +45,17 @@ pub fn gaps(rules: &[Rule]) -> Vec<Gap> {
     let classes: Vec<Class<'_>> =
         sources.flat_map(|source| durations.iter().map(move |duration| (source, *duration))).collect();
     let other = EventKind::Other(String::new());
-    EventKind::KNOWN.iter().chain([&other]).filter_map(|kind| gap(rules, kind, &classes)).collect()
+    let happens = |kind: &&EventKind| **kind != EventKind::SpotRebalanceRecommendation;
+    EventKind::KNOWN
+        .iter()
+        .filter(happens)
+        .chain([&other])
+        .filter_map(|kind| gap(rules, kind, &classes))
+        .collect()
 }
 
 fn input<'a>(kind: &'a EventKind, (source, duration): Class<'a>, time_left: Duration) -> MatchInput<'a> {
-    MatchInput { kind, source, mine: true, duration, time_left }
+    MatchInput { kind, advisory: false, source, mine: true, duration, time_left }
 }
 
 fn gap(rules: &[Rule], kind: &EventKind, classes: &[Class<'_>]) -> Option<Gap> {
@@ -61,7 +68,8 @@ fn gap(rules: &[Rule], kind: &EventKind, classes: &[Class<'_>]) -> Option<Gap> {
         | EventKind::Reboot
         | EventKind::Redeploy
         | EventKind::Preempt
-        | EventKind::Terminate => kind.to_string(),
+        | EventKind::Terminate
+        | EventKind::SpotRebalanceRecommendation => kind.to_string(),
     };
     let never: Vec<Class<'_>> = open_at(Duration::MAX).collect();
     if never.len() == classes.len() {

@@ -105,6 +105,7 @@ pub fn sentence(fact: &Fact) -> String {
         FactKind::Booted => format!("this VM has booted since the {kind} was last seen"),
         FactKind::Cancelled => format!("the {kind} is cancelled"),
         FactKind::Ended => format!("the {kind} is over"),
+        FactKind::TookOver { from } => format!("the {kind} takes over what was begun for event {from}"),
         FactKind::RestoreHeld { by } => format!("this VM is restored after event {by} is over too"),
         FactKind::Stranded { step } => format!(
             "this VM is not restored after the {kind}: fix the step {step} and run 'notbefore agent retry {}'",
@@ -175,6 +176,7 @@ fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
         FactKind::Booted => ("booted", Info, None),
         FactKind::Cancelled => ("cancelled", Info, Some(NotifyOn::Cancelled)),
         FactKind::Ended => ("ended", Info, Some(NotifyOn::Ended)),
+        FactKind::TookOver { .. } => ("took_over", Info, None),
         FactKind::RestoreHeld { .. } => ("restore_held", Info, None),
         FactKind::Stranded { .. } => ("stranded", Warn, None),
         FactKind::Restored { whole: true } => ("restored", Info, Some(NotifyOn::Restored)),

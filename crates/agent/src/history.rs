@@ -219,6 +219,7 @@ impl Line {
             | FactKind::Booted
             | FactKind::Cancelled
             | FactKind::Ended
+            | FactKind::TookOver { .. }
             | FactKind::RestoreHeld { .. }
             | FactKind::Stranded { .. }
             | FactKind::Restored { .. } => None,

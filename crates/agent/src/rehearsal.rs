@@ -110,21 +110,24 @@ pub async fn run(
 /// A copy of the rule that matches every event and has no retries.
 fn for_any_event(rule: &Rule) -> Rule {
     let once = |steps: &[Step]| steps.iter().map(|step| Step { retries: 0, ..step.clone() }).collect();
-    let matches = Match { resources: ResourceMatch::Any, ..Match::default() };
+    let matches = Match { resources: ResourceMatch::Any, advisory: true, ..Match::default() };
     Rule { matches, before: once(&rule.before), after: once(&rule.after), ..rule.clone() }
 }
 
 /// A document's event as the platform would send it.
 fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
     let notice = if kind == EventKind::Preempt { PREEMPT_NOTICE } else { NOTICE };
-    let not_before = now.checked_add(notice).ok();
+    let is_advisory = kind == EventKind::SpotRebalanceRecommendation;
+    let status = if is_advisory { EventStatus::Advisory } else { EventStatus::Scheduled };
+    let not_before = now.checked_add(notice).ok().filter(|_| !is_advisory);
+    let shown = not_before.map(|at| at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string());
     let raw = json!({
         "EventId": SAMPLE_ID,
         "EventType": kind.as_str(),
         "ResourceType": "VirtualMachine",
         "Resources": [vm],
-        "EventStatus": "Scheduled",
-        "NotBefore": not_before.map(|at| at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()),
+        "EventStatus": status.as_str(),
+        "NotBefore": shown.unwrap_or_default(),
         "Description": DESCRIPTION,
         "EventSource": "User",
         "DurationInSeconds": -1,
@@ -132,7 +135,7 @@ fn sample_event(kind: EventKind, vm: &str, now: Timestamp) -> Event {
     Event {
         id: EventId::new(SAMPLE_ID),
         kind,
-        status: EventStatus::Scheduled,
+        status,
         resources: vec![vm.to_owned()],
         not_before,
         description: DESCRIPTION.to_owned(),
@@ -176,21 +179,22 @@ impl<R: FnMut(&StepResult)> Rehearsal<'_, R> {
     }
 
     /// Simulates the platform: an approved event, or one that this agent does not approve, starts and ends. One with
-    /// withheld approval is cancelled.
+    /// withheld approval is cancelled, and so is an advisory.
     async fn go_on(&mut self) {
         let handled = self.agent.events().first();
         let Some((phase, approval)) = handled.map(|handled| (handled.phase(), handled.approval())) else {
             return;
         };
         let is_answered = matches!(approval, Approval::Given | Approval::Moot | Approval::NotMine { .. });
-        if is_answered && matches!(phase, Some(Phase::Ready { .. })) {
+        let is_ready = is_answered && matches!(phase, Some(Phase::Ready { .. }));
+        if is_ready && !self.event.is_advisory() {
             self.event.status = EventStatus::Started;
             self.event.not_before = None;
             self.event.raw["EventStatus"] = json!("Started");
             self.event.raw["NotBefore"] = json!("");
             self.show(true).await;
             self.show(false).await;
-        } else if matches!(phase, Some(Phase::Withheld { .. })) {
+        } else if is_ready || matches!(phase, Some(Phase::Withheld { .. })) {
             self.show(false).await;
         }
     }

@@ -53,13 +53,17 @@ impl Rule {
 pub struct Match {
     /// Any of these types; empty matches all, including unknown ones.
     pub kinds: Vec<EventKind>,
+    /// Whether advisories match, which never happen by themselves. Journals of other releases of this format lack it.
+    #[serde(default)]
+    pub advisory: bool,
     /// Any of these sources; empty matches all, including events without a source.
     pub sources: Vec<EventSource>,
     /// Which VMs' events match.
     pub resources: ResourceMatch,
     /// Expected duration of the interruption.
     pub duration: DurationMatch,
-    /// Time until NotBefore. Zero for a started event, and for one without NotBefore, which may start at once.
+    /// Time until NotBefore. Zero for a started event, and for one without NotBefore, which may start at once. Unlimited
+    /// for an advisory.
     pub time_left: DurationRange,
 }
 

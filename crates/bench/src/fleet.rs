@@ -1,11 +1,13 @@
 //! Generator of large fleets: writes an export with synthetic VMs, which `notbefore import` turns into a data
 //! directory.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
 use notbefore_core::{Member, Name, Origin, Policy, Scope, ScopeId, ScopeKind, ScopePath, VmId};
@@ -15,6 +17,7 @@ use notbefore_store::{Key, Revision, Versioned};
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::clock;
 use crate::load::guests;
 use crate::process::output;
 use crate::random::Random;
@@ -72,16 +75,25 @@ impl Fleet {
 
     /// Creates a data directory with the fleet.
     pub fn import(&self, binary: &Binary, data: &Path) -> anyhow::Result<()> {
-        let file = data.with_extension("jsonl");
-        self.write(&file).context("writing a fleet")?;
-        let mut command = Command::new(&binary.path);
-        output(command.arg("import").arg(&file).arg("--data").arg(data))?;
-        std::fs::remove_file(&file)?;
-        Ok(())
+        self.import_into(binary, &data.with_extension("jsonl"), "--data", data.as_os_str()).map(|_| ())
+    }
+
+    /// Imports the fleet into etcd, by way of a file; returns how long the import took.
+    pub fn import_into_etcd(&self, binary: &Binary, file: &Path, urls: &str) -> anyhow::Result<Duration> {
+        self.import_into(binary, file, "--etcd", OsStr::new(urls))
+    }
+
+    fn import_into(&self, binary: &Binary, file: &Path, flag: &str, to: &OsStr) -> anyhow::Result<Duration> {
+        self.write(file).context("writing a fleet")?;
+        let begun = clock::now();
+        output(Command::new(&binary.path).arg("import").arg(file).arg(flag).arg(to))?;
+        let took = begun.elapsed();
+        std::fs::remove_file(file)?;
+        Ok(took)
     }
 
     /// Writes the fleet as an export, with records in key order.
-    fn write(&self, file: &PathBuf) -> anyhow::Result<()> {
+    fn write(&self, file: &Path) -> anyhow::Result<()> {
         let mut out = BufWriter::new(File::create(file)?);
         let epoch = jiff::Timestamp::UNIX_EPOCH;
         let mut lines = LineWriter::of_level(FLEET_LEVEL, Revision(1), epoch, false);
@@ -139,7 +151,8 @@ impl Fleet {
         }
     }
 
-    fn scope_id(&self, scope: usize) -> ScopeId {
+    /// Id of a scope by index.
+    pub fn scope_id(&self, scope: usize) -> ScopeId {
         self.path(scope).id()
     }
 

@@ -7,7 +7,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `scenario` | the scenarios, one per file |
-//! | `service`, `nginx`, `wrk` | the programs under test and load |
+//! | `service`, `cluster`, `etcd`, `nginx`, `wrk` | the programs under test and load |
 //! | `load`, `schedules` | load generator; bulk scheduling of events |
 //! | `fleet`, `flood` | synthetic fleets as exports; a misbehaving guest |
 //! | `process`, `usage`, `price`, `disk` | processes, CPU time, memory, fsync |
@@ -16,11 +16,13 @@
 //! | `stats`, `report`, `machine`, `docs` | statistics and output |
 
 mod clock;
+mod cluster;
 mod compare;
 mod cost;
 mod disk;
 mod docs;
 mod endpoint;
+mod etcd;
 mod fleet;
 mod flood;
 mod http;

@@ -29,6 +29,14 @@ impl Cores {
         Ok(Self { server, load: usable.next().unwrap_or(server) })
     }
 
+    /// Lets this thread, and threads that it starts, use both cores.
+    pub fn use_both(self) -> anyhow::Result<()> {
+        let mut set = CpuSet::new();
+        set.set(self.load);
+        set.set(self.server);
+        rustix::thread::sched_setaffinity(None, &set).context("using both cores")
+    }
+
     /// Pins the benchmark, and children without a core of their own, to the load's core.
     pub fn pin_to_load_core(self) -> anyhow::Result<()> {
         let mut set = CpuSet::new();

@@ -2,6 +2,7 @@
 
 mod agent;
 mod cli;
+mod cluster;
 mod digest;
 mod fairness;
 mod growth;
@@ -9,6 +10,7 @@ mod idle;
 mod long_poll;
 mod micro;
 mod million;
+mod rehearse;
 mod schedule;
 mod side_by_side;
 mod starts;
@@ -95,6 +97,21 @@ pub const ALL: &[Scenario] = &[
         name: "cli",
         about: "status and the first page of each list with 100,000 VMs and 1,000 events",
         run: cli::run,
+    },
+    Scenario {
+        name: "cluster",
+        about: "three nodes on etcd: commands and visibility compared with a bare client, take-over, 100,000 VMs",
+        run: cluster::run,
+    },
+    Scenario {
+        name: "cluster-million",
+        about: "three nodes on etcd with a million VMs: load time and memory",
+        run: cluster::million,
+    },
+    Scenario {
+        name: "rehearse",
+        about: "first answer of a rehearsal, the whole library, a scope of 1,000 polling VMs",
+        run: rehearse::run,
     },
     Scenario { name: "micro", about: "apply and render alone", run: micro::run },
 ];

@@ -1,4 +1,4 @@
-//! Bulk scheduling of events through the operator listener, with 64 requests in flight.
+//! Bulk scheduling of events through the operator listener, with 64 requests in flight unless told otherwise.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::random::Random;
 use crate::service::Service;
 
 /// Requests in flight.
-pub const IN_FLIGHT: usize = 64;
+const IN_FLIGHT: usize = 64;
 
 /// Timeout of the whole run.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -88,19 +88,29 @@ pub fn announce(
     announcements: &[Announcement],
     verify_every: Option<usize>,
 ) -> anyhow::Result<(Outcome, usize)> {
+    announce_with(IN_FLIGHT, service, announcements, verify_every)
+}
+
+/// The same with another number of clients, each with one request in flight.
+pub fn announce_with(
+    clients: usize,
+    service: &Service,
+    announcements: &[Announcement],
+    verify_every: Option<usize>,
+) -> anyhow::Result<(Outcome, usize)> {
     let mut generator = Generator::new(service.operator, Use::KeepAlive)?;
-    generator.add(0..IN_FLIGHT)?;
+    generator.add(0..clients)?;
     let mut schedules = Schedules {
         service,
         headers: service.authorization(),
         announcements,
         next: 0,
-        sent: vec![0; IN_FLIGHT],
+        sent: vec![0; clients],
         verify_every,
         acknowledged: 0,
         verified: 0,
     };
-    let outcome = generator.run(Arrivals::Closed { in_flight: IN_FLIGHT }, PATIENCE, &mut schedules)?;
+    let outcome = generator.run(Arrivals::Closed { in_flight: clients }, PATIENCE, &mut schedules)?;
     anyhow::ensure!(
         outcome.answers() == announcements.len() as u64 && outcome.unanswered == 0,
         "of {} events {} were acknowledged",

@@ -50,6 +50,79 @@ pub struct Service {
     token: String,
 }
 
+/// A service that has not printed its addresses yet.
+pub struct Starting {
+    process: Owned,
+    log: PathBuf,
+    token: PathBuf,
+}
+
+impl Starting {
+    /// Starts a node of a cluster on all cores. `token` is the file with the first token of all nodes. The kernel kills
+    /// the node when this thread ends.
+    pub fn node(
+        binary: &Binary,
+        data: &Path,
+        rate: Rate,
+        token: &Path,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        let root = token.to_str().context("a path that is no text")?;
+        let flags = [&["--root-token-file", root], flags].concat();
+        Self::spawn(CoreSet::Anywhere, binary, data, rate, token.to_owned(), &flags)
+    }
+
+    fn spawn(
+        cores: CoreSet,
+        binary: &Binary,
+        data: &Path,
+        rate: Rate,
+        token: PathBuf,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        let log = data.with_extension("log");
+        let program = binary.path.as_os_str();
+        let mut words = binary.under.iter().map(OsStr::new).chain([program]);
+        let mut command = pinned(cores, End::Kill, words.next().unwrap_or(program));
+        command.args(words).arg("serve").arg("--data").arg(data);
+        command.args(["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
+        if rate == Rate::Unlimited {
+            command.args(["--rate-limit", UNLIMITED_RATE]);
+        }
+        command.args(flags);
+        command.env("NOTBEFORE_LOG", "warn").stdout(Stdio::piped()).stderr(File::create(&log)?);
+        Ok(Self { process: Owned::spawn(&mut command, End::Kill)?, log, token })
+    }
+
+    /// Waits until the service accepts requests.
+    pub fn wait(self) -> anyhow::Result<Service> {
+        let Self { mut process, log, token } = self;
+        let printed = process.child().stdout.take().context("the service's output")?;
+        let mut lines = BufReader::new(printed).lines();
+        let (mut guest, mut operator) = (None, None);
+        while operator.is_none() {
+            let line =
+                lines.next().with_context(|| format!("the service did not start:\n{}", tail(&log)))??;
+            let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next());
+            let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
+            match line.trim_start().split(' ').next() {
+                Some("guests") => guest = guest.or(address),
+                Some("operators") => operator = address,
+                Some(_) | None => {}
+            }
+        }
+        // Later output must not fill the pipe and block the service.
+        std::thread::spawn(move || for _ in lines.by_ref() {});
+        let token = std::fs::read_to_string(token).context("reading the token")?;
+        Ok(Service {
+            process,
+            guest: guest.context("a service without a guest listener")?,
+            operator: operator.context("a service without an operator listener")?,
+            token: token.trim().to_owned(),
+        })
+    }
+}
+
 impl Service {
     /// Starts it on its core with a data directory, and waits until it accepts requests.
     pub fn start(binary: &Binary, data: &Path, rate: Rate, flags: &[&str]) -> anyhow::Result<Self> {
@@ -68,41 +141,8 @@ impl Service {
         rate: Rate,
         flags: &[&str],
     ) -> anyhow::Result<Self> {
-        let log = data.with_extension("log");
-        let program = binary.path.as_os_str();
-        let mut words = binary.under.iter().map(OsStr::new).chain([program]);
-        let mut command = pinned(cores, End::Kill, words.next().unwrap_or(program));
-        command.args(words).arg("serve").arg("--data").arg(data);
-        command.args(["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]);
-        if rate == Rate::Unlimited {
-            command.args(["--rate-limit", UNLIMITED_RATE]);
-        }
-        command.args(flags);
-        command.env("NOTBEFORE_LOG", "warn").stdout(Stdio::piped()).stderr(File::create(&log)?);
-        let mut process = Owned::spawn(&mut command, End::Kill)?;
-        let printed = process.child().stdout.take().context("the service's output")?;
-        let mut lines = BufReader::new(printed).lines();
-        let (mut guest, mut operator) = (None, None);
-        while operator.is_none() {
-            let line =
-                lines.next().with_context(|| format!("the service did not start:\n{}", tail(&log)))??;
-            let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next());
-            let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
-            match line.trim_start().split(' ').next() {
-                Some("guests") => guest = guest.or(address),
-                Some("operators") => operator = address,
-                Some(_) | None => {}
-            }
-        }
-        // Later output must not fill the pipe and block the service.
-        std::thread::spawn(move || for _ in lines.by_ref() {});
-        let token = std::fs::read_to_string(data.join("operator.token")).context("reading the token")?;
-        Ok(Self {
-            process,
-            guest: guest.context("a service without a guest listener")?,
-            operator: operator.context("a service without an operator listener")?,
-            token: token.trim().to_owned(),
-        })
+        let token = data.join("operator.token");
+        Starting::spawn(cores, binary, data, rate, token, flags)?.wait()
     }
 
     /// Process id.
@@ -115,11 +155,15 @@ impl Service {
         self.process.end();
     }
 
+    /// Sends a signal, and does not wait.
+    pub fn signal(&mut self, signal: Signal) -> anyhow::Result<()> {
+        Ok(rustix::process::kill_process(Pid::from_child(self.process.child()), signal)?)
+    }
+
     /// Stops it gracefully.
     pub fn terminate(&mut self) -> anyhow::Result<()> {
-        let child = self.process.child();
-        rustix::process::kill_process(Pid::from_child(child), Signal::TERM)?;
-        let ended = child.wait()?;
+        self.signal(Signal::TERM)?;
+        let ended = self.process.child().wait()?;
         anyhow::ensure!(ended.success(), "the service ended with {ended}");
         Ok(())
     }
@@ -153,10 +197,19 @@ impl Service {
         Ok(answer)
     }
 
-    /// Waits until the service reports that it is writable.
+    /// Waits until the service reports that it is ready.
     pub fn wait_until_ready(&self) -> anyhow::Result<()> {
+        self.wait_for_200("/readyz")
+    }
+
+    /// Waits until a node of a cluster knows a leader.
+    pub fn wait_until_changes_are_taken(&self) -> anyhow::Result<()> {
+        self.wait_for_200("/readyz?changes")
+    }
+
+    fn wait_for_200(&self, target: &str) -> anyhow::Result<()> {
         let mut client = self.operator()?;
-        while client.request("GET", "/readyz", "")?.status != 200 {
+        while client.request("GET", target, "")?.status != 200 {
             crate::clock::pause(std::time::Duration::from_millis(5));
         }
         Ok(())

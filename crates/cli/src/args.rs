@@ -3,8 +3,11 @@
 
 mod agent;
 mod event;
+mod fault;
 mod guest;
 mod operation;
+#[cfg(unix)]
+mod rehearse;
 #[cfg(unix)]
 mod service;
 pub mod shown;
@@ -24,8 +27,11 @@ use notbefore_wire::operator::ScopeKind;
 pub use agent::Install;
 pub use agent::{Agent, Check, History as AgentHistory, Retry, Run, RunStage, Settings, StateDir, Status};
 pub use event::Event;
+pub use fault::Fault;
 pub use guest::{Approve, Get, Platform};
 pub use operation::Operation;
+#[cfg(unix)]
+pub use rehearse::{Play, Rehearse, RehearseVerb};
 #[cfg(unix)]
 pub use service::{EtcdArgs, Export, Import, Serve, TokenInit};
 pub use token::Token;
@@ -161,6 +167,9 @@ pub enum TopCommand {
     /// Manage tokens for the operator API and their roles
     #[command(subcommand, after_help = include_str!("args/help/token.txt").trim_end())]
     Token(Token),
+    /// Make the guest listener misbehave, to test handlers (serve --faults)
+    #[command(subcommand)]
+    Fault(Fault),
     /// Show whether the service trusts its system clock, and accept a jump
     #[command(subcommand, after_help = include_str!("args/help/clock.txt").trim_end())]
     Clock(Clock),
@@ -192,6 +201,10 @@ pub enum TopCommand {
     #[cfg(unix)]
     #[command(after_help = include_str!("args/help/check.txt").trim_end())]
     Check,
+    /// Play events to a maintenance handler, watch it, and give a verdict
+    #[cfg(unix)]
+    #[command(after_help = include_str!("args/help/rehearse.txt").trim_end())]
+    Rehearse(Box<Rehearse>),
     /// Inside a VM: show its scheduled events
     #[command(after_help = include_str!("args/help/get.txt").trim_end())]
     Get(Get),
@@ -231,9 +244,16 @@ pub enum TopCommand {
         /// The command
         command: std::ffi::OsString,
     },
+    /// End the handlers of a rehearsal that was killed; only the rehearsal runs this
+    #[cfg(unix)]
+    #[command(name = notbefore_rehearse::keeper::SUBCOMMAND, hide = true)]
+    RehearseKeeper {
+        /// The value of NOTBEFORE_REHEARSAL in the environment of the handlers
+        value: String,
+    },
     /// Commands that exist on Linux only; they fail with a message that says so
     #[cfg(not(unix))]
-    #[command(name = "serve", aliases = ["openapi", "export", "import", "check"], hide = true)]
+    #[command(name = "serve", aliases = ["openapi", "export", "import", "check", "rehearse"], hide = true)]
     LinuxOnly {
         /// The remaining arguments, ignored
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -265,6 +285,7 @@ impl TopCommand {
             | Self::Event(_)
             | Self::Operation(_)
             | Self::Token(_)
+            | Self::Fault(_)
             | Self::Get(_)
             | Self::Fleet(Fleet::Show) => true,
             Self::Fleet(Fleet::Apply(_) | Fleet::Diff { .. })
@@ -281,11 +302,13 @@ impl TopCommand {
             | Self::ManualPages { .. } => false,
             #[cfg(unix)]
             Self::Serve(_)
+            | Self::Rehearse(_)
             | Self::OpenApi
             | Self::Export(_)
             | Self::Import(_)
             | Self::Check
-            | Self::ExecKeeper { .. } => false,
+            | Self::ExecKeeper { .. }
+            | Self::RehearseKeeper { .. } => false,
             #[cfg(not(unix))]
             Self::LinuxOnly { .. } => false,
         }
@@ -583,6 +606,14 @@ pub enum Cluster {
     /// Rolling upgrades of the nodes
     #[command(subcommand)]
     Upgrade(Upgrade),
+    /// Remove a node that does not run any more from the list of nodes
+    #[command(after_help = include_str!("args/help/cluster_forget.txt").trim_end())]
+    Forget {
+        /// Name of the node, as in 'cluster status'
+        node: String,
+        #[command(flatten)]
+        confirmation: ConfirmArgs,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use notbefore_wire::operator::cluster::{
-    Cluster, ClusterNode, Etcd, EtcdMember, FinishUpgrade, HandOver, Upgrade,
+    Cluster, ClusterNode, Etcd, EtcdMember, FinishUpgrade, ForgetNode, ForgottenNode, HandOver, Upgrade,
 };
 use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState};
 use notbefore_wire::text::counted;
@@ -51,6 +51,20 @@ pub fn run(client: &Client, verb: args::Cluster, output: Output) -> Result<()> {
             }
             output.answer(&finish(false)?, |done| output::line(&upgraded(done)))
         }
+        args::Cluster::Forget { node, confirmation } => {
+            let question = Question::needed("Forget it?", "nothing was changed");
+            let forget = |dry_run| {
+                let request = ForgetNode { node: node.clone(), dry_run };
+                client.post::<ForgottenNode>("/v1/cluster/forget", &request)
+            };
+            let plan = || forget(true);
+            if let Decision::DryRun =
+                confirm::show_and_ask(&confirmation, output, question, plan, forget_plan)?
+            {
+                return Ok(());
+            }
+            output.answer(&forget(false)?, |done| output::line(&format!("node {} is forgotten", done.node)))
+        }
     }
 }
 
@@ -81,6 +95,14 @@ fn hand_over_plan(cluster: &Cluster) -> Vec<String> {
                 .to_owned(),
         ],
     }
+}
+
+fn forget_plan(plan: &ForgottenNode) -> Vec<String> {
+    let (node, state, at) = (&plan.node, &plan.state, plan.last_heartbeat_at);
+    vec![
+        time::in_text(&format!("node {node} is {state}; its last heartbeat was at {at:.0}")),
+        "it is not listed any more until it starts again; nothing else changes".to_owned(),
+    ]
 }
 
 fn upgrade_plan(plan: &Upgrade) -> Vec<String> {

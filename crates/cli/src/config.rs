@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             mistakes("guest = 1", &[]),
             [
-                "1: guest: expected a table with listen, vms, mode, rfc1123_everywhere, rate_limit, threads, limits"
+                "1: guest: expected a table with listen, vms, mode, newest_version, rfc1123_everywhere, rate_limit, faults, threads, limits"
             ]
         );
         assert_eq!(
@@ -279,6 +279,9 @@ mod tests {
             "NOTBEFORE_ENDPOINT",
             "NOTBEFORE_AGENT_LISTEN",
             "NOTBEFORE_AGENT_LOG",
+            // Handlers of a rehearsal.
+            "NOTBEFORE_HOOK",
+            "NOTBEFORE_STATE",
             // Commands of the exec driver, and tests.
             "NOTBEFORE_SUBSCRIPTION",
             "NOTBEFORE_GROUP",

@@ -174,7 +174,7 @@ fn cancel_plan(events: &[Event], output: Output) -> Vec<String> {
 
 fn cancellation(event: &Event) -> &'static str {
     match event.status {
-        EventStatus::Scheduled => "is cancelled",
+        EventStatus::Scheduled | EventStatus::Advisory => "is cancelled",
         EventStatus::Started => "no: already started",
         EventStatus::Completed | EventStatus::Cancelled | EventStatus::Unknown(_) => "no: already ended",
     }

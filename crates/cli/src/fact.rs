@@ -50,6 +50,10 @@ fn id(id: Option<Uuid>) -> String {
 /// The cause of the fact's event, and details beyond the fact's type.
 fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
     match what {
+        FactDetail::EventScheduled { cause: cause @ Cause::Rebalance, not_before } => {
+            let date = not_before.map(|at| format!("; its date {} is no deadline", time::absolute(at)));
+            (Some(cause), format!("an advisory: it never starts{}", date.unwrap_or_default()))
+        }
         FactDetail::EventScheduled { cause, not_before: Some(at) } => {
             (Some(cause), format!("not before {}", time::absolute(*at)))
         }
@@ -94,6 +98,7 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         FactDetail::SignedIn { method } => (None, format!("by {method}")),
         FactDetail::SignInLinkCreated => (None, String::new()),
         FactDetail::HandOverRequested { node } => (None, format!("by node {node}")),
+        FactDetail::NodeForgotten { node } => (None, format!("node {node}")),
         FactDetail::UpgradeFinished { level } => (None, format!("format level {level}")),
         FactDetail::RequestRefused { request, .. } => (None, request.clone()),
         FactDetail::FurtherRefusals { count } => (None, format!("{count} further refusals")),

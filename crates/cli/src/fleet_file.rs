@@ -15,17 +15,15 @@ use notbefore_core::Name;
 use notbefore_core::scope::{
     LOCATION_CHARS_MAX, MEMBERS_MAX, TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, is_location,
 };
+use notbefore_settings::yaml::{At, Mistakes, Tree, explain, from_yaml, is_of_budget};
 use notbefore_wire::guest::instance::Instance;
 use notbefore_wire::operator::{Policy, ScopeKind, ScopeSpec, VmSpec};
 use notbefore_wire::text::shorten;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
-use serde_saphyr::Spanned;
+use serde::Deserialize;
 
 use crate::output::file_name;
 use crate::suggest::nearest;
 use crate::time::parse_duration;
-use tree::Tree;
 
 /// Size limit of a file; enough for a million VMs.
 pub const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -33,29 +31,8 @@ pub const FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Limit of the parser's message, which quotes the lines around an error.
 const SHOWN_CHARACTERS_MAX: usize = 1_000;
 
-/// Limit of mistakes in a message.
-const MISTAKES_SHOWN_MAX: usize = 20;
-
 /// Largest file that is read again for all its mistakes. The tree takes about a hundred times as much memory.
 const TREE_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// Node budget of a small file; larger files get one node per byte.
-const NODES_ALWAYS: usize = 100_000;
-
-/// A value with its line.
-#[derive(Clone, Debug, Default)]
-struct At<T> {
-    value: T,
-    /// From 1; 0 for a value that the file does not have, which is not checked.
-    line: u64,
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
-        Ok(At { value, line: referenced.line() })
-    }
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,34 +85,6 @@ fn default_name() -> At<String> {
     At { value: "default".to_owned(), line: 0 }
 }
 
-/// All mistakes of a file, so that they can be corrected at once.
-#[derive(Debug, Default)]
-struct Mistakes(Vec<(u64, String)>);
-
-impl Mistakes {
-    fn add(&mut self, line: u64, what: impl Into<String>) {
-        self.0.push((line, what.into()));
-    }
-
-    /// An error with all mistakes, sorted by line; none if there are none.
-    fn into_result(mut self, name: &Path) -> Result<()> {
-        self.0.sort_by_key(|(line, _)| *line);
-        let name = file_name(name);
-        let one = |(line, what): &(u64, String)| format!("{name}:{line}: {what}");
-        let mut lines: Vec<String> = self.0.iter().take(MISTAKES_SHOWN_MAX).map(one).collect();
-        match self.0.len() {
-            0 => Ok(()),
-            1 => bail!("{}", lines.concat()),
-            many => {
-                if many > lines.len() {
-                    lines.push(format!("and {} more", many - lines.len()));
-                }
-                bail!("{name} has {many} mistakes:\n  {}", lines.join("\n  "))
-            }
-        }
-    }
-}
-
 /// A parsed scope of a fleet file.
 #[derive(Debug)]
 pub struct FileScope {
@@ -162,53 +111,27 @@ pub fn parse(name: &Path, text: &str) -> Result<Vec<FileScope>> {
         Err(error) => {
             let tree = read_again(text, &error);
             let file = tree.map(|tree| tree::fleet(&tree, &mut mistakes));
-            file.filter(|_| !mistakes.0.is_empty()).ok_or_else(|| explain(&error)).with_context(|| {
-                format!("{} is not a fleet file ('notbefore fleet apply --help' shows one)", file_name(name))
-            })?
+            file.filter(|_| !mistakes.is_empty()).ok_or_else(|| anyhow!(explain(&error))).with_context(
+                || {
+                    format!(
+                        "{} is not a fleet file ('notbefore fleet apply --help' shows one)",
+                        file_name(name)
+                    )
+                },
+            )?
         }
     };
     check(&file, &mut mistakes);
-    mistakes.into_result(name)?;
+    if let Some(message) = mistakes.message(&name.to_string_lossy()) {
+        bail!(message);
+    }
     Ok(file.scopes.into_iter().map(to_spec).collect())
-}
-
-fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
-    // The parser's default limits are too small for a fleet. These grow with the file's size, so that anchors cannot
-    // expand to more than a file of this size could contain.
-    let nodes = text.len().max(NODES_ALWAYS);
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: nodes,
-            max_nodes: nodes,
-            max_total_scalar_bytes: nodes,
-        },
-    };
-    serde_saphyr::from_str_with_options(text, options)
 }
 
 /// The file as a tree; none if it has none, or exceeds a limit.
 fn read_again(text: &str, error: &serde_saphyr::Error) -> Option<At<Tree>> {
     let is_small = text.len() <= TREE_BYTES_MAX && !is_of_budget(error);
     is_small.then(|| from_yaml(text).ok()).flatten()
-}
-
-fn is_of_budget(error: &serde_saphyr::Error) -> bool {
-    use serde_saphyr::Error;
-    let mut cause = error;
-    while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = cause {
-        cause = error;
-    }
-    matches!(cause, Error::Budget { .. })
-}
-
-/// The parser's message, shortened since it quotes keys and values in full. A budget error names the fix instead.
-fn explain(error: &serde_saphyr::Error) -> anyhow::Error {
-    match is_of_budget(error) {
-        true => anyhow!(
-            "its anchors and aliases (&, *) expand to more than a file of this size may contain; write them out"
-        ),
-        false => anyhow!("{}", shorten(&error.to_string(), SHOWN_CHARACTERS_MAX)),
-    }
 }
 
 /// Records duplicates, invalid names, kinds, spans and addresses, and scopes with too many VMs.

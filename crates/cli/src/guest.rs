@@ -125,10 +125,13 @@ async fn identity(client: &Client, platform: &args::Platform) -> Identity {
     }
 }
 
-/// Ids of this VM's events that wait for approval. Fails if the VM's name is not certain: it may be another VM's.
+/// Ids of this VM's events that wait for approval; an advisory does not. Fails if the VM's name is not certain: it may be another VM's.
 async fn all_mine(client: &Client, platform: &args::Platform, document: &Document) -> Result<Vec<EventId>> {
-    let waiting: Vec<&Event> =
-        document.events.iter().filter(|event| event.status != EventStatus::Started).collect();
+    let waiting: Vec<&Event> = document
+        .events
+        .iter()
+        .filter(|event| event.status != EventStatus::Started && !event.is_advisory())
+        .collect();
     if waiting.is_empty() {
         return Ok(Vec::new());
     }

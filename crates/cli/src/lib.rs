@@ -36,6 +36,7 @@ mod exit;
 #[cfg(unix)]
 mod export;
 mod fact;
+mod fault;
 mod fleet;
 mod fleet_apply;
 mod fleet_file;
@@ -52,6 +53,8 @@ mod operation;
 mod output;
 mod pause;
 mod progress;
+#[cfg(unix)]
+mod rehearse;
 #[cfg(unix)]
 mod serve;
 mod status;
@@ -130,6 +133,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Event(verb) => event::run(&client()?, verb, args.output),
         TopCommand::Operation(verb) => operation::run(&client()?, verb, args.output),
         TopCommand::Token(verb) => token::run(&args.reach, verb, args.output),
+        TopCommand::Fault(verb) => fault::run(&client()?, verb, args.output),
         TopCommand::Clock(verb) => clock::run(&client()?, verb, args.output),
         TopCommand::Cluster(verb) => cluster::run(&client()?, verb, args.output),
         TopCommand::Console => console::run(&client()?, args.output),
@@ -148,7 +152,14 @@ fn run(args: Args) -> anyhow::Result<()> {
                 .context("cannot supervise the command")
         }
         #[cfg(unix)]
+        TopCommand::RehearseKeeper { value } => {
+            notbefore_rehearse::keeper::keep(std::io::stdin().lock(), &value)
+                .context("cannot watch over the handlers")
+        }
+        #[cfg(unix)]
         TopCommand::Import(verb) => import::run(&args.reach, verb, args.output),
+        #[cfg(unix)]
+        TopCommand::Rehearse(rehearse) => rehearse::run(*rehearse, args.output),
         TopCommand::Get(get) => guest::get(get, args.output),
         TopCommand::Approve(approve) => guest::approve(approve, args.output),
         TopCommand::Agent(verb) => agent::run(verb, args.output),

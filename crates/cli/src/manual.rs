@@ -78,7 +78,7 @@ mod tests {
                 assert!(script.contains(last), "{shell}: no {name}");
             }
             // Completions do not offer hidden commands.
-            for name in ["manual-pages", "exec-keeper", "uninstall"] {
+            for name in ["manual-pages", "exec-keeper", "rehearse-keeper", "uninstall"] {
                 assert!(cfg!(windows) || !script.contains(name), "{shell} offers {name}");
             }
         }

@@ -166,9 +166,10 @@ pub fn progress(progress: &OperationProgress) -> String {
         count => format!(" ({count} cancelled)"),
     };
     format!(
-        "{scopes_told} of {} notified; events: {waiting} waiting, {approved} approved, {started} started{}, {ended} ended{cancelled}{}",
+        "{scopes_told} of {} notified; events: {waiting} waiting, {approved} approved, {started} started{}{}, {ended} ended{cancelled}{}",
         counted(*scopes, "scope"),
         some(progress.failed, "of them failed"),
+        some(progress.advisory, "advisory"),
         some(progress.refused, "refused")
     )
 }
@@ -201,7 +202,7 @@ fn cancel_plan(operation: &Operation, output: Output) -> Vec<String> {
 
 fn cancellation(part: &OperationTarget) -> &'static str {
     match part.status {
-        TargetStatus::Opening | TargetStatus::Scheduled => "is cancelled",
+        TargetStatus::Opening | TargetStatus::Scheduled | TargetStatus::Advisory => "is cancelled",
         TargetStatus::Started => "no: already started",
         TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Refused | TargetStatus::Ended => {
             "no: already ended"
@@ -230,6 +231,7 @@ fn announced(operation: &Operation) -> Result<()> {
     for part in &operation.targets {
         let what = match (&part.started_because, &part.status) {
             (Some(why), _) => format!("started at once: {why}"),
+            (None, TargetStatus::Advisory) => "an advisory: it never starts".to_owned(),
             (None, TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Ended) => {
                 "already ended".to_owned()
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use jiff::SignedDuration;
 use notbefore_core::{DriverKind, ExecSettings, Name, Settings, WhenNotEnabled};
+use notbefore_service::clock::SharedClock;
 use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
@@ -172,6 +173,10 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         fleet: settings.general.fleet_file.map(read_fleet).transpose()?,
         guest: settings.guest.listen,
         guest_vms: settings.guest.vms,
+        guest_sockets: Vec::new(),
+        recorder: None,
+        faults_allowed: settings.guest.faults,
+        clock: SharedClock::default(),
         proxy: ProxyConfig { addresses: settings.proxy.addresses, secret_file: settings.proxy.secret_file },
         operator: settings.operator.listen,
         operator_without_tls: settings.operator.without_tls,
@@ -191,6 +196,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         },
         guest_settings: GuestSettings {
             mode: settings.guest.mode,
+            newest_version: settings.guest.newest_version,
             rate_limit: settings.guest.rate_limit,
             threads: settings.guest.threads.and_then(NonZeroUsize::new),
             limits: Limits {
@@ -207,6 +213,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
         domain: Settings {
             notice_scale: settings.events.notice,
             simulated_duration: settings.driver.simulated_duration,
+            ignores_announced_duration: false,
             user_operations_max: settings.events.user_operations_max,
             stored_user_operations_max: settings.events.stored_user_operations_max,
             when_not_enabled: match settings.events.always_give_notice {

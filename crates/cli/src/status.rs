@@ -50,6 +50,9 @@ fn lines(status: &Status, output: Output) -> Vec<String> {
         field("later", format!("{later}, the first {}", time::from(from, *now)));
     }
     field("started", counted(events.started, "event"));
+    if events.advisory > 0 {
+        field("advisory", format!("{}, which never start", counted(events.advisory, "event")));
+    }
     if events.waiting_for_operator > 0 {
         let waiting = counted(events.waiting_for_operator, "event");
         field("waiting", format!("{waiting} for an operator to start or complete: 'notbefore event list'"));
@@ -153,6 +156,13 @@ fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMu
     if let Some(DiskStatus { bytes, bytes_free }) = service.disk {
         field("disk", format!("{} free of {}", size(bytes_free), size(bytes)));
     }
+    if service.faults > 0 {
+        let active = counted(usize::try_from(service.faults).unwrap_or(usize::MAX), "fault");
+        field(
+            "faults",
+            format!("{active} active, answers to guests are wrong on purpose: 'notbefore fault list'"),
+        );
+    }
     field(
         "clock",
         match &service.clock.hold {
@@ -248,6 +258,7 @@ mod tests {
             started_at: Some(at(-7_200)),
             operations: 41,
             host_operations_waiting: 1,
+            faults: 0,
             clock: Clock {
                 now: at(0),
                 hold: Some(ClockHold { since: at(-60), reason: "it has jumped".into(), events: 7 }),
@@ -257,7 +268,13 @@ mod tests {
         };
         let status = Status {
             listening: ListeningCounts { yes: 90, no: 5, unknown: 5, counted_at: at(0) },
-            events: EventCounts { scheduled: 1_800, started: 1, failed: 1, waiting_for_operator: 2 },
+            events: EventCounts {
+                scheduled: 1_800,
+                started: 1,
+                advisory: 3,
+                failed: 1,
+                waiting_for_operator: 2,
+            },
             next: NextHour {
                 groups: vec![scopes, hosts],
                 partial: true,
@@ -276,6 +293,7 @@ next hour   more than 800 events for 800 VMs; 24 approved, 6 unread
   in 15 min to 19 min  Reboot  400     12        3       400  40 hosts: h1, h2, h3 …
 later       1000 events, the first in 2 h
 started     1 event
+advisory    3 events, which never start
 waiting     2 events for an operator to start or complete: 'notbefore event list'
 failed      1 event: 'notbefore event retry EVENT' or 'event complete EVENT'
   00000000-0000-0000-0000-000000000007  Reboot of web-0 in a/b/c: exit status 1

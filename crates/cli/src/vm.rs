@@ -185,7 +185,7 @@ impl RemovalPlan {
         let mut lines = vec![format!("VM {} in scope {} {how}", self.path, self.scope)];
         for Affected { event, event_type, status, goes_on_for } in &self.events {
             let what = match (goes_on_for.as_slice(), status) {
-                ([], EventStatus::Scheduled) => "is cancelled".to_owned(),
+                ([], EventStatus::Scheduled | EventStatus::Advisory) => "is cancelled".to_owned(),
                 (
                     [],
                     EventStatus::Started

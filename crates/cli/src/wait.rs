@@ -118,6 +118,7 @@ fn details(client: &Client, operations: &[Operation], stage: Stage) -> Result<De
                 TargetState::Opening
                 | TargetState::Waiting
                 | TargetState::Approved
+                | TargetState::Advisory
                 | TargetState::Refused
                 | TargetState::Ended
                 | TargetState::Unknown(_) => false,

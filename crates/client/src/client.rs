@@ -21,7 +21,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::http::{HttpRequest, HttpResponse, Transport};
 use crate::poll::{self, FIRST_TIMEOUT, PACE, PollRequest, PollResponse, backoff_after};
 use crate::random;
-use crate::versions::{Versions, is_refused};
+use crate::versions::{Versions, is_refused, log_refusal};
 
 /// Timeout of an approval after the platform's first response. The platform commits it to disk and may queue it.
 const APPROVE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -158,10 +158,7 @@ impl Client {
     /// The version to request after a refusal. Waits for the rate limit first.
     async fn version_after_refusal(&self, refused: EventsVersion, began: Duration) -> Option<EventsVersion> {
         let next = self.shared().versions.after(refused)?;
-        tracing::warn!(
-            endpoint = %self.endpoint(),
-            "the platform refuses api-version {refused}: requesting {next}"
-        );
+        log_refusal(self.endpoint(), refused, next);
         self.inner.clock.until(began.saturating_add(PACE)).await;
         Some(next)
     }

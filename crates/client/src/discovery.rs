@@ -3,7 +3,8 @@
 //! Most VMs have the endpoint at 169.254.169.254; VMs outside a virtual network get it by DHCP, in option 245.
 //! Sources, in order:
 //!
-//! 1. the configured endpoint: if it does not answer, no other is tried;
+//! 1. the configured endpoint, or else the environment variable `NOTBEFORE_ENDPOINT`, which rehearsals set: if it does not
+//!    answer, no other is tried;
 //! 2. the environment variable `SCHEDULEDEVENTSIP`, and on Windows the registry, where the platform's own sample
 //!    publishes its result;
 //! 3. 169.254.169.254;
@@ -36,6 +37,8 @@ mod leases;
 #[cfg(target_os = "linux")]
 mod packet;
 
+/// Environment variable with the URL of the endpoint; no other is tried.
+pub const ENDPOINT_VARIABLE: &str = "NOTBEFORE_ENDPOINT";
 /// Environment variable that the platform's own sample sets.
 pub const VARIABLE: &str = "SCHEDULEDEVENTSIP";
 /// How long a busy endpoint is retried. The platform's documentation says that an update takes 70 seconds.
@@ -48,6 +51,8 @@ const LEASES_MAX: usize = 4;
 pub struct Discovery {
     /// Configured endpoint; no other is tried.
     pub setting: Option<Endpoint>,
+    /// Value of [`ENDPOINT_VARIABLE`]; no other is tried.
+    pub named: Option<String>,
     /// Value of [`VARIABLE`].
     pub environment: Option<String>,
     /// Cache file for the address from a lease or DHCP; rewritten when that changes.
@@ -63,10 +68,11 @@ pub struct Discovery {
 impl Discovery {
     /// Uses this process's environment, and no cache file.
     pub fn new(setting: Option<Endpoint>, options: Options) -> Self {
-        let environment = std::env::var(VARIABLE).ok().filter(|value| !value.trim().is_empty());
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         Discovery {
             setting,
-            environment,
+            named: variable(ENDPOINT_VARIABLE),
+            environment: variable(VARIABLE),
             memory: None,
             besides: None,
             options,
@@ -83,9 +89,10 @@ impl Discovery {
             let (what, reason) = (followed.to_string(), "it is asked already".to_owned());
             search.tried.push(FailedAttempt::new(what, DiscoverySource::Followed, reason));
         }
-        let found = match &self.setting {
-            Some(endpoint) => search.each_port(endpoint, DiscoverySource::Setting).await,
-            None => self.discover(&mut search).await,
+        let found = match (&self.setting, &self.named) {
+            (Some(endpoint), _) => search.each_port(endpoint, DiscoverySource::Setting).await,
+            (None, Some(text)) => search.text(text, DiscoverySource::Named).await,
+            (None, None) => self.discover(&mut search).await,
         };
         let found = found.ok_or(NotFound { tried: search.tried })?;
         if let (Some(memory), DiscoverySource::Lease(_) | DiscoverySource::Dhcp(_)) =
@@ -166,6 +173,8 @@ pub struct Found {
 pub enum DiscoverySource {
     /// Configured.
     Setting,
+    /// From [`ENDPOINT_VARIABLE`].
+    Named,
     /// From the environment.
     Environment,
     /// From the registry.
@@ -186,6 +195,7 @@ impl fmt::Display for DiscoverySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DiscoverySource::Setting => f.write_str("as set"),
+            DiscoverySource::Named => f.write_str(ENDPOINT_VARIABLE),
             DiscoverySource::Environment => f.write_str(VARIABLE),
             DiscoverySource::Registry => f.write_str("the registry"),
             DiscoverySource::Usual => f.write_str("the usual address"),
@@ -224,8 +234,9 @@ const UNKNOWN_CALLER: &str = "\nthe service does not know the address that this 
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let was_named =
-            self.tried.iter().all(|tried| tried.source == DiscoverySource::Setting) && !self.tried.is_empty();
+        let is_named =
+            |tried: &FailedAttempt| matches!(tried.source, DiscoverySource::Setting | DiscoverySource::Named);
+        let was_named = self.tried.iter().all(is_named) && !self.tried.is_empty();
         let has_refused = self.tried.iter().any(|tried| tried.is_unknown_caller);
         f.write_str(match was_named {
             true if has_refused => "the endpoint that was named refuses this VM:",

@@ -41,7 +41,8 @@ pub struct Event {
     pub status: EventStatus,
     /// Names of the affected VMs, in the platform's order; without the leading `_` of 2017-03-01.
     pub resources: Vec<String>,
-    /// Earliest start without approval. None once it has started, and if the platform does not report it.
+    /// Earliest start without approval. None once it has started, and if the platform does not report it. None for an
+    /// advisory: a date there is no deadline, and only in [`Event::raw`].
     pub not_before: Option<Timestamp>,
     /// One sentence; often empty. From 2019-04-01 on.
     #[serde(default)]
@@ -58,6 +59,11 @@ impl Event {
     /// The first resource; by convention the VM that approves for all.
     pub fn leader(&self) -> Option<&str> {
         self.resources.first().map(String::as_str)
+    }
+
+    /// Whether it is a hint that never starts by itself and needs no approval.
+    pub fn is_advisory(&self) -> bool {
+        self.status == EventStatus::Advisory || self.kind == EventKind::SpotRebalanceRecommendation
     }
 }
 
@@ -176,14 +182,22 @@ pub enum EventKind {
     Preempt,
     /// Deletion of the VM.
     Terminate,
+    /// Nothing: a Spot VM may be evicted soon, or never. From 2024-07-09 on.
+    SpotRebalanceRecommendation,
     /// A newer type, as the platform spells it.
     Other(String),
 }
 
 impl EventKind {
     /// The known types.
-    pub const KNOWN: [EventKind; 5] =
-        [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
+    pub const KNOWN: [EventKind; 6] = [
+        EventKind::Freeze,
+        EventKind::Reboot,
+        EventKind::Redeploy,
+        EventKind::Preempt,
+        EventKind::Terminate,
+        EventKind::SpotRebalanceRecommendation,
+    ];
 
     /// Whether documents of this version list events of this type.
     pub fn is_shown_at(&self, version: EventsVersion) -> bool {
@@ -193,17 +207,21 @@ impl EventKind {
             EventKind::Redeploy => version.knows(EventType::Redeploy),
             EventKind::Preempt => version.knows(EventType::Preempt),
             EventKind::Terminate => version.knows(EventType::Terminate),
+            EventKind::SpotRebalanceRecommendation => version.knows(EventType::SpotRebalanceRecommendation),
             EventKind::Other(_) => true,
         }
     }
 
-    /// The types that documents of this version do not list.
+    /// The types that documents of this version do not list. Advisories do not count: many platforms have none, and none
+    /// has to be seen.
     pub fn hidden_at(version: EventsVersion) -> Vec<EventKind> {
-        EventKind::KNOWN.into_iter().filter(|kind| !kind.is_shown_at(version)).collect()
+        let documented = |kind: &EventKind| kind.is_shown_at(EventsVersion::DOCUMENTED);
+        let known = EventKind::KNOWN.into_iter().filter(documented);
+        known.filter(|kind| !kind.is_shown_at(version)).collect()
     }
 }
 
-words!(EventKind: Freeze, Reboot, Redeploy, Preempt, Terminate);
+words!(EventKind: Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation);
 
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,11 +237,13 @@ pub enum EventStatus {
     Scheduled,
     /// Has started. It is over when it disappears from the document.
     Started,
+    /// A hint: it never starts. It disappears if it no longer holds, or when what it warns of is scheduled.
+    Advisory,
     /// A newer status, as the platform spells it.
     Other(String),
 }
 
-words!(EventStatus: Scheduled, Started);
+words!(EventStatus: Scheduled, Started, Advisory);
 
 /// Initiator of an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -246,6 +266,7 @@ mod tests {
     #[test]
     fn older_versions_hide_preempt() {
         assert_eq!(EventKind::hidden_at(EventsVersion::NEWEST), []);
+        assert_eq!(EventKind::hidden_at(EventsVersion::DOCUMENTED), [], "only advisories are");
         assert_eq!(EventKind::hidden_at(EventsVersion::V2017_11_01), [EventKind::Terminate]);
         let hidden = [EventKind::Preempt, EventKind::Terminate];
         assert_eq!(EventKind::hidden_at(EventsVersion::V2017_08_01), hidden);

@@ -25,6 +25,7 @@
 //! let mut changes = Watch::after(found.client, found.reading).changes();
 //! loop {
 //!     if let Change::Appeared(event) = changes.next().await
+//!         && !event.is_advisory()
 //!         && event.resources.iter().any(|resource| me.is(resource))
 //!     {
 //!         println!("{} of this VM, not before {:?}", event.kind, event.not_before);

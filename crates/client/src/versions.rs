@@ -7,6 +7,7 @@
 //! - The newest version is tried every hour, because the platform may support it by now. If it is refused, the
 //!   version that worked is next, without the ones in between.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use crate::document::EventsVersion;
@@ -83,13 +84,22 @@ impl Versions {
     }
 }
 
-/// Newest version in Microsoft's documentation. Platforms with events serve it, so its 404 may mean that there are
-/// none; a 404 of a newer one only means an unsupported version.
-const DOCUMENTED: EventsVersion = EventsVersion::V2020_07_01;
-
-/// Whether a response refuses the requested api-version.
+/// Whether a response refuses the requested api-version. Platforms with events serve the documented versions, so a 404
+/// of these may mean that there are none; a 404 of a newer one only means an unsupported version.
 pub fn is_refused(version: EventsVersion, status: u16, body: &[u8]) -> bool {
-    refuses(version > DOCUMENTED, status, body)
+    refuses(version > EventsVersion::DOCUMENTED, status, body)
+}
+
+/// Logs that a version is refused. That of a version without documentation is normal.
+pub fn log_refusal(endpoint: &impl Display, refused: EventsVersion, next: EventsVersion) {
+    match refused > EventsVersion::DOCUMENTED {
+        true => {
+            tracing::debug!(%endpoint, "the platform does not serve api-version {refused}: requesting {next}");
+        }
+        false => {
+            tracing::warn!(%endpoint, "the platform refuses api-version {refused}: requesting {next}");
+        }
+    }
 }
 
 /// Error pages of intermediate servers may contain "version" too, so at documented versions only known messages
@@ -121,7 +131,7 @@ mod tests {
         let mut versions = Versions::new(NEWEST);
         let begun = seconds(7);
         assert_eq!(versions.first_version(begun), NEWEST);
-        assert_eq!(versions.after(NEWEST), Some(EventsVersion::V2019_08_01));
+        assert_eq!(versions.after(NEWEST), Some(EventsVersion::DOCUMENTED));
         versions.uses(OLD, begun);
         let hour = begun + RAISE_INTERVAL;
         assert_eq!(versions.first_version(hour - seconds(1)), OLD);
@@ -187,7 +197,8 @@ mod tests {
             (400, "Your browser's version", false),
             (400, "Bad request. Required metadata header not specified", false),
         ] {
-            assert_eq!(is_refused(NEWEST, status, body.as_bytes()), expected, "{status} {body}");
+            let documented = EventsVersion::DOCUMENTED;
+            assert_eq!(is_refused(documented, status, body.as_bytes()), expected, "{status} {body}");
         }
     }
 
@@ -203,7 +214,7 @@ mod tests {
         assert!(
             EventsVersion::ALL
                 .into_iter()
-                .all(|version| version <= DOCUMENTED || is_refused(version, 404, b""))
+                .all(|version| version <= EventsVersion::DOCUMENTED || is_refused(version, 404, b""))
         );
     }
 }

@@ -16,6 +16,7 @@ use crate::document::{Document, EventKind, EventsVersion, ReadWarning};
 use crate::failure::{Failure, FailureKind};
 use crate::poll::{PACE, PollOutcome, PollResponse, Poller, StartedPoll};
 use crate::random;
+use crate::versions::log_refusal;
 
 /// Most warnings logged per document.
 const WARNINGS_LOGGED_MAX: usize = 10;
@@ -112,10 +113,7 @@ impl Watch {
                 }
                 PollOutcome::Unchanged => return Update::Unchanged { served_at },
                 PollOutcome::OtherVersion { refused, next } => {
-                    tracing::warn!(
-                        endpoint = %self.client.endpoint(),
-                        "the platform refuses api-version {refused}: requesting {next}"
-                    );
+                    log_refusal(self.client.endpoint(), refused, next);
                 }
                 PollOutcome::Failed(failure) => return Update::Outage(self.record_failure(failure)),
             }

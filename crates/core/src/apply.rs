@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::actor::Actor;
-use crate::cause::{Cause, Notice, Source};
+use crate::cause::{Cause, EventType, Notice, Source};
 use crate::clock_hold::ClockHold;
 use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReason};
 use crate::exec::Ran;
@@ -160,7 +160,7 @@ pub struct Change<'a> {
 pub fn notice(cause: Cause, policy: &Policy, settings: &Settings) -> Option<Duration> {
     match cause.notice() {
         Notice::AtLeast(least) => Some(settings.scaled(least)),
-        Notice::None => None,
+        Notice::None | Notice::NeverStarts => None,
         Notice::AsPolicySays => policy.terminate_notice().map(|least| settings.scaled(least)),
     }
 }
@@ -180,8 +180,8 @@ pub fn at_once(cause: Cause, policy: &Policy, enabled: bool, settings: &Settings
 }
 
 /// Computes NotBefore. A requested time is refused, with the earliest, if it leaves too little notice. Without a
-/// requested time it is the cause's usual notice from now. None for a cause without notice. `enabled` only
-/// affects the refusal's text.
+/// requested time it is the cause's usual notice from now. None for a cause without notice. For an advisory it is the
+/// requested date, whatever that is. `enabled` only affects the refusal's text.
 pub fn not_before(
     cause: Cause,
     asked: Option<Timestamp>,
@@ -190,6 +190,9 @@ pub fn not_before(
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Refusal> {
+    if cause.is_advisory() {
+        return Ok(asked.map(round_up));
+    }
     let Some(least) = notice(cause, policy, settings) else {
         return match asked {
             Some(_) => Err(Refusal::NotBeforeWithoutNotice(cause.event_type())),
@@ -274,7 +277,9 @@ impl Change<'_> {
 
         let policy = &self.scope.policy;
         let not_before = not_before(new.cause, new.not_before, policy, enabled, settings, now)?;
+        let is_advisory = new.cause.is_advisory();
         let at_once = match not_before {
+            _ if is_advisory => None,
             None => Some(StartReason::NoNotice),
             // A requested time is kept.
             Some(_) if new.time_given => None,
@@ -293,17 +298,24 @@ impl Change<'_> {
             time_given: new.time_given,
             joint_start: new.joint_start,
             waits_for_host: new.waits_for_host,
-            phase: Phase::Scheduled {
-                not_before: not_before.unwrap_or(now),
-                approval: None,
-                released: new.released,
-                ready: None,
+            phase: match is_advisory {
+                true => Phase::Advisory { date: not_before },
+                false => Phase::Scheduled {
+                    not_before: not_before.unwrap_or(now),
+                    approval: None,
+                    released: new.released,
+                    ready: None,
+                },
             },
             trail: Vec::new(),
         };
         let announced = if at_once.is_some() { None } else { not_before };
         self.note(&mut event, by.clone(), EventFact::EventScheduled { not_before: announced });
+        let (by_event, vms) = (event.id, event.resources.iter().map(|one| one.vm).collect::<Vec<_>>());
         self.scope.events.push(event);
+        if new.cause.event_type() == EventType::Preempt {
+            vms.into_iter().for_each(|vm| self.cancel_advisories(vm, by_event));
+        }
         if let Some(why) = at_once {
             let last = self.scope.events.len() - 1;
             // Causes without notice never wait for another update domain.
@@ -390,6 +402,7 @@ impl Change<'_> {
         let event = &self.scope.events[index];
         let why = match &event.phase {
             Phase::Started { .. } => return Err(Refusal::EventStarted(id)),
+            Phase::Advisory { .. } => return Err(Refusal::Advisory(id)),
             Phase::Scheduled { .. } if event.joint_start => {
                 return Err(Refusal::PartOfHostOperation { event: id, operation: event.operation });
             }
@@ -518,7 +531,7 @@ mod tests {
     use crate::exec::Ending;
     use crate::joint_start::StartOrder;
     use crate::samples::{
-        ContextFixture, approved, at, event, event_id, member, new_event, now, operation_id,
+        ContextFixture, advisory, approved, at, event, event_id, member, new_event, now, operation_id,
     };
     use crate::samples::{outcome_text, scope, standalone, started, vm};
     use crate::scope::Ended;
@@ -747,6 +760,69 @@ mod tests {
                 "",
             ),
         ]);
+    }
+
+    #[test]
+    fn advisory_never_starts_and_ends_with_a_preempt() {
+        let given = ContextFixture::default;
+        let later = || ContextFixture { now: at(1_000_000), ..ContextFixture::default() };
+        let spot = || web([advisory(1, vm(1))]);
+        let dated =
+            |second| NewEvent { not_before: Some(at(second)), ..new_event(1, Cause::Rebalance, &[vm(1)]) };
+        let evict = |n| Command::Open(vec![new_event(9, Cause::Eviction, &[vm(n)])]);
+        let started = started(event(2, Cause::HostReboot, &[vm(2)]));
+        let planned = event(2, Cause::HostReboot, &[vm(2)]);
+        let evicted = Member { state: MemberState::Deallocated, ..member(vm(1)) };
+        let asleep = Scope { members: vec![evicted], ..spot() };
+        check(vec![
+            ("no notice, no start", web([]), given(), open(Cause::Rebalance), "EventScheduled(at once) 1"),
+            ("a date", web([]), given(), Command::Open(vec![dated(5)]), "EventScheduled(+5) 1"),
+            ("any date", web([]), given(), Command::Open(vec![dated(-5)]), "EventScheduled(+-5) 1"),
+            ("time starts nothing", spot(), later(), Command::Pulse, ""),
+            ("approved without an effect", spot(), given(), Command::Approve(vec![event_id(1)]), ""),
+            ("not by an operator", spot(), given(), Command::Start(event_id(1)), "advisory"),
+            (
+                "not completed",
+                spot(),
+                given(),
+                Command::Complete { event: event_id(1), hosts: vec![] },
+                "event_not_started",
+            ),
+            ("cancelled", spot(), given(), Command::Cancel(event_id(1)), "EventCancelled(Asked) 1"),
+            (
+                "its VM is removed",
+                spot(),
+                given(),
+                Command::Remove(vec![vm(1)]),
+                "VmRemoved, EventCancelled(ResourcesGone) 1",
+            ),
+            ("its VM does not run", asleep, given(), Command::Pulse, "EventCancelled(ResourcesGone) 1"),
+            (
+                "replaced by a Preempt",
+                spot(),
+                given(),
+                evict(1),
+                "EventScheduled(+30) 9, EventCancelled(Preempted) 1",
+            ),
+            ("Preempt of another VM", spot(), given(), evict(2), "EventScheduled(+30) 9"),
+            (
+                "blocks no other update domain",
+                web([advisory(1, vm(1)), Event { update_domain: 1, ..planned }]),
+                given(),
+                Command::Start(event_id(2)),
+                "EventStarted(Forced) 2",
+            ),
+            (
+                "is not blocked",
+                web([Event { update_domain: 1, ..started }]),
+                given(),
+                open(Cause::Rebalance),
+                "EventScheduled(at once) 1",
+            ),
+        ]);
+        assert_eq!(spot().next_due(&[], None, at(0)), None);
+        let dated = web([]).apply(Command::Open(vec![dated(5)]), given().context()).unwrap().scope;
+        assert_eq!((dated.next_due(&[], None, at(0)), dated.incarnation), (None, 2));
     }
 
     #[test]

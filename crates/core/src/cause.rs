@@ -22,11 +22,19 @@ pub enum EventType {
     Preempt,
     /// The VM is deleted.
     Terminate,
+    /// Nothing happens: a hint that a Spot VM may be evicted.
+    SpotRebalanceRecommendation,
 }
 
 /// In the order in which api-versions added them.
-pub const EVENT_TYPES: [EventType; 5] =
-    [EventType::Freeze, EventType::Reboot, EventType::Redeploy, EventType::Preempt, EventType::Terminate];
+pub const EVENT_TYPES: [EventType; 6] = [
+    EventType::Freeze,
+    EventType::Reboot,
+    EventType::Redeploy,
+    EventType::Preempt,
+    EventType::Terminate,
+    EventType::SpotRebalanceRecommendation,
+];
 
 words!(EventType {
     Freeze => "Freeze",
@@ -34,6 +42,7 @@ words!(EventType {
     Redeploy => "Redeploy",
     Preempt => "Preempt",
     Terminate => "Terminate",
+    SpotRebalanceRecommendation => "SpotRebalanceRecommendation",
 });
 
 /// Who initiated the event.
@@ -63,6 +72,8 @@ pub enum Cause {
     HostFailure,
     /// The platform reclaims the capacity of a Spot VM.
     Eviction,
+    /// The platform may soon reclaim the capacity of a Spot VM, or never.
+    Rebalance,
     /// The VM's owner deletes it, or its scale set shrinks.
     Deletion,
     /// The VM's owner restarts it.
@@ -71,7 +82,8 @@ pub enum Cause {
     UserRedeploy,
 }
 
-pub const CAUSES: [Cause; 10] = [
+/// In the order in which they were added: stored histories of the simulator count on it.
+pub const CAUSES: [Cause; 11] = [
     Cause::HostFreeze,
     Cause::HostReboot,
     Cause::HostRedeploy,
@@ -82,6 +94,7 @@ pub const CAUSES: [Cause; 10] = [
     Cause::Deletion,
     Cause::UserRestart,
     Cause::UserRedeploy,
+    Cause::Rebalance,
 ];
 
 /// Time between announcement and NotBefore.
@@ -92,6 +105,8 @@ pub enum Notice {
     None,
     /// The notice from the scope's policy; none if the policy has none.
     AsPolicySays,
+    /// It never starts: an advisory.
+    NeverStarts,
 }
 
 /// How an operation's VMs share events.
@@ -112,6 +127,7 @@ impl Cause {
             Self::HostReboot | Self::HostFailure | Self::UserRestart => EventType::Reboot,
             Self::HostRedeploy | Self::PredictedFailure | Self::UserRedeploy => EventType::Redeploy,
             Self::Eviction => EventType::Preempt,
+            Self::Rebalance => EventType::SpotRebalanceRecommendation,
             Self::Deletion => EventType::Terminate,
         }
     }
@@ -124,6 +140,7 @@ impl Cause {
             EventType::Redeploy => Self::HostRedeploy,
             EventType::Preempt => Self::Eviction,
             EventType::Terminate => Self::Deletion,
+            EventType::SpotRebalanceRecommendation => Self::Rebalance,
         }
     }
 
@@ -135,7 +152,8 @@ impl Cause {
             | Self::LiveMigration
             | Self::PredictedFailure
             | Self::HostFailure
-            | Self::Eviction => Source::Platform,
+            | Self::Eviction
+            | Self::Rebalance => Source::Platform,
             Self::Deletion | Self::UserRestart | Self::UserRedeploy => Source::User,
         }
     }
@@ -150,6 +168,7 @@ impl Cause {
             | Self::PredictedFailure
             | Self::HostFailure
             | Self::Eviction
+            | Self::Rebalance
             | Self::Deletion
             | Self::UserRestart
             | Self::UserRedeploy => -1,
@@ -166,12 +185,17 @@ impl Cause {
                 "Virtual machine is being paused because of a memory-preserving Live Migration operation."
             }
             Self::PredictedFailure | Self::HostFailure => "Host server is undergoing an emergency repair.",
-            Self::Eviction | Self::Deletion => "",
+            Self::Eviction | Self::Rebalance | Self::Deletion => "",
             Self::UserRestart => "Virtual machine is going to be restarted as requested by authorized user.",
             Self::UserRedeploy => {
                 "Virtual machine is going to be redeployed as requested by authorized user."
             }
         }
+    }
+
+    /// Whether its events never start.
+    pub fn is_advisory(self) -> bool {
+        self.notice() == Notice::NeverStarts
     }
 
     /// The least notice.
@@ -183,6 +207,7 @@ impl Cause {
             Self::Eviction => Notice::AtLeast(Duration::from_secs(30)),
             Self::Deletion => Notice::AsPolicySays,
             Self::HostFailure => Notice::None,
+            Self::Rebalance => Notice::NeverStarts,
         }
     }
 
@@ -196,6 +221,7 @@ impl Cause {
             | Self::LiveMigration
             | Self::HostFailure
             | Self::Eviction
+            | Self::Rebalance
             | Self::Deletion
             | Self::UserRestart
             | Self::UserRedeploy => None,
@@ -211,9 +237,28 @@ impl Cause {
             | Self::HostRedeploy
             | Self::LiveMigration
             | Self::PredictedFailure => true,
-            Self::HostFailure | Self::Eviction | Self::Deletion | Self::UserRestart | Self::UserRedeploy => {
-                false
-            }
+            Self::HostFailure
+            | Self::Eviction
+            | Self::Rebalance
+            | Self::Deletion
+            | Self::UserRestart
+            | Self::UserRedeploy => false,
+        }
+    }
+
+    /// Whether its VMs must be Spot VMs.
+    pub fn is_for_spot(self) -> bool {
+        match self {
+            Self::Eviction | Self::Rebalance => true,
+            Self::HostFreeze
+            | Self::HostReboot
+            | Self::HostRedeploy
+            | Self::LiveMigration
+            | Self::PredictedFailure
+            | Self::HostFailure
+            | Self::Deletion
+            | Self::UserRestart
+            | Self::UserRedeploy => false,
         }
     }
 
@@ -226,6 +271,7 @@ impl Cause {
             | Self::PredictedFailure
             | Self::HostFailure
             | Self::Eviction
+            | Self::Rebalance
             | Self::Deletion
             | Self::UserRestart
             | Self::UserRedeploy => false,
@@ -240,6 +286,7 @@ impl Cause {
             Self::HostRedeploy
             | Self::PredictedFailure
             | Self::Eviction
+            | Self::Rebalance
             | Self::Deletion
             | Self::UserRestart
             | Self::UserRedeploy => Grouping::PerVm,
@@ -256,6 +303,7 @@ impl Cause {
             | Self::PredictedFailure
             | Self::HostFailure
             | Self::Eviction
+            | Self::Rebalance
             | Self::UserRestart
             | Self::UserRedeploy => Release::Each,
         }
@@ -271,6 +319,7 @@ words!(Cause {
     PredictedFailure => "predicted-failure",
     HostFailure => "host-failure",
     Eviction => "eviction",
+    Rebalance => "rebalance",
     Deletion => "deletion",
     UserRestart => "user-restart",
     UserRedeploy => "user-redeploy",

@@ -1,7 +1,8 @@
 //! Events as state machines: the part of an operation in one scope and one update domain, atomic for its resources.
 //!
 //! Each phase holds only the data that exists in it: NotBefore and approval while Scheduled, reason and run once
-//! Started. An ended event leaves the scope and becomes a [`Past`]. Phases never go back.
+//! Started. An ended event leaves the scope and becomes a [`Past`]. Phases never go back. An Advisory is a phase of its
+//! own: such an event never starts, blocks nothing and ends by a cancellation.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,11 @@ pub enum Phase {
         at: Timestamp,
         why: StartReason,
         run: Run,
+    },
+    /// A hint. Nothing happens at any time.
+    Advisory {
+        /// Shown to guests in place of NotBefore; no deadline. Whole seconds.
+        date: Option<Timestamp>,
     },
 }
 
@@ -185,16 +191,24 @@ impl Event {
 
     pub fn is_started(&self) -> bool {
         match self.phase {
-            Phase::Scheduled { .. } => false,
+            Phase::Scheduled { .. } | Phase::Advisory { .. } => false,
             Phase::Started { .. } => true,
         }
     }
 
-    /// None once the event has started.
+    /// Whether it never starts.
+    pub fn is_advisory(&self) -> bool {
+        match self.phase {
+            Phase::Advisory { .. } => true,
+            Phase::Scheduled { .. } | Phase::Started { .. } => false,
+        }
+    }
+
+    /// None once the event has started, and for an advisory, which never does.
     pub fn not_before(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Scheduled { not_before, .. } => Some(not_before),
-            Phase::Started { .. } => None,
+            Phase::Started { .. } | Phase::Advisory { .. } => None,
         }
     }
 
@@ -207,6 +221,7 @@ impl Event {
     pub fn approved(&self) -> bool {
         match &self.phase {
             Phase::Scheduled { approval, .. } => approval.is_some(),
+            Phase::Advisory { .. } => false,
             Phase::Started { .. } => {
                 self.trail.iter().any(|fact| matches!(fact.fact, EventFact::EventApproved))
             }
@@ -218,10 +233,11 @@ impl Event {
         self.cause.source() == Source::Platform
     }
 
-    /// Whether none of its VMs is left; `state_of` looks up a member. For a planned event that has not started,
-    /// a deallocated VM counts as gone: there is nothing to reboot or move.
+    /// Whether none of its VMs is left; `state_of` looks up a member. For an advisory, and for a planned event that has
+    /// not started, a deallocated VM counts as gone: there is nothing to evict, reboot or move.
     pub fn is_without_vms(&self, state_of: impl Fn(VmId) -> Option<MemberState>) -> bool {
-        let must_run = self.cause.waits_for_other_update_domains() && !self.is_started();
+        let is_planned = self.cause.waits_for_other_update_domains() && !self.is_started();
+        let must_run = is_planned || self.is_advisory();
         !self.resources.iter().any(|resource| match state_of(resource.vm) {
             Some(MemberState::Running) => true,
             Some(MemberState::Deallocated) => !must_run,

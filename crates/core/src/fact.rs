@@ -21,7 +21,8 @@ pub struct Recorded<F> {
 /// A fact about one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventFact {
-    /// NotBefore is none for a cause without notice.
+    /// NotBefore is none for a cause without notice. For an advisory it is a date without meaning, if the request gave
+    /// one.
     EventScheduled {
         not_before: Option<Timestamp>,
     },
@@ -92,6 +93,8 @@ pub enum CancelReason {
     ResourcesGone,
     /// The VM's owner redeployed it, away from the hardware that is expected to fail.
     Redeployed { by_event: EventId },
+    /// An advisory: the eviction that it warned of was scheduled.
+    Preempted { by_event: EventId },
 }
 
 impl Fact {
@@ -230,5 +233,9 @@ pub enum Fact {
     /// An operator raised the format level at which the nodes of the cluster write.
     UpgradeFinished {
         level: u32,
+    },
+    /// An operator removed the record of a node that does not run any more.
+    NodeForgotten {
+        node: String,
     },
 }

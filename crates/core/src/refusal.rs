@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::access::TOKENS_MAX;
-use crate::cause::EventType;
+use crate::cause::{Cause, EventType};
 use crate::event::{DriverKind, StartReason};
 use crate::ids::{EventId, Name, NameError, OperationId, ScopeId, ScopePath, VmId};
 use crate::joint_start::{Blocked, Blocker};
@@ -27,6 +27,8 @@ pub enum Refusal {
     EventStarted(EventId),
     #[error("event {0} has not started; start it first, or cancel it")]
     EventNotStarted(EventId),
+    #[error("event {0} is an advisory and never starts; cancel it, or evict the VM (notbefore vm evict)")]
+    Advisory(EventId),
     /// Only the exec driver's commands can be retried.
     #[error(
         "event {event} is carried out by the {driver} driver; only commands of the exec driver can be retried"
@@ -98,6 +100,11 @@ pub enum Refusal {
         /// Why the event would start at once without a requested time.
         at_once: Option<StartReason>,
     },
+    /// Nodes of the older release could not read the event.
+    #[error(
+        "the cause {0} is new in this release, and the upgrade of the cluster is not finished; finish it first (notbefore cluster upgrade finish)"
+    )]
+    UpgradeNotFinished(Cause),
     /// A time was requested for a cause without notice.
     #[error("a {0} without notice starts at once; omit NotBefore")]
     NotBeforeWithoutNotice(EventType),
@@ -105,9 +112,9 @@ pub enum Refusal {
     NoResources,
     #[error("VM {0} is deallocated; start it first (notbefore vm start {0})")]
     Deallocated(Name),
-    /// Only Spot VMs can be evicted.
+    /// Only Spot VMs can be evicted, or advised of that.
     #[error(
-        "VM {0} is not a Spot VM and cannot be evicted; set spot: true for it, or force the eviction (--force, in the API \"force\": true)"
+        "VM {0} is not a Spot VM and cannot be evicted; set spot: true for it, or force the event (--force, in the API \"force\": true)"
     )]
     NotSpot(Name),
     #[error(
@@ -195,6 +202,7 @@ impl Refusal {
             Self::EventEnded(_) => "event_ended",
             Self::EventStarted(_) => "event_started",
             Self::EventNotStarted(_) => "event_not_started",
+            Self::Advisory(_) => "advisory",
             Self::NotExec { .. } => "not_exec",
             Self::NothingFailed(_) | Self::NoHostCommandFailed(_) => "nothing_failed",
             Self::UpdateDomainBusy { .. } => "update_domain_busy",
@@ -210,6 +218,7 @@ impl Refusal {
             Self::NothingRuns { .. } => "nothing_runs",
             Self::VmsGone => "vms_gone",
             Self::NotBeforeTooNear { .. } => "not_before_too_near",
+            Self::UpgradeNotFinished(_) => "upgrade_not_finished",
             Self::NotBeforeWithoutNotice(_) => "not_before_without_notice",
             Self::NoResources => "no_resources",
             Self::Deallocated(_) => "vm_deallocated",

@@ -124,6 +124,11 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId]) -> Event {
     }
 }
 
+/// An advisory for one VM, without a date.
+pub fn advisory(id: u128, vm: VmId) -> Event {
+    Event { phase: Phase::Advisory { date: None }, ..event(id, Cause::Rebalance, &[vm]) }
+}
+
 pub fn approved(mut event: Event) -> Event {
     if let Phase::Scheduled { approval, .. } = &mut event.phase {
         *approval = Some(Approval { by: Actor::Timer, at: now() });

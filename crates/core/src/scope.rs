@@ -111,6 +111,7 @@ impl Policy {
             | Cause::PredictedFailure
             | Cause::HostFailure
             | Cause::Eviction
+            | Cause::Rebalance
             | Cause::Deletion => false,
         }
     }

@@ -11,6 +11,9 @@ pub struct Settings {
     pub notice_scale: f64,
     /// How long the simulated driver keeps an event Started if its duration is unknown.
     pub simulated_duration: Duration,
+    /// Whether the simulated driver keeps every event Started for `simulated_duration`, also if it announces a duration.
+    /// A rehearsal ends its events itself.
+    pub ignores_announced_duration: bool,
     /// Limit on live user operations in one scope. Azure had 10 in the preview, then 100.
     pub user_operations_max: usize,
     /// Limit on stored user operations of one scope, ended ones included. It keeps callers from filling the
@@ -29,6 +32,7 @@ impl Default for Settings {
         Self {
             notice_scale: 1.0,
             simulated_duration: Duration::from_secs(60),
+            ignores_announced_duration: false,
             user_operations_max: 100,
             stored_user_operations_max: 10_000,
             when_not_enabled: WhenNotEnabled::RunAtOnce,

@@ -77,7 +77,7 @@ impl Scope {
             }
             Phase::Started { run: Run::Manual, .. } => None,
             Phase::Started { run: Run::Exec(run), .. } => run.next_due(),
-            Phase::Scheduled { ready: Some(_), .. } => None,
+            Phase::Scheduled { ready: Some(_), .. } | Phase::Advisory { .. } => None,
             Phase::Scheduled { .. } if event.joint_start => None,
             Phase::Scheduled { not_before, .. } => {
                 // An event that is already due stays due, also when the clock is set back.
@@ -101,7 +101,7 @@ fn is_held(event: &Event, hold: Option<&ClockHold>) -> bool {
 /// Why a scheduled event may start at `now`; none if it may not.
 fn reason_to_begin(event: &Event, hold: Option<&ClockHold>, now: Timestamp) -> Option<StartReason> {
     match &event.phase {
-        Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => None,
+        Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } | Phase::Advisory { .. } => None,
         Phase::Scheduled { .. } if event.joint_start => None,
         Phase::Scheduled { not_before, approval, released, ready: None } => {
             let approved = approval.is_some()
@@ -126,7 +126,7 @@ pub(crate) fn starter(event: &Event, why: StartReason, otherwise: Actor) -> Acto
         Phase::Scheduled { approval: Some(approval), .. } if why == StartReason::Approved => {
             approval.by.clone()
         }
-        Phase::Scheduled { .. } | Phase::Started { .. } => otherwise,
+        Phase::Scheduled { .. } | Phase::Started { .. } | Phase::Advisory { .. } => otherwise,
     }
 }
 
@@ -226,9 +226,10 @@ impl Change<'_> {
     }
 
     fn simulated_span(&self, event: &Event) -> std::time::Duration {
+        let settings = self.context.settings;
         match u64::try_from(event.duration_s) {
-            Ok(seconds) => std::time::Duration::from_secs(seconds),
-            Err(_) => self.context.settings.simulated_duration,
+            Ok(seconds) if !settings.ignores_announced_duration => std::time::Duration::from_secs(seconds),
+            Ok(_) | Err(_) => settings.simulated_duration,
         }
     }
 
@@ -239,6 +240,14 @@ impl Change<'_> {
         };
         while let Some(index) = self.scope.events.iter().position(predicted) {
             self.cancel_event(index, self.context.by.clone(), CancelReason::Redeployed { by_event });
+        }
+    }
+
+    /// Cancels the advisories of a VM that an announced Preempt replaces.
+    pub(crate) fn cancel_advisories(&mut self, vm: VmId, by_event: crate::ids::EventId) {
+        let advisory = |event: &Event| event.is_advisory() && event.includes_vm(vm);
+        while let Some(index) = self.scope.events.iter().position(advisory) {
+            self.cancel_event(index, self.context.by.clone(), CancelReason::Preempted { by_event });
         }
     }
 
@@ -256,7 +265,10 @@ impl Change<'_> {
             self.move_to(*vm, host, &by);
         }
         match event.cause.event_type() {
-            EventType::Freeze | EventType::Reboot | EventType::Redeploy => {}
+            EventType::Freeze
+            | EventType::Reboot
+            | EventType::Redeploy
+            | EventType::SpotRebalanceRecommendation => {}
             EventType::Preempt | EventType::Terminate if spared => {}
             EventType::Preempt => event.resources.iter().for_each(|one| self.deallocate(one.vm, &by)),
             EventType::Terminate => {

@@ -10,6 +10,7 @@
 //! | [`leadership`] | heartbeats, election, step-down, hand-over and the fence |
 //! | [`name_check`] | no two running nodes have the same name |
 //! | [`watch_follower`] | a watch that never goes back, and what to do when it stalls or is compacted |
+//! | [`freshness`] | up to when a node knows every commit, also if it cannot write |
 //! | [`digest`] | what followers tell the leader about their guests |
 //! | [`read_through`] | guests that are ahead of the node that they poll |
 //!
@@ -18,6 +19,7 @@
 //! nor compares any of these records.
 
 pub mod digest;
+pub mod freshness;
 pub mod leadership;
 pub mod name_check;
 pub mod read_through;
@@ -177,4 +179,16 @@ pub struct NodeRecord {
     pub has_stopped: bool,
     /// The node has shown every commit up to this revision.
     pub watched_revision: Revision,
+    /// The revision at which the process took the name. None in its first heartbeats, and from older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<Revision>,
+}
+
+impl NodeRecord {
+    /// When the process took its name: claims of a name rise. `revision` is that of this record. A heartbeat without
+    /// a claim takes the name itself, because it compares the record before it.
+    pub fn claim(&self, revision: Revision) -> Revision {
+        // A later revision is of another store, before a restore.
+        self.claimed_at.map_or(revision, |claimed_at| claimed_at.min(revision))
+    }
 }

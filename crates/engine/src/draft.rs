@@ -291,6 +291,11 @@ impl<'a> Draft<'a> {
         self.writes.insert(key, Some(records::encode(record)));
     }
 
+    /// Removes a record whatever is there.
+    pub fn clear(&mut self, key: Key) {
+        self.writes.insert(key, None);
+    }
+
     /// Removes a record if it still has this revision.
     pub fn remove(&mut self, key: Key, revision: Revision) {
         self.expect.insert(key.clone(), Some(revision));
@@ -495,6 +500,7 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::SignInLinkCreated
             | Fact::HandOverRequested { .. }
             | Fact::UpgradeFinished { .. }
+            | Fact::NodeForgotten { .. }
             | Fact::TokenRevoked { .. } => 1,
             Fact::TokenCreated { grants, .. } => grants.len() * 4,
         };

@@ -281,6 +281,8 @@ pub struct Engine {
     resync_requested: bool,
     unexplained_conflicts: u64,
     repaired_records: u64,
+    /// Records that cannot be read, and why; at most [`UNREADABLE_MAX`](apply_commits::UNREADABLE_MAX).
+    unreadable: BTreeMap<Key, String>,
     split_own_work_at: SplitAt,
 }
 

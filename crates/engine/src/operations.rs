@@ -93,6 +93,12 @@ pub fn remaining(operation: &Operation, state: &State, tried: &OpenAttempts) -> 
                         remaining.host_done.push(target.scope.clone());
                     }
                 }
+                Phase::Advisory { .. } => {
+                    parts_not_ready += 1;
+                    if called_off {
+                        remaining.cancel.push((target.scope.clone(), target.event));
+                    }
+                }
                 Phase::Scheduled { approval, released, ready, .. } => {
                     parts_not_ready += 1;
                     // For a host operation only the scopes hold the approvals.

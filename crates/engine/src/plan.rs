@@ -43,6 +43,8 @@ pub struct Planner<'a> {
     /// The caller's address.
     pub from: Option<IpAddr>,
     pub split_at: SplitAt,
+    /// The format level at which records are written.
+    pub level: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -148,6 +150,11 @@ impl<'a> Planner<'a> {
                 draft.replace(RecordKey::ClusterFormat.encode(), &FormatRecord { level: *level });
                 Fact::UpgradeFinished { level: *level }
             }
+            // A node that has just started again writes its record with the next heartbeat.
+            ClusterCommand::ForgetNode { node } => {
+                draft.clear(RecordKey::ClusterNode(node).encode());
+                Fact::NodeForgotten { node: node.clone() }
+            }
         };
         draft.facts(None, vec![self.recorded(fact)]);
         Plan::Write { drafted: draft.finish(), answer: Answer::Done, rest: None }
@@ -247,6 +254,7 @@ mod tests {
                 count: 0,
                 from: None,
                 split_at: SplitAt::default(),
+                level: records::FORMAT_LEVEL,
             };
             let kind = |key: &str| key.split('/').next().unwrap_or_default().to_owned();
             match planner.plan(command, Progress::default()) {
@@ -599,6 +607,7 @@ mod tests {
             ("clock is trusted", root(), Command::Clock(AcceptClock), "nothing"),
             ("clock is held", held(), Command::Clock(AcceptClock), "fact"),
             ("lead", root(), ClusterCommand::RecordHandOver { node: "a".into() }.into(), "fact"),
+            ("node", root(), ClusterCommand::ForgetNode { node: "a".into() }.into(), "fact -cluster"),
             ("level", root(), ClusterCommand::FinishUpgrade { level: 2 }.into(), "cluster fact"),
         ]);
     }

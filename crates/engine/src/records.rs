@@ -39,6 +39,7 @@
 //! | 2 | `first` in facts, `added` in readers | 0; none |
 //! | 2 | `boot` in `alive` | unknown |
 //! | 2 | kinds of facts, listed in `records/levels.rs` | |
+//! | 2 | the cause `rebalance`, with the phase `advisory` and the reason `preempted` | |
 //!
 //! Nodes of a cluster write at the cluster's level until an upgrade is finished: [`downgrade`].
 
@@ -57,7 +58,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::{RecordKey, Written};
 use crate::request::Answer;
 
-pub use levels::{downgrade, downgrade_txn};
+pub use levels::{downgrade, downgrade_txn, level_of_cause};
 
 /// The level that this release writes.
 pub const FORMAT_LEVEL: u32 = 2;

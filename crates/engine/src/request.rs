@@ -216,6 +216,8 @@ pub enum ClusterCommand {
     RecordHandOver { node: String },
     /// All nodes write this format level from now on.
     FinishUpgrade { level: u32 },
+    /// Remove the record of a node that does not run.
+    ForgetNode { node: String },
 }
 
 /// A requested operation.

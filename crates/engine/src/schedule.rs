@@ -62,9 +62,12 @@ impl<'a> Planner<'a> {
     }
 
     /// The event of a part. It has the operation's NotBefore, a later one if opening was delayed so long that the
-    /// notice would be too short, or none if the scope's policy gives no notice.
+    /// notice would be too short, or none if the scope's policy gives no notice. An advisory keeps its date.
     fn event(&self, operation: &Operation, target: &Target, scope: &Scope) -> NewEvent {
         let mut event = operation.event(target);
+        if event.cause.is_advisory() {
+            return event;
+        }
         let earliest =
             notice(event.cause, &scope.policy, self.settings).map(|least| round_up(after(self.now, least)));
         event.not_before = earliest.map(|earliest| event.not_before.map_or(earliest, |at| at.max(earliest)));
@@ -99,6 +102,9 @@ impl<'a> Planner<'a> {
     /// Computes an operation: its VMs, its NotBefore, and whether every scope accepts its events. Also returns the
     /// next value of its scope, if there is only one.
     fn outline(&self, new: &NewOperation) -> Result<(Preview, Option<OneScope<'a>>), Refusal> {
+        if self.level < records::level_of_cause(new.cause) {
+            return Err(Refusal::UpgradeNotFinished(new.cause));
+        }
         let (reached, deallocated, host) = match &new.selector {
             TargetSelector::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
             TargetSelector::Host(host) => {
@@ -150,7 +156,7 @@ impl<'a> Planner<'a> {
         for vm in vms.iter().filter(|vm| named.insert(**vm)) {
             let (scope, held) = self.scope_of_vm(*vm)?;
             let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
-            if new.cause == Cause::Eviction && !new.force && !held.value.is_spot(member) {
+            if new.cause.is_for_spot() && !new.force && !held.value.is_spot(member) {
                 return Err(Refusal::NotSpot(member.name.clone()));
             }
             reached.push(reach(&scope, member));
@@ -239,7 +245,7 @@ impl<'a> Planner<'a> {
             let (applied, bytes) = tried?;
             at_once.extend(parts.iter().filter_map(|part| match &applied.scope.event(part.event)?.phase {
                 Phase::Started { why, .. } => Some((part.event, *why)),
-                Phase::Scheduled { .. } => None,
+                Phase::Scheduled { .. } | Phase::Advisory { .. } => None,
             }));
             if here == operation.targets.len() {
                 alone = Some(OneScope { held, applied, bytes });

@@ -5,7 +5,7 @@
 //! release that address in the other scope, so the plan names the owner and the caller decides.
 
 use notbefore_core::{
-    Cause, Command as ScopeCommand, EventId, Member, Name, Policy, Scope, ScopeId, ScopePath, VmId,
+    Cause, Command as ScopeCommand, EventId, Member, Name, Phase, Policy, Scope, ScopeId, ScopePath, VmId,
 };
 use notbefore_store::Revision;
 
@@ -61,7 +61,7 @@ pub struct EndedEvent {
     pub scope: ScopePath,
     pub cause: Cause,
     /// An event that has not started is cancelled.
-    pub started: bool,
+    pub phase: Phase,
     pub resources: Vec<Name>,
 }
 
@@ -229,7 +229,7 @@ fn ended<'a>(before: &'a Scope, members: &'a [Member]) -> impl Iterator<Item = E
         event: event.id,
         scope: before.path.clone(),
         cause: event.cause,
-        started: event.is_started(),
+        phase: event.phase.clone(),
         resources: event.resources.iter().map(|one| one.name.clone()).collect(),
     })
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{AuthenticateError, Client, authenticate, end_of};
@@ -24,6 +25,8 @@ use crate::version::{is_too_old, version_warning};
 
 /// Deadline for the first answer of an endpoint.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
+/// Deadline for a connection that says whether a silent endpoint exists.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The value of the mark. Later releases may add words behind these.
 const MARK: &str =
@@ -89,6 +92,8 @@ pub struct EndpointFailure {
     pub endpoint: String,
     /// With the cure, where one is known.
     pub reason: String,
+    /// Whether the endpoint accepts connections and does not answer: a member that waits for a leader at its start.
+    pub is_silent: bool,
 }
 
 fn list(failures: &[EndpointFailure]) -> String {
@@ -114,10 +119,12 @@ impl ConnectError {
         }
     }
 
-    /// Whether the same settings may work later: etcd is not up yet, or has no leader.
+    /// Whether the same settings may work in a moment: etcd has no leader. An endpoint that accepts no connection, or refuses
+    /// this one, may be a wrong URL or certificate.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Failed(_) => true,
+            Self::Unreachable(failures) => failures.iter().any(|failure| failure.is_silent),
+            Self::Failed(_) => true,
             Self::Config(_)
             | Self::Tls(_)
             | Self::PasswordFile { .. }
@@ -131,8 +138,17 @@ impl ConnectError {
     }
 }
 
-/// Connects, and checks everything. Returns what the operator should know.
-pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<String>), ConnectError> {
+/// What the operator should know after a successful connect.
+#[derive(Default)]
+pub(crate) struct Warnings {
+    /// They hold until something is changed: releases with faults, a user that is not used.
+    pub lasting: Vec<String>,
+    /// Endpoints that did not answer then. They may answer a moment later.
+    pub unreachable: Vec<String>,
+}
+
+/// Connects, and checks everything.
+pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Warnings), ConnectError> {
     let config = Checked::new(config)?;
     let tls = config.tls.clone().map(TlsConfig::load).transpose()?;
     let greet = |endpoint| greet(endpoint, tls.as_ref(), config.user.as_ref(), &config.prefix);
@@ -148,7 +164,12 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<Str
             Err(GreetError::Denied) => return Err(denied(&config, Right::Read)),
             Err(GreetError::UserRequired) => return Err(ConnectError::UserRequired),
             Err(GreetError::Failed(reason)) => {
-                failures.push(EndpointFailure { endpoint: name, reason });
+                failures.push(EndpointFailure { endpoint: name, reason, is_silent: false });
+                continue;
+            }
+            Err(GreetError::Silent) => {
+                let reason = format!("no answer within {} s", START_TIMEOUT.as_secs());
+                failures.push(EndpointFailure { endpoint: name, reason, is_silent: true });
                 continue;
             }
         };
@@ -174,7 +195,9 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<Str
         }
     }
     let Some((first, cluster_id)) = first else { return Err(ConnectError::Unreachable(failures)) };
-    warnings.extend(failures.iter().map(|failure| format!("an endpoint of etcd does not answer: {failure}")));
+    let unreachable =
+        failures.iter().map(|failure| format!("an endpoint of etcd does not answer: {failure}"));
+    let unreachable = unreachable.collect();
 
     let client = Arc::new(Client::new(config, tls, cluster_id, first));
     if let Some(user) = &client.config.user {
@@ -188,7 +211,7 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Vec<Str
     }
     client.check_rights().await?;
     client.claim_prefix().await?;
-    Ok((client, warnings))
+    Ok((client, Warnings { lasting: warnings, unreachable }))
 }
 
 /// What an endpoint says about itself.
@@ -200,6 +223,7 @@ struct Greeting {
 
 enum GreetError {
     Failed(String),
+    Silent,
     Denied,
     UserRequired,
     Authenticate(AuthenticateError),
@@ -254,7 +278,15 @@ async fn greet(
     };
     match timeout(START_TIMEOUT, asking).await {
         Ok(answer) => answer,
-        Err(_elapsed) => Err(GreetError::Failed(format!("no answer within {} s", START_TIMEOUT.as_secs()))),
+        Err(_elapsed) => {
+            let connecting = TcpStream::connect((&*endpoint.host, endpoint.port));
+            Err(match timeout(CONNECT_TIMEOUT, connecting).await {
+                Ok(Ok(_)) => GreetError::Silent,
+                Ok(Err(_)) | Err(_) => {
+                    GreetError::Failed(format!("no answer within {} s", START_TIMEOUT.as_secs()))
+                }
+            })
+        }
     }
 }
 

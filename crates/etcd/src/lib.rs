@@ -90,7 +90,7 @@ pub struct EtcdStore {
 
 struct Inner {
     client: Arc<Client>,
-    warnings: Vec<String>,
+    warnings: connect::Warnings,
     /// The task that renews the token.
     renewal: AbortHandle,
 }
@@ -116,10 +116,14 @@ impl EtcdStore {
         Ok(Self { inner: Arc::new(Inner { client, warnings, renewal: renewal.abort_handle() }) })
     }
 
-    /// What the operator should know after a successful [`Self::connect`]: endpoints that do not answer, releases with
-    /// faults, a user that is not used.
+    /// What the operator should know as long as the process runs: releases with faults, a user that is not used.
     pub fn warnings(&self) -> &[String] {
-        &self.inner.warnings
+        &self.inner.warnings.lasting
+    }
+
+    /// Endpoints that did not answer at [`Self::connect`]. [`Self::status`] says which do now.
+    pub fn unreachable_at_start(&self) -> &[String] {
+        &self.inner.warnings.unreachable
     }
 
     pub fn cluster_id(&self) -> u64 {

@@ -30,6 +30,7 @@ const VM_CAUSES = [
   'user-redeploy',
   'deletion',
   'eviction',
+  'rebalance',
   'host-freeze',
   'host-reboot',
   'host-redeploy',
@@ -293,8 +294,12 @@ function planDialog(what, session) {
  * @typedef {{ shown: Node[], isHarsh: boolean, send: (onRetry: () => void) => Promise<Operation[]> }} Planned
  */
 
+/** Whether nothing will happen. @param {Plan} plan */
+const isAdvisory = (plan) => plan.cause === 'rebalance';
+
 /** Whether it starts at once: guests get no notice. @param {Plan} plan */
-const startsAtOnce = (plan) => !plan.not_before || plan.events.some((event) => event.starts_because);
+const startsAtOnce = (plan) =>
+  (!plan.not_before && !isAdvisory(plan)) || plan.events.some((event) => event.starts_because);
 
 /** @param {string[]} list @param {string} cause @param {object} options @returns {Promise<Planned>} */
 async function planVms(list, cause, options) {
@@ -395,7 +400,9 @@ function planText(plan) {
   const silent = plan.vms - plan.listening - plan.listening_unknown;
   const when = plan.not_before
     ? `not before ${local(Date.parse(plan.not_before))} (${relative(Date.parse(plan.not_before))})`
-    : 'at once, without notice';
+    : isAdvisory(plan)
+      ? 'never: it is an advisory'
+      : 'at once, without notice';
   const facts = [
     [
       'What',

@@ -20,6 +20,7 @@ import { feed, on } from './feed.js';
 /** @import {AsyncView} from './app.js' */
 
 const VERSIONS = [
+  '2024-07-09',
   '2020-07-01',
   '2019-08-01',
   '2019-04-01',
@@ -40,17 +41,15 @@ function verbs(event, session) {
   if (event.ended_at) return [];
   const isOperator = may(session, 'operator', event.scope),
     isTenant = may(session, 'tenant', event.scope);
-  const scheduled = event.status === 'Scheduled';
+  const scheduled = event.status === 'Scheduled',
+    isStarted = event.status === 'Started';
   /** @type {[boolean, any][]} */
   const all = [
     [scheduled && !event.approved && isTenant, 'approve'],
     [scheduled && isOperator, 'start'],
-    [scheduled && (isOperator || (isTenant && event.source === 'User')), 'cancel'],
-    [!scheduled && isOperator, 'complete'],
-    [
-      !scheduled && isOperator && Boolean(event.exec?.commands.some((one) => one.state === 'failed')),
-      'retry',
-    ],
+    [!isStarted && (isOperator || (isTenant && event.source === 'User')), 'cancel'],
+    [isStarted && isOperator, 'complete'],
+    [isStarted && isOperator && Boolean(event.exec?.commands.some((one) => one.state === 'failed')), 'retry'],
   ];
   return all.filter(([is]) => is).map(([, verb]) => verb);
 }

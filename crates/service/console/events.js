@@ -3,16 +3,24 @@
 import { count, fill, h, local, now, relative, span, utc } from './dom.js';
 
 /** @import {Event, Fact, Grant, Resource, Session} from 'notbefore-api' */
-/** @typedef {'scheduled' | 'approved' | 'started' | 'failed' | 'completed' | 'cancelled'} Stage */
+/** @typedef {'scheduled' | 'approved' | 'started' | 'failed' | 'advisory' | 'completed' | 'cancelled'} Stage */
 
 /** @type {Record<string, string>} */
-export const SYMBOLS = { Freeze: '❄', Reboot: '↻', Redeploy: '⇄', Preempt: '⏏', Terminate: '✕' };
+export const SYMBOLS = {
+  Freeze: '❄',
+  Reboot: '↻',
+  Redeploy: '⇄',
+  Preempt: '⏏',
+  Terminate: '✕',
+  SpotRebalanceRecommendation: '⚑',
+};
 
 /** @type {Record<string, string>} */
 export const CAUSES = {
   'user-restart': 'Restart',
   'user-redeploy': 'Redeploy',
   eviction: 'Evict',
+  rebalance: 'Advise: may be evicted',
   deletion: 'Delete',
   'host-freeze': 'Host maintenance: freeze',
   'host-reboot': 'Host maintenance: reboot',
@@ -28,6 +36,7 @@ const STAGES = {
   approved: 'Approved',
   started: 'Started',
   failed: 'Failed',
+  advisory: 'Advisory',
   completed: 'Completed',
   cancelled: 'Cancelled',
 };
@@ -37,6 +46,7 @@ const STAGE_SIGNS = {
   approved: '✓',
   started: '▶',
   failed: '!',
+  advisory: '◇',
   completed: '●',
   cancelled: '–',
 };
@@ -47,6 +57,7 @@ export function stage(event) {
   if (event.status === 'Cancelled') return 'cancelled';
   if (event.exec?.commands.some((command) => command.state === 'failed')) return 'failed';
   if (event.status === 'Started') return 'started';
+  if (event.status === 'Advisory') return 'advisory';
   return event.approved ? 'approved' : 'scheduled';
 }
 
@@ -80,6 +91,7 @@ export function when(event) {
   const at = instant(event);
   if (event.ended_at) return `ended ${relative(at)}`;
   if (event.status === 'Started') return `started ${relative(at)}`;
+  if (event.status === 'Advisory') return `advised ${relative(at)}`;
   return at > now() ? relative(at) : `due ${span(now() - at)} ago`;
 }
 
@@ -102,12 +114,13 @@ export function readBy(event) {
 }
 
 /**
- * Started events first, then scheduled ones, both by time; then ended ones, the newest first.
+ * Started events first, then scheduled ones, then advisories, each by time; then ended ones, the newest first.
  * @param {Event} one
  * @param {Event} two
  */
 export function byUrgency(one, two) {
-  const rank = (/** @type {Event} */ event) => (event.ended_at ? 2 : event.status === 'Started' ? 0 : 1);
+  const rank = (/** @type {Event} */ event) =>
+    event.ended_at ? 3 : event.status === 'Started' ? 0 : event.status === 'Advisory' ? 2 : 1;
   const order = rank(one) - rank(two);
   if (order !== 0) return order;
   const times = instant(one) - instant(two);
@@ -169,7 +182,8 @@ export function factText(fact) {
     .toLowerCase()
     .replace(/^vm /, 'VM ');
   const more = [
-    detail.not_before && `not before ${local(Date.parse(detail.not_before))}`,
+    detail.not_before &&
+      `${detail.cause === 'rebalance' ? 'no deadline: date' : 'not before'} ${local(Date.parse(detail.not_before))}`,
     detail.why,
     detail.api_version && `api-version ${detail.api_version}`,
     detail.attempt && `attempt ${detail.attempt}`,

@@ -10,7 +10,7 @@ import { SYMBOLS, shortScope, stageBadge, vmNames } from './events.js';
 /** Most events that are listed, and that a file holds. */
 const LISTED_MAX = 1000,
   FILE_MAX = 20_000;
-const TYPES = ['Freeze', 'Reboot', 'Redeploy', 'Preempt', 'Terminate'];
+const TYPES = ['Freeze', 'Reboot', 'Redeploy', 'Preempt', 'Terminate', 'SpotRebalanceRecommendation'];
 
 /** @type {View} */
 export function historyView({ query, setQuery, signal }) {

@@ -84,7 +84,7 @@ export function nowView({ query, setQuery, signal, session, act }) {
       setText(parts.scope, shortScope(event.scope));
       setBadge(parts.badge, event);
       setText(parts.read, event.ended_at ? '' : readBy(event));
-      parts.read.classList.toggle('bad', Boolean(event.unread_by?.length));
+      parts.read.classList.toggle('bad', event.status !== 'Advisory' && Boolean(event.unread_by?.length));
       setText(parts.waits, localTimes(event.waits_for));
       parts.waits.title = event.waits_for ?? '';
     },
@@ -208,15 +208,18 @@ export function nowView({ query, setQuery, signal, session, act }) {
 
   function draw() {
     events = [...feed.events.values(), ...feed.past.values()].sort(byUrgency);
-    const live = feed.events.size,
-      started = [...feed.events.values()].filter((event) => event.status === 'Started').length;
-    const unread = [...feed.events.values()].filter((event) => event.unread_by?.length).length;
+    const live = [...feed.events.values()];
+    const started = live.filter((event) => event.status === 'Started').length,
+      advisories = live.filter((event) => event.status === 'Advisory').length,
+      scheduled = live.length - started - advisories;
+    const unread = live.filter((event) => event.status !== 'Advisory' && event.unread_by?.length).length;
     setText(
       summary,
       feed.hasList
         ? [
-            live === 0 ? 'Nothing is scheduled' : `${count(live - started, 'event')} scheduled`,
+            live.length === advisories ? 'Nothing is scheduled' : `${count(scheduled, 'event')} scheduled`,
             started > 0 && `${started} started`,
+            advisories > 0 && `${advisories} advisory`,
             unread > 0 && `${unread} not read by all`,
             feed.isCut && 'only the first are shown',
           ]

@@ -108,7 +108,9 @@ export function barSpan(event, at) {
   const from = Date.parse(event.scheduled_at ?? event.started_at ?? event.not_before ?? '') || at;
   const due = Date.parse(event.not_before ?? event.started_at ?? '') || from;
   let to = Date.parse(event.ended_at ?? '');
-  if (!to) to = event.status === 'Started' ? at : due + Math.max(0, event.duration_seconds) * 1000;
+  // An advisory has no deadline: its bar ends now.
+  const isOpen = event.status === 'Started' || event.status === 'Advisory';
+  if (!to) to = isOpen ? at : due + Math.max(0, event.duration_seconds) * 1000;
   return { from, due: Math.max(from, due), to: Math.max(from, due, to) };
 }
 

@@ -2,12 +2,17 @@
 //!
 //! All other code gets `now` once per request or wake-up, so that tests and simulations can set it.
 
+use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use tokio::sync::watch;
+
+/// Longest sleep by a clock that does not report moves: the delay before a clock that was set forward is noticed.
+const SLEEP_MAX: Duration = Duration::from_millis(500);
 
 /// A clock.
 pub trait Clock: Send + Sync + 'static {
@@ -18,6 +23,105 @@ pub trait Clock: Send + Sync + 'static {
     /// found to have jumped.
     fn since_boot(&self) -> Duration {
         Duration::try_from(self.now().duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
+    }
+
+    /// Changes when the clock was moved, so that sleeps by it end at once. None for a clock that only runs.
+    fn moves(&self) -> Option<watch::Receiver<()>> {
+        None
+    }
+}
+
+/// Waits until a clock was moved; forever for one that only runs.
+pub(crate) async fn moved(moves: &mut Option<watch::Receiver<()>>) {
+    if let Some(receiver) = moves
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    // The clock only runs, or its owner is gone.
+    std::future::pending().await
+}
+
+/// Sleeps until a clock has this time since boot. The clock may be one that is moved by hand.
+pub async fn sleep_until(clock: &dyn Clock, until: Duration) {
+    let mut moves = clock.moves();
+    loop {
+        let left = until.saturating_sub(clock.since_boot());
+        if left.is_zero() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(left.min(SLEEP_MAX)) => {}
+            () = moved(&mut moves) => {}
+        }
+    }
+}
+
+/// The clock of a service: the system's, unless the caller of `serve` brings one.
+#[derive(Clone)]
+pub struct SharedClock(pub Arc<dyn Clock>);
+
+impl Default for SharedClock {
+    fn default() -> Self {
+        SharedClock(Arc::new(SystemClock))
+    }
+}
+
+impl fmt::Debug for SharedClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedClock({})", self.0.now())
+    }
+}
+
+/// A clock that its owner moves forward. It stands still otherwise, or runs like the system's clock. The service takes
+/// no move for a jump: the time since boot moves along.
+pub struct MovableClock {
+    base: Base,
+    moved_by: Mutex<Duration>,
+    moves: watch::Sender<()>,
+}
+
+enum Base {
+    Standing(Timestamp),
+    Running,
+}
+
+impl MovableClock {
+    /// A clock that stands still.
+    pub fn standing_at(at: Timestamp) -> Self {
+        Self::new(Base::Standing(at))
+    }
+
+    /// A clock that runs from the system's time on.
+    pub fn running() -> Self {
+        Self::new(Base::Running)
+    }
+
+    fn new(base: Base) -> Self {
+        MovableClock { base, moved_by: Mutex::default(), moves: watch::channel(()).0 }
+    }
+
+    /// Moves the clock forward. Sleeps by it notice at once.
+    pub fn advance(&self, by: Duration) {
+        let mut moved_by = crate::lock(&self.moved_by);
+        *moved_by = moved_by.saturating_add(by);
+        drop(moved_by);
+        self.moves.send_replace(());
+    }
+}
+
+impl Clock for MovableClock {
+    fn now(&self) -> Timestamp {
+        let base = match self.base {
+            Base::Standing(at) => at,
+            Base::Running => SystemClock.now(),
+        };
+        // Time stands still at the end of the calendar.
+        base.saturating_add(*crate::lock(&self.moved_by)).unwrap_or(base)
+    }
+
+    fn moves(&self) -> Option<watch::Receiver<()>> {
+        Some(self.moves.subscribe())
     }
 }
 
@@ -79,6 +183,20 @@ impl Stopwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn sleep_ends_when_the_clock_is_moved() {
+        let at: Timestamp = "2016-09-19T18:29:47Z".parse().unwrap();
+        let clock = Arc::new(MovableClock::standing_at(at));
+        let (by_clock, until) = (Arc::clone(&clock), clock.since_boot() + Duration::from_secs(120));
+        let sleeper = tokio::spawn(async move { sleep_until(&*by_clock, until).await });
+        clock.advance(Duration::from_secs(119));
+        tokio::task::yield_now().await;
+        assert!(!sleeper.is_finished());
+        clock.advance(Duration::from_secs(1));
+        sleeper.await.unwrap();
+        assert_eq!(clock.now(), at + Duration::from_secs(120));
+    }
 
     #[test]
     fn uptime_parses_hundredths() {

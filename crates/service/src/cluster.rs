@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use notbefore_engine::cluster::freshness::Freshness;
 use notbefore_engine::cluster::leadership::{self, ClusterWrite, Leadership};
 use notbefore_engine::cluster::{
     Action, CLUSTER, ClusterReport, FenceNews, HandOverRefusal, Leader, NodeIdentity, ResyncReason, Role,
@@ -49,6 +50,8 @@ pub struct Standing {
     pub is_ready: bool,
     /// This node has shown all commits before this time, by the monotonic clock.
     pub watched_at: Option<Duration>,
+    /// The store is read and takes no heartbeats of this node: it has reached its quota, or the node may not write.
+    pub is_read_only: bool,
     /// If another process has this node's name: the URL of its node listener. This process must end.
     pub name_taken_by: Option<String>,
 }
@@ -64,6 +67,7 @@ impl Standing {
             living: Vec::new(),
             is_ready: false,
             watched_at: None,
+            is_read_only: false,
             name_taken_by: None,
         }
     }
@@ -75,6 +79,8 @@ pub enum ClusterSignal {
     Watch(u64, WatchEvent),
     Loaded(Result<(Revision, Vec<(Key, Versioned)>), ReadError>),
     Wrote(ClusterWrite, Outcome),
+    /// The newest revision of the store.
+    Newest(Result<Revision, ReadError>),
     Fence(FenceNews),
     /// Asks what the node knows of all nodes.
     Report(oneshot::Sender<ClusterReport>),
@@ -129,8 +135,12 @@ pub struct Member {
     watching: Option<AbortHandle>,
     watches: u64,
     watch_retry_at: Duration,
-    is_loading: bool,
+    /// When the snapshot was requested that is being loaded.
+    loading_since: Option<Duration>,
     load_retry_at: Duration,
+    freshness: Freshness,
+    /// See [`Standing::watched_at`]. Of the pass before: what it has watched is published.
+    watched_at: Option<Duration>,
     writes_in_flight: usize,
 }
 
@@ -183,8 +193,10 @@ impl Member {
             watching: None,
             watches: 0,
             watch_retry_at: Duration::ZERO,
-            is_loading: false,
+            loading_since: None,
             load_retry_at: Duration::ZERO,
+            freshness: Freshness::default(),
+            watched_at: None,
             writes_in_flight: 0,
         }
     }
@@ -206,10 +218,18 @@ impl Member {
 
     /// Sees the time. Returns inputs of the engine, as the other methods do.
     pub fn tick(&mut self, now: ClockReading) -> Vec<Input> {
+        self.watched_at = self.leadership.watched_at().max(self.freshness.proven_at());
         let mut inputs = self.lead(leadership::Input::Tick, now);
         inputs.extend(self.watched(WatchEvent::Tick, now));
         self.open_watch(now);
         self.load_snapshot(now);
+        if self.freshness.must_ask(self.leadership.watched_at(), now.since_boot) {
+            let (store, send) = (Arc::clone(&self.store), Arc::clone(&self.send));
+            tokio::spawn(async move {
+                let newest = store.snapshot().await.map(|snapshot| snapshot.revision());
+                send(ClusterSignal::Newest(newest));
+            });
+        }
         inputs
     }
 
@@ -222,6 +242,12 @@ impl Member {
             ClusterSignal::Wrote(write, outcome) => {
                 self.writes_in_flight = self.writes_in_flight.saturating_sub(1);
                 self.lead(leadership::Input::Wrote(write, outcome), now)
+            }
+            ClusterSignal::Newest(newest) => {
+                match self.freshness.answered(newest.ok(), self.follower.seen()) {
+                    true => self.watched(WatchEvent::Incomplete, now),
+                    false => Vec::new(),
+                }
             }
             ClusterSignal::Fence(news) => self.fence_news(news, now),
             // Of these three, the caller may be gone.
@@ -320,7 +346,8 @@ impl Member {
                 leader: self.leadership.leader().cloned(),
                 living: self.leadership.living_peers(now),
                 is_ready: self.leadership.is_ready(now),
-                watched_at: self.leadership.watched_at(),
+                watched_at: self.watched_at,
+                is_read_only: self.freshness.proven_at() > self.leadership.watched_at(),
                 name_taken_by: self.leadership.name_taken_by().map(str::to_owned),
             };
             let is_new = *standing != next;
@@ -390,11 +417,11 @@ impl Member {
     }
 
     fn load_snapshot(&mut self, now: ClockReading) {
-        if self.is_loading || self.follower.needs_snapshot().is_none() || now.since_boot < self.load_retry_at
-        {
+        let is_due = self.loading_since.is_none() && now.since_boot >= self.load_retry_at;
+        if !is_due || self.follower.needs_snapshot().is_none() {
             return;
         }
-        self.is_loading = true;
+        self.loading_since = Some(now.since_boot);
         let (store, send) = (Arc::clone(&self.store), Arc::clone(&self.send));
         tokio::spawn(async move { send(ClusterSignal::Loaded(snapshot_for_engine(&*store).await)) });
     }
@@ -404,7 +431,7 @@ impl Member {
         loaded: Result<(Revision, Vec<(Key, Versioned)>), ReadError>,
         now: ClockReading,
     ) -> Vec<Input> {
-        self.is_loading = false;
+        let begun = self.loading_since.take();
         self.load_retry_at = now.since_boot + RETRY_EVERY;
         let reason = self.follower.needs_snapshot();
         let installed = match loaded {
@@ -415,6 +442,7 @@ impl Member {
             }
         };
         let Some((revision, records)) = installed else { return Vec::new() };
+        begun.into_iter().for_each(|begun| self.freshness.loaded(begun));
         self.watch_log.skip_to(revision);
         if let Some(reason) = reason {
             self.stats.count_resync(reason);

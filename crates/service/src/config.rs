@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use notbefore_core::{Name, Settings};
 
+use crate::clock::SharedClock;
 use crate::cluster::join::ClusterConfig;
 use crate::exec::ExecConfig;
 use crate::fleet::FleetFile;
+use crate::guest::interception::Recorder;
 use crate::guest::settings::GuestSettings;
 use crate::janitor::HistoryLimits;
 use crate::listen::ListenAddress;
@@ -42,6 +45,14 @@ pub struct ServeConfig {
     pub guest: Vec<GuestListener>,
     /// Listeners of single VMs.
     pub guest_vms: Vec<GuestVm>,
+    /// Listeners of single VMs that the caller has bound, for example in another network namespace.
+    pub guest_sockets: Vec<BoundSocket>,
+    /// Gets every request of guests and its answer.
+    pub recorder: Option<Recorder>,
+    /// Whether operators may add faults to the guest listener.
+    pub faults_allowed: bool,
+    /// The service's clock.
+    pub clock: SharedClock,
     /// Trusted proxies.
     pub proxy: ProxyConfig,
     /// The operator listener.
@@ -70,6 +81,39 @@ pub struct ServeConfig {
 }
 
 impl ServeConfig {
+    /// A service in memory on free loopback ports, with small files in `data` and the usual settings otherwise.
+    pub fn in_memory(data: PathBuf) -> Self {
+        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self {
+            data,
+            in_memory: true,
+            cluster: None,
+            sign_in_link: false,
+            root_token_file: None,
+            ready_file: None,
+            fleet: None,
+            guest: vec![GuestListener { network: "default".to_owned(), at: any_port.into() }],
+            guest_vms: Vec::new(),
+            guest_sockets: Vec::new(),
+            recorder: None,
+            faults_allowed: false,
+            clock: SharedClock::default(),
+            proxy: ProxyConfig::default(),
+            operator: any_port,
+            operator_without_tls: false,
+            operator_certificate: None,
+            change_rate_limit: ChangeRateLimit::default(),
+            operator_server: OperatorServerConfig::default(),
+            nodes: NodesConfig::default(),
+            guest_settings: GuestSettings::default(),
+            rfc1123_everywhere: false,
+            domain: Settings::default(),
+            exec: None,
+            history: HistoryLimits::default(),
+            host_name: "localhost".to_owned(),
+        }
+    }
+
     /// Refuses contradictory settings. Errors that depend on the machine appear when the service starts.
     pub fn check(&self) -> Result<(), ServeError> {
         let encrypted = self.operator_certificate.is_some();
@@ -77,11 +121,19 @@ impl ServeConfig {
             return Err(ServeError::OperatorExposed(self.operator));
         }
         self.nodes.check()?;
-        if self.cluster.is_some() && (self.fleet.is_some() || !self.guest_vms.is_empty()) {
+        if self.cluster.is_some() && (self.fleet.is_some() || self.has_bound_vms()) {
             return Err(ServeError::NotInCluster);
+        }
+        if self.cluster.is_some() && self.faults_allowed {
+            return Err(ServeError::FaultsInCluster);
         }
         self.check_distinct_addresses()?;
         Ok(self.proxy.check()?)
+    }
+
+    /// Whether VMs have listeners of their own.
+    pub fn has_bound_vms(&self) -> bool {
+        !self.guest_vms.is_empty() || !self.guest_sockets.is_empty()
     }
 
     /// Refuses two listeners with the same address: the system's error would suggest another program.
@@ -128,6 +180,15 @@ impl fmt::Display for GuestListener {
             network => write!(f, "{network}={}", self.at),
         }
     }
+}
+
+/// A listener whose callers are all one VM, bound by the caller of `serve`.
+#[derive(Clone, Debug)]
+pub struct BoundSocket {
+    /// The VM, by the end of its path.
+    pub vm: String,
+    /// The listening socket. The service uses a duplicate.
+    pub listener: Arc<TcpListener>,
 }
 
 /// A listener whose callers are all one VM.

@@ -1,10 +1,11 @@
 //! What the runtime of the engine counts and knows of the store and the clock, for status and metrics.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
-use notbefore_store::{Outcome, Refusal};
+use notbefore_store::{Key, Outcome, Refusal};
 
 use crate::metrics::Tally;
 
@@ -23,6 +24,8 @@ pub struct EngineStats {
     /// Host operations that are due and wait for other update domains.
     pub host_operations_waiting: Tally,
     pub(crate) clock_hold: ArcSwapOption<HeldClock>,
+    /// Records of the store that cannot be read, and why.
+    unreadable: ArcSwapOption<BTreeMap<Key, String>>,
 }
 
 /// A clock hold: the clock is not trusted.
@@ -65,6 +68,29 @@ impl EngineStats {
     /// The clock hold, if there is one.
     pub fn clock_hold(&self) -> Option<Arc<HeldClock>> {
         self.clock_hold.load_full()
+    }
+
+    /// Records of the store that a running service cannot read, and why.
+    pub fn unreadable(&self) -> Option<Arc<BTreeMap<Key, String>>> {
+        self.unreadable.load_full()
+    }
+
+    /// Reports records that cannot be read, each once.
+    pub(crate) fn report_unreadable(&self, found: &BTreeMap<Key, String>) {
+        let before = self.unreadable();
+        if before.as_deref().map_or(found.is_empty(), |before| before == found) {
+            return;
+        }
+        let is_new = |key: &Key| before.as_ref().is_none_or(|before| !before.contains_key(key));
+        for why in found.iter().filter(|(key, _)| is_new(key)).map(|(_, why)| why) {
+            tracing::error!(
+                "{why}; this node goes on with what it knew before, and no node can start: restore the record from a backup, or remove it"
+            );
+        }
+        if found.is_empty() {
+            tracing::info!("all records of the store can be read again");
+        }
+        self.unreadable.store((!found.is_empty()).then(|| Arc::new(found.clone())));
     }
 
     /// Records the outcome of a transaction. One without writes does not show whether the store can write.

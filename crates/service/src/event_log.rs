@@ -95,6 +95,7 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         | FactDetail::ClockAccepted
         | FactDetail::HandOverRequested { .. }
         | FactDetail::UpgradeFinished { .. }
+        | FactDetail::NodeForgotten { .. }
         | FactDetail::RequestRefused { .. }
         | FactDetail::FurtherRefusals { .. }
         | FactDetail::Unknown { .. } => return None,

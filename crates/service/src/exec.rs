@@ -37,7 +37,7 @@ pub mod keeper;
 pub mod lease;
 mod orphans;
 mod output;
-mod processes;
+pub mod processes;
 mod result;
 mod run;
 

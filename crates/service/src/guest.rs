@@ -15,6 +15,7 @@
 //! | `client` | who polls: `User-Agent` and api-version |
 //! | `long_poll` | polls that wait for a change |
 //! | `response` | the bytes of a response |
+//! | `interception`, `faults` | requests that are recorded, or affected by faults |
 //! | `admission`, `eviction_pool`, `rate` | connection limits, eviction order, rate limit |
 //!
 //! The server uses sockets and `httparse` instead of hyper for two reasons:
@@ -40,8 +41,10 @@ mod connection;
 mod eviction_pool;
 mod exchange;
 mod fast_path;
+pub mod faults;
 mod head;
 mod head_cache;
+pub mod interception;
 mod listener;
 mod long_poll;
 mod mailbox;
@@ -68,6 +71,7 @@ use tokio::time::timeout;
 use self::admission::Admission;
 use self::caller::ListenerIdentity;
 use self::connection::Tasks;
+use self::interception::Interception;
 use self::listener::Listener;
 use self::mailbox::Mailbox;
 use self::platform::Platform;
@@ -85,6 +89,7 @@ pub struct GuestServer<P: Platform> {
     stats: Arc<GuestStats>,
     rate_limit: Option<RateLimit>,
     admission: Arc<Admission>,
+    interception: Arc<Interception>,
 }
 
 impl<P: Platform> GuestServer<P> {
@@ -98,7 +103,13 @@ impl<P: Platform> GuestServer<P> {
             settings,
             clock,
             stats,
+            interception: Arc::default(),
         }
+    }
+
+    /// Records requests, and applies faults to them.
+    pub fn with_interception(self, interception: Arc<Interception>) -> GuestServer<P> {
+        GuestServer { interception, ..self }
     }
 
     /// The server's counters; they can be read at any time.

@@ -64,7 +64,15 @@ pub struct HistoryLimits {
     pub bytes_max: Option<u64>,
 }
 
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { retention: Self::RETENTION, bytes_max: Some(Self::BYTES_MAX) }
+    }
+}
+
 impl HistoryLimits {
+    /// Default retention.
+    pub const RETENTION: SignedDuration = SignedDuration::from_hours(90 * 24);
     /// Default limit of bytes: room for some four million events, more than a million VMs have in 90 days. It stops a
     /// program that creates events without end before that fills the disk of a large fleet.
     pub const BYTES_MAX: u64 = 16 << 30;

@@ -19,6 +19,7 @@ pub mod driver;
 pub mod engine_stats;
 pub mod event_log;
 pub mod exec;
+pub mod faults;
 pub mod fenced_store;
 pub mod fleet;
 mod follow;
@@ -50,11 +51,11 @@ pub mod wait_queues;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use config::{GuestListener, GuestVm, ServeConfig};
+pub use config::{BoundSocket, GuestListener, GuestVm, ServeConfig};
 pub use listen::ListenAddress;
 pub use operator::server::OperatorServerConfig;
 pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
-pub use serve::{ServeError, serve};
+pub use serve::{ServeError, serve, serve_in_background};
 
 /// Random bytes for secrets and nonces.
 pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {

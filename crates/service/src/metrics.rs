@@ -136,6 +136,11 @@ impl Collector for ScrapeCollector {
         ];
         let help = "Connections of guests, by state; turned away: over a limit";
         page.family("guest_connections", help, "state", connections)?;
+        if let Some(faults) = &operator.faults {
+            let effects = faults.interception().effects();
+            let effects = effects.map(|(kind, count)| (kind.as_str(), Count::new(count)));
+            page.family("guest_faults", "Requests of guests affected by faults, by kind", "kind", effects)?;
+        }
         let help = "Connections of guests handed over from a worker to a task, because the request was no plain poll";
         page.one("guest_handovers", help, Count::new(guests.connections_handed_over.get()))?;
         let help = "Open connections of guests";
@@ -171,7 +176,11 @@ impl Collector for ScrapeCollector {
         page.one("scopes", "Scopes", Gauge::new(counts.scopes))?;
         page.one("vms", "VMs", Gauge::new(counts.vms))?;
         page.one("operations_open", "Open operations", Gauge::new(view.operations_open()))?;
-        let phases = [("scheduled", Gauge::new(counts.scheduled)), ("started", Gauge::new(counts.started))];
+        let phases = [
+            ("scheduled", Gauge::new(counts.scheduled)),
+            ("started", Gauge::new(counts.started)),
+            ("advisory", Gauge::new(counts.advisory)),
+        ];
         page.family("events", "Live events, by phase", "phase", phases)?;
         for command in view.operations_with_host_run().filter_map(|one| one.host_run()?.commands.first()) {
             counts.add_command(command);
@@ -205,6 +214,9 @@ impl Collector for ClusterCollector {
         let mut page = Page(encoder);
         let help = "Transactions of this node that found another revision of the leader's record";
         page.one("cluster_fence_conflicts", help, Count::new(self.0.stats.fence_conflicts.get()))?;
+        let help = "Records of the store that this node cannot read, 16 at most";
+        let unreadable = self.0.unreadable().map_or(0, |found| found.len() as u64);
+        page.one("cluster_unreadable_records", help, Gauge::new(unreadable))?;
         let Observed { report, etcd } = self.0.observed();
         if let Some(report) = &report {
             encode_report(&mut page, report)?;
@@ -338,6 +350,7 @@ mod tests {
                 is_watching: true,
                 has_stopped: false,
                 watched_revision: Revision(1),
+                claimed_at: None,
             },
             heard_ago: Duration::ZERO,
             clock_offset: Some(SignedDuration::from_millis(-250)),

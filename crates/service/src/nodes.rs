@@ -7,6 +7,7 @@
 //! | `key`, `tls` | the key of the signatures; mutual TLS |
 //! | `leader_client` | a follower's connections to the leader |
 //! | `forward` | at a follower: which requests are forwarded, and what their callers get |
+//! | `unknown_callers` | at a follower: which callers it refuses itself, and the places for sign-ins |
 //! | `audit` | at a follower: reports refused requests and uses of tokens |
 //! | `listener` | at the leader: takes messages and carries them out |
 //!
@@ -22,6 +23,7 @@ pub mod messages;
 mod parts;
 pub mod signature;
 pub mod tls;
+mod unknown_callers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,6 +45,7 @@ use self::leader_client::{Connection, LeaderClient, Sent};
 use self::messages::Answer;
 use self::signature::{Kind, Message, Stamp};
 use self::tls::{NodeTls, NodeTlsFiles};
+use self::unknown_callers::SharedPlaces;
 use crate::clock::{Clock, Stopwatch};
 use crate::cluster::Standing;
 use crate::metrics::Counters;
@@ -135,8 +138,10 @@ pub struct ForwardLimits {
     pub guest_timeout: Duration,
     /// Requests at a time; 503 above it.
     pub in_flight_max: usize,
-    /// Requests at a time whose token this node does not know, from before their body.
-    pub unknown_callers_max: usize,
+    /// Sign-ins by a code at a time. Only the leader can judge them, so callers without a token reach it.
+    pub sign_ins_max: usize,
+    /// The same of one source.
+    pub sign_ins_per_source_max: usize,
 }
 
 impl Default for ForwardLimits {
@@ -145,7 +150,8 @@ impl Default for ForwardLimits {
             operator_timeout: Duration::from_secs(5),
             guest_timeout: Duration::from_secs(2),
             in_flight_max: 256,
-            unknown_callers_max: 16,
+            sign_ins_max: 16,
+            sign_ins_per_source_max: 4,
         }
     }
 }
@@ -159,8 +165,14 @@ pub enum ForwardError {
     Unreachable(String),
     #[error("the leader of the cluster refused the message")]
     Refused(String),
+    #[error("the leader of the cluster has not seen yet what this node has shown")]
+    Behind,
     #[error("{0} requests are being forwarded to the leader of the cluster, which is the limit")]
     TooMany(usize),
+    #[error("{0} sign-ins of this address, or of all, are under way, which is the limit")]
+    TooManySignIns(usize),
+    #[error("this node has not seen the newest changes for {} s, and cannot tell whether the token is valid", .0.as_secs())]
+    NotCurrent(Duration),
     #[error("the request is too large to be forwarded")]
     TooLarge,
     #[error("the connection to the leader of the cluster broke")]
@@ -176,16 +188,28 @@ impl ForwardError {
     pub fn is_outcome_unknown(&self) -> bool {
         match self {
             Self::Broken(_) | Self::Late(_) | Self::NotSeen(_) => true,
-            Self::NoLeader | Self::Unreachable(_) | Self::Refused(_) | Self::TooMany(_) | Self::TooLarge => {
-                false
-            }
+            Self::NoLeader
+            | Self::Unreachable(_)
+            | Self::Refused(_)
+            | Self::Behind
+            | Self::TooMany(_)
+            | Self::TooManySignIns(_)
+            | Self::NotCurrent(_)
+            | Self::TooLarge => false,
         }
     }
 
     fn detail(&self) -> &str {
         match self {
             Self::Unreachable(why) | Self::Refused(why) | Self::Broken(why) => why,
-            Self::NoLeader | Self::TooMany(_) | Self::TooLarge | Self::Late(_) | Self::NotSeen(_) => "",
+            Self::NoLeader
+            | Self::Behind
+            | Self::TooMany(_)
+            | Self::TooManySignIns(_)
+            | Self::NotCurrent(_)
+            | Self::TooLarge
+            | Self::Late(_)
+            | Self::NotSeen(_) => "",
         }
     }
 
@@ -194,8 +218,9 @@ impl ForwardError {
         match self {
             Self::NoLeader => "no_leader",
             Self::Unreachable(_) => "unreachable",
-            Self::Refused(_) => "refused",
-            Self::TooMany(_) => "too_many",
+            Self::Refused(_) | Self::Behind => "refused",
+            Self::TooMany(_) | Self::TooManySignIns(_) => "too_many",
+            Self::NotCurrent(_) => "not_current",
             Self::TooLarge => "too_large",
             Self::Broken(_) | Self::Late(_) | Self::NotSeen(_) => "outcome_unknown",
         }
@@ -250,13 +275,15 @@ pub struct Nodes {
     clock: Arc<dyn Clock>,
     limits: ForwardLimits,
     in_flight: Semaphore,
-    unknown_callers: Semaphore,
+    sign_ins: std::sync::Mutex<SharedPlaces>,
     reported_uses: std::sync::Mutex<ReportedUses>,
     /// Requests that this node forwarded, by outcome.
     pub forwarded: Counters,
     /// Messages that this node refused, by reason.
     pub refused: Counters,
-    log_limit: std::sync::Mutex<LogRateLimit>,
+    /// Of requests of callers. They must not hide failures of this node's own messages, which have another limit.
+    callers_log_limit: std::sync::Mutex<LogRateLimit>,
+    own_log_limit: std::sync::Mutex<LogRateLimit>,
     since_start: Stopwatch,
 }
 
@@ -272,11 +299,15 @@ impl Nodes {
             clock,
             limits,
             in_flight: Semaphore::new(limits.in_flight_max),
-            unknown_callers: Semaphore::new(limits.unknown_callers_max),
+            sign_ins: std::sync::Mutex::new(SharedPlaces::new(
+                limits.sign_ins_max,
+                limits.sign_ins_per_source_max,
+            )),
             reported_uses: std::sync::Mutex::default(),
             forwarded: Counters::default(),
             refused: Counters::default(),
-            log_limit: std::sync::Mutex::default(),
+            callers_log_limit: std::sync::Mutex::default(),
+            own_log_limit: std::sync::Mutex::default(),
             since_start: Stopwatch::start(),
         }
     }
@@ -317,8 +348,10 @@ impl Nodes {
                 Err(_) if is_sent.load(Relaxed) => Err(ForwardError::Late(within)),
                 Err(_) => Err(ForwardError::Unreachable(format!("no connection within {within:?}"))),
             };
-        if let Err(error) = &answer {
-            self.log(kind, error);
+        match (&answer, kind) {
+            (Err(error), Kind::Hello | Kind::Digest | Kind::Audit) => self.log(kind, error),
+            // `forward` logs failures of callers' requests.
+            (Err(_), Kind::Operator | Kind::Approval) | (Ok(_), _) => {}
         }
         answer
     }
@@ -398,9 +431,18 @@ impl Nodes {
     }
 
     fn log(&self, kind: Kind, error: &ForwardError) {
-        if let Some(times) = lock(&self.log_limit).record(self.since_start.elapsed()) {
+        let limit = match kind {
+            Kind::Operator | Kind::Approval => &self.callers_log_limit,
+            Kind::Hello | Kind::Digest | Kind::Audit => &self.own_log_limit,
+        };
+        if let Some(times) = lock(limit).record(self.since_start.elapsed()) {
             let (message, detail) = (kind.name(), error.detail());
-            tracing::warn!(message, times, detail, "cannot send a message to the leader: {error}");
+            tracing::warn!(
+                message,
+                times,
+                detail,
+                "a message did not reach the leader, or has no answer: {error}"
+            );
         }
     }
 }
@@ -456,7 +498,10 @@ mod tests {
             (ForwardError::NoLeader, "unavailable"),
             (ForwardError::Unreachable(why()), "unavailable"),
             (ForwardError::Refused(why()), "unavailable"),
+            (ForwardError::Behind, "unavailable"),
             (ForwardError::TooMany(256), "unavailable"),
+            (ForwardError::TooManySignIns(4), "unavailable"),
+            (ForwardError::NotCurrent(Duration::from_secs(5)), "unavailable"),
             (ForwardError::TooLarge, "unavailable"),
             (ForwardError::Broken(why()), "outcome_unknown"),
             (ForwardError::Late(Duration::from_secs(5)), "outcome_unknown"),

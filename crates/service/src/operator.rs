@@ -32,6 +32,7 @@ mod cursor;
 mod events;
 mod export;
 pub(crate) mod facts;
+mod faults;
 mod health;
 mod history;
 mod hosts;
@@ -80,6 +81,7 @@ use crate::clock::Clock;
 use crate::cluster::monitor::ClusterMonitor;
 use crate::cluster::readiness::Readiness;
 use crate::delivery::Delivery;
+use crate::faults::Faults;
 use crate::guest::stats::GuestStats;
 use crate::janitor::HistoryStats;
 use crate::metrics::Metrics;
@@ -115,6 +117,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub delivery: Arc<Delivery>,
     pub vm_log: Arc<VmLog>,
+    /// The faults of the guest listener; none if the service does not allow them.
+    pub faults: Option<Arc<Faults>>,
     pub guest_stats: Arc<GuestStats>,
     /// Listening VMs of large fleets.
     pub listening: status::ListeningCache,
@@ -232,11 +236,14 @@ fn operator_routes() -> OpenApiRouter<Operator> {
         .routes(routes!(hosts::show))
         .routes(routes!(hosts::act))
         .routes(routes!(export::export))
+        .routes(routes!(faults::list, faults::add, faults::clear))
+        .routes(routes!(faults::clear_one))
         .routes(routes!(clock::show))
         .routes(routes!(clock::accept))
         .routes(routes!(cluster::show))
         .routes(routes!(cluster::hand_over))
         .routes(routes!(cluster::finish_upgrade))
+        .routes(routes!(cluster::forget))
 }
 
 /// The OpenAPI description of all routes under `/v1`, as in `GET /v1/openapi.json`.

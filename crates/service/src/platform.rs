@@ -27,7 +27,6 @@ use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::client::Client;
 use crate::guest::platform::{ApproveError, GuestHandle, Platform, ReadThrough, RefusedRequest, Rendered};
 use crate::guest::rate::RateState;
-use crate::lock;
 use crate::nodes::Nodes;
 use crate::nodes::messages::{Approval, GuestIdentity};
 use crate::proxy::TrustedProxies;
@@ -36,6 +35,7 @@ use crate::view::{Guest, ScopeView, View, Views};
 use crate::vm_log::entries::Happened;
 use crate::vm_log::{self, VmLog};
 use crate::wait_queues::WaitQueues;
+use crate::{lock, names};
 
 /// Concurrent reads of instance metadata from the store.
 const READS_MAX: usize = 4;
@@ -221,6 +221,10 @@ impl Platform for ScheduledEvents {
         Some(ResolvedGuest { vm, scope: Arc::clone(scope), position, is_proxied: caller.is_proxy })
     }
 
+    fn path(&self, guest: &ResolvedGuest) -> String {
+        names::path(&guest.scope, guest.vm)
+    }
+
     fn trusts_addresses(&self) -> bool {
         match self.trusted_until_ms.load(Relaxed) {
             u64::MAX => true,
@@ -373,7 +377,8 @@ impl Platform for ScheduledEvents {
         match self.nodes.as_ref().filter(|nodes| !nodes.leads()) {
             Some(nodes) => {
                 let identity = GuestIdentity::new(network);
-                nodes.approve(&Approval { identity, address, vm, scope, events }).await?;
+                let shown = Some(self.views.shown_to());
+                nodes.approve(&Approval { identity, address, vm, scope, events, shown }).await?;
             }
             None => {
                 let by = Actor::Vm { vm, name: member.name.clone(), address };

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::cluster::Standing;
 use crate::config::GuestListener;
+use crate::faults::Faults;
 use crate::listen::ListenAddress;
 use crate::runtime::EngineHandle;
 
@@ -24,6 +25,8 @@ pub struct Running {
     pub reloads: Reloads,
     /// In a cluster, what it knows of the other nodes.
     pub standing: Option<watch::Receiver<Standing>>,
+    /// The faults of its guest listener.
+    pub faults: Arc<Faults>,
 }
 
 /// The addresses of a running service.

@@ -22,7 +22,7 @@ use notbefore_engine::{
 use notbefore_store::{Batch, Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::cluster::{ClusterSignal, Member, Membership};
 use crate::driver::{Driver, Report};
 use crate::engine_stats::{EngineStats, HeldClock};
@@ -132,6 +132,22 @@ impl EngineHandle {
     pub async fn ping(&self) -> bool {
         let (pong, answer) = oneshot::channel();
         self.signals.send(Signal::Ping(pong)).is_ok() && answer.await.is_ok()
+    }
+
+    /// Resolves when all that is due by the clock is committed and published. For a clock that was moved by hand.
+    pub async fn settle(&self) {
+        loop {
+            if self.signals.send(Signal::Input(Input::Tick)).is_err() {
+                return;
+            }
+            let is_settled = self
+                .query(|engine, now| Ok(engine.is_idle() && engine.next_due().is_none_or(|due| due > now)));
+            // An engine that is closed has nothing due.
+            if is_settled.await.unwrap_or(true) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Counters of the runtime.
@@ -346,6 +362,7 @@ impl Runtime {
         mut requests: mpsc::Receiver<EngineRequest>,
         mut signals: mpsc::UnboundedReceiver<Signal>,
     ) {
+        let mut moves = self.clock.moves();
         loop {
             let wait = self.time_until_due();
             let mut pass = Pass::default();
@@ -357,6 +374,7 @@ impl Runtime {
                 },
                 Some(request) = requests.recv() => self.accept(request, &mut pass),
                 () = sleep(wait) => pass.others.push(Input::Tick),
+                () = clock::moved(&mut moves) => pass.others.push(Input::Tick),
             }
             // A wake-up would run this task at once for a single input. Yield first, so that requests of other ready
             // tasks join the same pass.
@@ -472,6 +490,7 @@ impl Runtime {
             Some(ClockNews::Settled) | None => SignedDuration::ZERO,
         };
         self.report_clock_hold(jumped_by, now);
+        self.stats.report_unreadable(self.engine.unreadable());
         self.stats.host_operations_waiting.set(self.engine.host_operations_blocked() as u64);
         self.apply(effect_batch);
         queries.into_iter().for_each(|query| query(&self.engine, now));

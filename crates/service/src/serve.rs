@@ -20,9 +20,10 @@ use notbefore_store::memory::MemoryStore;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::clock::{Clock, SystemClock, boot_id};
+use crate::clock::{Clock, boot_id};
 use crate::cluster::Standing;
 use crate::cluster::etcd_status::EtcdStatusCache;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
@@ -35,9 +36,11 @@ use crate::delivery::{Delivery, recorder};
 use crate::driver::{Driver, NoCommand};
 use crate::exec::Exec;
 use crate::exec::lease::LeaseEnd;
+use crate::faults::Faults;
 use crate::fenced_store::FencedStore;
 use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
+use crate::guest::interception::Interception;
 use crate::integrity::IntegrityError;
 use crate::janitor::Janitor;
 use crate::listen::{BindError, ListenAddress};
@@ -63,6 +66,8 @@ use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 
 /// More than a cluster has nodes.
 const CLUSTER_RECORDS_MAX: usize = 1_000;
+/// Interval at which a starting node tries again to use etcd.
+const RETRY_START_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Records read at a time at the start.
 const LOAD_PAGE: usize = 5_000;
 /// Interval at which VMs with a listener of their own are recorded as polled.
@@ -135,6 +140,9 @@ pub enum ServeError {
         "--fleet and --guest-vm create VMs at the start, which each node of a cluster would do; use 'notbefore fleet apply' and 'notbefore vm add' once the cluster runs"
     )]
     NotInCluster,
+    /// Faults are kept by each node for itself, so a guest would see them or not by the node that answers.
+    #[error("--faults is for a single node: leave it out, or leave out the settings of the cluster")]
+    FaultsInCluster,
     /// The node cannot join its cluster.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -144,6 +152,34 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// Whether the store may be usable in a moment.
+    fn is_store_away(&self) -> bool {
+        match self {
+            Self::Join(error) => error.is_store_away(),
+            Self::Read(ReadError::Unavailable(_)) => true,
+            Self::Read(ReadError::Damaged { .. } | ReadError::Compacted)
+            | Self::Token(_)
+            | Self::OperatorExposed(_)
+            | Self::Nodes(_)
+            | Self::DuplicateAddress(..)
+            | Self::Tls(_)
+            | Self::ReadyFile(_)
+            | Self::Proxy(_)
+            | Self::GuestVm { .. }
+            | Self::NotInCluster
+            | Self::FaultsInCluster
+            | Self::Data(_)
+            | Self::Damaged(_)
+            | Self::Decode(_)
+            | Self::Listen { .. }
+            | Self::StoredKey(_)
+            | Self::GuestServer(_)
+            | Self::Prepare(_)
+            | Self::ResultsLink(_)
+            | Self::File { .. } => false,
+        }
+    }
+
     /// Whether a setting, or a file that it names, is wrong. Other errors are of the machine, the network or the store.
     pub fn is_setting(&self) -> bool {
         match self {
@@ -155,7 +191,8 @@ impl ServeError {
             | Self::ReadyFile(_)
             | Self::Proxy(_)
             | Self::GuestVm { .. }
-            | Self::NotInCluster => true,
+            | Self::NotInCluster
+            | Self::FaultsInCluster => true,
             Self::Data(_)
             | Self::Read(_)
             | Self::Damaged(_)
@@ -171,6 +208,16 @@ impl ServeError {
     }
 }
 
+/// [`serve`] on a thread of its own, which its future does not leave; its tasks run on the current runtime.
+pub fn serve_in_background(
+    config: ServeConfig,
+    shutdown: watch::Receiver<bool>,
+    ready: impl FnOnce(&Running) + Send + 'static,
+) -> JoinHandle<Result<(), ServeError>> {
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(serve(config, shutdown, ready)))
+}
+
 /// Runs the service until `shutdown` turns true, or another process takes the node's name. Calls `ready` once everything
 /// listens.
 pub async fn serve(
@@ -178,7 +225,7 @@ pub async fn serve(
     shutdown: watch::Receiver<bool>,
     ready: impl FnOnce(&Running),
 ) -> Result<(), ServeError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock: Arc<dyn Clock> = Arc::clone(&config.clock.0);
     config.check()?;
     let certificate = match &config.operator_certificate {
         Some(files) => Some(Arc::new(Certificate::load(files.clone(), clock.now())?)),
@@ -195,7 +242,13 @@ pub async fn serve(
     }
     let mut bound_listeners = Vec::new();
     for one in &config.guest_vms {
-        bound_listeners.push(bind(&one.at, "one VM", "--guest-vm")?);
+        let listener = bind(&one.at, "one VM", "--guest-vm")?;
+        let at = ListenAddress { address: local(&listener, one.at.address), ..one.at.clone() };
+        bound_listeners.push((listener, at));
+    }
+    for one in &config.guest_sockets {
+        let wrong = |error: io::Error| ServeError::GuestVm { name: one.vm.clone(), error: error.to_string() };
+        bound_listeners.push(duplicate(&one.listener).map_err(wrong)?);
     }
     let node_listener = match &config.cluster {
         Some(_) => Some(bind(&config.nodes.listen.into(), "other nodes", "--node-listen")?),
@@ -211,7 +264,9 @@ pub async fn serve(
     let shared = match &config.cluster {
         Some(cluster) => {
             DataDir::check_for_node(&config.data)?;
-            Some(ConnectedStore::connect(&cluster.store).await?)
+            let connect = async || Ok(ConnectedStore::connect(&cluster.store).await?);
+            let Some(connected) = retry_until_stopped(&shutdown, connect).await? else { return Ok(()) };
+            Some(connected)
         }
         None => None,
     };
@@ -224,7 +279,8 @@ pub async fn serve(
             directory_lock = Some(dir.lock()?);
             let listens_at = node_listener.as_ref().map(|listener| local(listener, config.nodes.listen));
             let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
-            let joining = Joining::begin(cluster, &*store, url, &*clock).await?;
+            let begin = async || Ok(Joining::begin(cluster, &*store, url.clone(), &*clock).await?);
+            let Some(joining) = retry_until_stopped(&shutdown, begin).await? else { return Ok(()) };
             (joining.leveled(store), Some(joining))
         }
         (Some(_), None) | (None, _) if config.in_memory => (Arc::new(MemoryStore::new()), None),
@@ -252,9 +308,20 @@ pub async fn serve(
         Some(joining) => Node::from(&*joining.identity().epoch),
         None => Node::from(&Uuid::new_v4().simple().to_string()[..8]),
     };
-    let revision = store.snapshot().await?.revision();
-    let engine =
-        start_engine(&config, node.clone(), &raw_store, &views, &clock, driver, joining.as_ref()).await?;
+    let start = async || {
+        let (node, driver) = (node.clone(), Arc::clone(&driver));
+        let revision = store.snapshot().await?.revision();
+        let engine =
+            start_engine(&config, node, &raw_store, &views, &clock, driver, joining.as_ref()).await?;
+        Ok((revision, engine))
+    };
+    let (revision, engine) = match &joining {
+        Some(_) => match retry_until_stopped(&shutdown, start).await? {
+            Some(started) => started,
+            None => return Ok(()),
+        },
+        None => start().await?,
+    };
     let standing = joining.as_ref().map(Joining::standing);
     let roles = joining.as_ref().map_or_else(|| watch::channel(Role::Alone).1, Joining::roles);
     let cluster = joining.as_ref().map(|joining| {
@@ -266,8 +333,8 @@ pub async fn serve(
             let mut stopping = shutdown.clone();
             tokio::select! {
                 key = joining.wait_until_ready(&engine, &*store, &dir, first_token, &*clock) => key?,
-                // A dropped sender means shutdown too.
-                _ = stopping.wait_for(|stop| *stop) => {
+                // A dropped sender means shutdown too. The guard of the value must not live on: it is not Send.
+                () = async { drop(stopping.wait_for(|stop| *stop).await) } => {
                     engine.close().await;
                     return Ok(());
                 }
@@ -282,8 +349,11 @@ pub async fn serve(
         }
         None => (shutdown, None),
     };
-    for (listener, vm) in bound_listeners.into_iter().zip(prepare_fleet(&config, &engine, &views).await?) {
-        guest_listeners.push((listener, ListenerIdentity::Bound(vm)));
+    let bound = prepare_fleet(&config, &engine, &views).await?;
+    let mut bound_addresses = Vec::new();
+    for ((listener, at), vm) in bound_listeners.into_iter().zip(&bound) {
+        guest_listeners.push((listener, ListenerIdentity::Bound(vm.clone())));
+        bound_addresses.push((vm.clone(), at));
     }
 
     let vm_log = Arc::new(VmLog::default());
@@ -336,7 +406,10 @@ pub async fn serve(
         let review = readiness::review(reviewer, standing, send, trust_addresses, Arc::clone(&clock));
         (readiness, tokio::spawn(review))
     });
-    let server = Arc::new(GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock)));
+    let interception = Arc::new(Interception::new(config.recorder.clone()));
+    let server = GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock));
+    let server = Arc::new(server.with_interception(Arc::clone(&interception)));
+    let faults = Arc::new(Faults::new(interception, Arc::clone(&views), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
     let janitor = Janitor::new(Arc::clone(&store), config.history);
@@ -352,6 +425,7 @@ pub async fn serve(
         clock: Arc::clone(&clock),
         delivery,
         vm_log: Arc::clone(&vm_log),
+        faults: config.faults_allowed.then(|| Arc::clone(&faults)),
         listening: operator::status::ListeningCache::default(),
         guest_stats: server.stats(),
         change_rate_limit: config.change_rate_limit,
@@ -384,21 +458,14 @@ pub async fn serve(
         guest: guest_addresses.iter().map(named).collect(),
         guest_vms: Vec::new(),
     };
-    if !config.guest_vms.is_empty() && config.proxy.addresses.is_empty() {
+    if config.has_bound_vms() && config.proxy.addresses.is_empty() {
         let view = views.newest();
         guest_addresses.retain(|guest| has_callers(&view, &guest.network));
     }
-    let mut bound = Vec::new();
     let mut vm_addresses = Vec::new();
-    for (listener, identity) in &guest_listeners {
-        if let (ListenerIdentity::Bound(vm), Some(configured)) = (identity, config.guest_vms.get(bound.len()))
-        {
-            let at =
-                ListenAddress { address: local(listener, configured.at.address), ..configured.at.clone() };
-            listeners.guest_vms.push(Listener { vm: Some(vm.clone()), ..Listener::new("http", &at) });
-            vm_addresses.push((vm.clone(), at.address));
-            bound.push(vm.clone());
-        }
+    for (vm, at) in bound_addresses {
+        listeners.guest_vms.push(Listener { vm: Some(vm.clone()), ..Listener::new("http", &at) });
+        vm_addresses.push((vm, at.address));
     }
     let guests = server.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestServer)?;
     let guests = tokio::spawn(guests);
@@ -470,7 +537,7 @@ pub async fn serve(
         first_run: first_run_name(&views),
         listeners,
     };
-    ready(&Running { addresses, engine: engine.clone(), reloads, standing: standing.clone() });
+    ready(&Running { addresses, engine: engine.clone(), reloads, standing: standing.clone(), faults });
 
     let router = operator::router(Arc::clone(&operator));
     let other_nodes = node_listener.zip(nodes).map(|(listener, nodes)| {
@@ -506,6 +573,33 @@ pub async fn serve(
     match must_end.map(|mut must_end| must_end.try_recv()) {
         Some(Ok(why)) => Err(why.into()),
         Some(Err(_)) | None => Ok(()),
+    }
+}
+
+/// Repeats a step of a node's start while etcd has no leader. Any other failure is returned at once: wrong settings do not
+/// work later, either. None if the service is to stop.
+async fn retry_until_stopped<T>(
+    shutdown: &watch::Receiver<bool>,
+    step: impl AsyncFn() -> Result<T, ServeError>,
+) -> Result<Option<T>, ServeError> {
+    let (mut stopping, mut has_said) = (shutdown.clone(), false);
+    loop {
+        // A dropped sender means shutdown too.
+        let done = tokio::select! {
+            done = step() => done,
+            _ = stopping.wait_for(|stop| *stop) => return Ok(None),
+        };
+        let error = match done {
+            Ok(done) => return Ok(Some(done)),
+            Err(error) if error.is_store_away() => error,
+            Err(error) => return Err(error),
+        };
+        if !std::mem::replace(&mut has_said, true) {
+            tracing::warn!("{error}; this node waits until etcd has a leader");
+        }
+        if tokio::time::timeout(RETRY_START_EVERY, stopping.wait_for(|stop| *stop)).await.is_ok() {
+            return Ok(None);
+        }
     }
 }
 
@@ -556,6 +650,14 @@ fn shutdown_or(
 
 fn bind(at: &ListenAddress, what: &'static str, flag: &'static str) -> Result<TcpListener, ServeError> {
     at.bind().map_err(|error| ServeError::Listen { at: at.to_string(), what, flag, error })
+}
+
+/// A duplicate of a caller's listener for this runtime, and its address.
+fn duplicate(listener: &std::net::TcpListener) -> io::Result<(TcpListener, ListenAddress)> {
+    let own = listener.try_clone()?;
+    own.set_nonblocking(true)?;
+    let at = own.local_addr()?.into();
+    Ok((TcpListener::from_std(own)?, at))
 }
 
 fn local(listener: &TcpListener, fallback: SocketAddr) -> SocketAddr {
@@ -686,15 +788,16 @@ async fn prepare_fleet(
         fleet::log_leftovers(file, &views.newest());
     }
     let mut paths = Vec::new();
-    for one in &config.guest_vms {
-        let wrong = |error: String| ServeError::GuestVm { name: one.vm.clone(), error };
-        let (scope, name) = one.vm.rsplit_once('/').unwrap_or((&one.vm, &one.vm));
+    let named = config.guest_vms.iter().map(|one| &one.vm);
+    for vm in named.chain(config.guest_sockets.iter().map(|one| &one.vm)) {
+        let wrong = |error: String| ServeError::GuestVm { name: vm.clone(), error };
+        let (scope, name) = vm.rsplit_once('/').unwrap_or((vm, vm));
         let path = scope.parse::<ScopePath>().map_err(|error| wrong(error.to_string()))?;
         let name = Name::parse_new(name).map_err(|error| wrong(error.to_string()))?;
         let view = views.newest();
         // A VM that an earlier start created under this name takes precedence over other matches.
         let whole = format!("{path}/{name}");
-        let found = names::resolve(&view, &whole).or_else(|_| names::resolve(&view, &one.vm));
+        let found = names::resolve(&view, &whole).or_else(|_| names::resolve(&view, vm));
         match found {
             Ok(vm) if view.first_run != Some(vm) => {
                 let found = view.scope_of(vm).map(|scope| names::path(scope, vm));

@@ -91,32 +91,45 @@ pub struct View {
     pub tokens: TokenTable,
 }
 
-/// A live event's place in the order of time: started events by their start, then scheduled events by NotBefore.
+/// A live event's place in the order of time: started events by their start, then scheduled events by NotBefore, then
+/// advisories by their announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventTime {
-    pub is_scheduled: bool,
+    rank: Rank,
     pub at: Timestamp,
     pub event: EventId,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Started,
+    Scheduled,
+    Advisory,
+}
+
+impl Rank {
+    const ALL: [Self; 3] = [Self::Started, Self::Scheduled, Self::Advisory];
+}
+
 impl EventTime {
     pub fn of(event: &Event) -> Self {
-        let (is_scheduled, at) = match event.phase {
-            Phase::Started { at, .. } => (false, at),
-            Phase::Scheduled { not_before, .. } => (true, not_before),
+        let (rank, at) = match event.phase {
+            Phase::Started { at, .. } => (Rank::Started, at),
+            Phase::Scheduled { not_before, .. } => (Rank::Scheduled, not_before),
+            Phase::Advisory { .. } => (Rank::Advisory, event.announced_at().unwrap_or_default()),
         };
-        Self { is_scheduled, at, event: event.id }
+        Self { rank, at, event: event.id }
     }
 
-    /// Before all scheduled events.
+    /// Before all scheduled events, after the started ones.
     pub const FIRST_SCHEDULED: Self =
-        Self { is_scheduled: true, at: Timestamp::MIN, event: EventId(Uuid::nil()) };
+        Self { rank: Rank::Scheduled, at: Timestamp::MIN, event: EventId(Uuid::nil()) };
 }
 
 impl fmt::Display for EventTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { is_scheduled, at, event } = self;
-        write!(f, "{}|{at}|{event}", u8::from(*is_scheduled))
+        let Self { rank, at, event } = self;
+        write!(f, "{}|{at}|{event}", *rank as u8)
     }
 }
 
@@ -124,9 +137,11 @@ impl FromStr for EventTime {
     type Err = InvalidTime;
 
     fn from_str(text: &str) -> Result<Self, InvalidTime> {
-        let (phase, rest) = text.split_once('|').ok_or(InvalidTime)?;
+        let (rank, rest) = text.split_once('|').ok_or(InvalidTime)?;
+        let rank =
+            rank.parse().ok().and_then(|rank: usize| Rank::ALL.get(rank).copied()).ok_or(InvalidTime)?;
         let OperationTime(at, OperationId(id)) = rest.parse()?;
-        Ok(Self { is_scheduled: phase == "1", at, event: EventId(id) })
+        Ok(Self { rank, at, event: EventId(id) })
     }
 }
 

@@ -17,6 +17,7 @@ pub mod schema;
 mod sources;
 pub mod span;
 pub mod suggest;
+pub mod yaml;
 
 pub use errors::ConfigErrors;
 pub use file::{Table, read_text};

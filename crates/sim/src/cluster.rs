@@ -56,9 +56,10 @@ const LOAD_TIME: Duration = Duration::from_millis(300);
 const CLOCK_MAX: SignedDuration = SignedDuration::from_secs(2);
 /// After this long without faults every node knows the others' clocks.
 const CALM_AFTER: Duration = Duration::from_secs(8);
-/// How long a command goes on after the last acknowledged heartbeat of its node was sent: a lease of 3 s, and half a
-/// second between SIGTERM and SIGKILL.
-const KEEPER_GRACE: Duration = Duration::from_millis(3_500);
+/// Time between SIGTERM and SIGKILL of a command whose lease is over.
+const TERMINATE_GRACE: Duration = Duration::from_millis(500);
+/// How long two commands may run for one event and VM: the rest of a lease, and [`TERMINATE_GRACE`].
+const SECOND_COMMAND_MAX: Duration = Duration::from_millis(3_500);
 /// Time for an election once faults stop, with a repair of each watch.
 pub(crate) const ELECTED_AFTER: SignedDuration = SignedDuration::from_secs(16);
 

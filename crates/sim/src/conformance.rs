@@ -337,6 +337,7 @@ pub fn is_approved(event: &Event) -> bool {
     match &event.phase {
         Phase::Started { .. } => true,
         Phase::Scheduled { approval, .. } => approval.is_some(),
+        Phase::Advisory { .. } => false,
     }
 }
 

@@ -45,7 +45,11 @@ pub fn scheduled<'a>(reads: &'a dyn Reads, operation: &'a Operation) -> Vec<(&'a
     let parts = operation.targets.iter().filter_map(|target| {
         let (_, scope) = reads.scope(&target.scope)?;
         let event = scope.events.iter().find(|event| event.id == target.event)?;
-        matches!(event.phase, Phase::Scheduled { .. }).then_some((&target.scope, target.update_domain, event))
+        (!matches!(event.phase, Phase::Started { .. })).then_some((
+            &target.scope,
+            target.update_domain,
+            event,
+        ))
     });
     parts.collect()
 }

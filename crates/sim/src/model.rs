@@ -130,7 +130,9 @@ pub fn bare(scope: &Scope) -> Scope {
 fn commands_mut(event: &mut Event) -> &mut [CommandState] {
     match &mut event.phase {
         Phase::Started { run: Run::Exec(run), .. } => &mut run.commands,
-        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => &mut [],
+        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. }
+        | Phase::Scheduled { .. }
+        | Phase::Advisory { .. } => &mut [],
     }
 }
 
@@ -155,6 +157,7 @@ pub fn document(scope: &Scope) -> Vec<Shown<'_>> {
     let shown = |event: &'_ Event| match &event.phase {
         Phase::Scheduled { not_before, .. } => (false, Some(*not_before)),
         Phase::Started { .. } => (true, None),
+        Phase::Advisory { date } => (false, *date),
     };
     let events = scope.events.iter().map(|event| {
         let (started, not_before) = shown(event);
@@ -209,7 +212,9 @@ fn all_done(event: &Event) -> bool {
             run.commands.iter().all(is_over)
                 && run.commands.iter().any(|one| matches!(one, CommandState::Done { .. }))
         }
-        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => false,
+        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. }
+        | Phase::Scheduled { .. }
+        | Phase::Advisory { .. } => false,
     }
 }
 
@@ -236,7 +241,7 @@ pub fn next_due(scope: &Scope, gates: &[Gate], hold: Hold<'_>, now: Timestamp) -
             });
             waiting.min()
         }
-        Phase::Started { run: Run::Manual, .. } | Phase::Scheduled { .. } => None,
+        Phase::Started { run: Run::Manual, .. } | Phase::Scheduled { .. } | Phase::Advisory { .. } => None,
     };
     scope.events.iter().filter_map(due).min()
 }
@@ -328,6 +333,7 @@ impl Naive<'_> {
                     let event = &self.scope.events[index];
                     let why = match &event.phase {
                         Phase::Started { .. } => return Codes::from(["event_started"]),
+                        Phase::Advisory { .. } => return Codes::from(["advisory"]),
                         Phase::Scheduled { .. } if event.joint_start => {
                             return Codes::from(["part_of_host_operation"]);
                         }
@@ -395,7 +401,7 @@ impl Naive<'_> {
         self.scope.events.iter().position(|event| {
             let waits = match &event.phase {
                 Phase::Scheduled { ready, .. } => also_ready || ready.is_none(),
-                Phase::Started { .. } => false,
+                Phase::Started { .. } | Phase::Advisory { .. } => false,
             };
             event.operation == operation && event.joint_start && waits
         })
@@ -536,7 +542,10 @@ impl Naive<'_> {
             return codes;
         }
         let listens = self.scope.first_run || self.at.enabled.contains(&self.scope.id());
-        let at_once = if opening.not_before.is_none() {
+        let is_advisory = rule.notice == rules::Notice::Never;
+        let at_once = if is_advisory {
+            None
+        } else if opening.not_before.is_none() {
             Some(StartReason::NoNotice)
         } else if opening.time_given {
             None
@@ -560,16 +569,31 @@ impl Naive<'_> {
             time_given: opening.time_given,
             joint_start: opening.joint_start,
             waits_for_host: opening.waits_for_host,
-            phase: Phase::Scheduled {
-                not_before: opening.not_before.unwrap_or(self.at.now),
-                approval: None,
-                released: opening.released,
-                ready: None,
+            phase: match is_advisory {
+                true => Phase::Advisory { date: opening.not_before },
+                false => Phase::Scheduled {
+                    not_before: opening.not_before.unwrap_or(self.at.now),
+                    approval: None,
+                    released: opening.released,
+                    ready: None,
+                },
             },
             trail: Vec::new(),
         });
         if let Some(why) = at_once {
             self.begin(self.scope.events.len() - 1, why);
+        }
+        // An announced eviction takes the place of the advisories of its VMs.
+        let evicted = |one: &Resource| {
+            opening.cause == Cause::Eviction && opening.resources.iter().any(|other| other.vm == one.vm)
+        };
+        while let Some(replaced) = self
+            .scope
+            .events
+            .iter()
+            .position(|one| one.cause == Cause::Rebalance && one.resources.iter().any(evicted))
+        {
+            self.end(replaced, Outcome::Cancelled);
         }
         codes
     }
@@ -603,7 +627,7 @@ impl Naive<'_> {
                 {
                     over.push((*ends_at, index));
                 }
-                Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } => {}
+                Phase::Started { .. } | Phase::Scheduled { ready: Some(_), .. } | Phase::Advisory { .. } => {}
                 // Events of a host start together, not by the scope's own decision.
                 Phase::Scheduled { .. } if event.joint_start => {}
                 Phase::Scheduled { not_before, approval, released, ready: None } => {
@@ -620,11 +644,11 @@ impl Naive<'_> {
             }
         }
         let member = |resource: &Resource| self.scope.members.iter().find(|one| one.vm == resource.vm);
-        // Planned events need running VMs.
+        // Planned events and advisories need running VMs.
         let is_reached = |event: &Event, resource: &Resource| match member(resource) {
             None => false,
             Some(one) if one.state == MemberState::Running => true,
-            Some(_) => started(event) || !rules::of(event.cause).waits,
+            Some(_) => started(event) || !rules::of(event.cause).waits && event.cause != Cause::Rebalance,
         };
         let is_alone = |event: &Event| !event.resources.iter().any(|one| is_reached(event, one));
         let alone = self.scope.events.iter().position(is_alone);
@@ -700,7 +724,10 @@ impl Naive<'_> {
         }
         let vms: Vec<VmId> = event.resources.iter().map(|one| one.vm).collect();
         match event.cause.event_type() {
-            EventType::Freeze | EventType::Reboot | EventType::Redeploy => {}
+            EventType::Freeze
+            | EventType::Reboot
+            | EventType::Redeploy
+            | EventType::SpotRebalanceRecommendation => {}
             EventType::Preempt => {
                 for member in self.scope.members.iter_mut().filter(|one| vms.contains(&one.vm)) {
                     member.state = MemberState::Deallocated;

@@ -283,17 +283,21 @@ fn scope_of_event(reads: &dyn Reads, vm: VmId) -> Option<(ScopeId, &Member)> {
 }
 
 /// The event of a part. Its NotBefore is the operation's, later if that has become too near, or none if the scope
-/// gives no notice.
+/// gives no notice. An advisory has the requested date.
 pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -> Opening {
     let earliest = rules::least_notice(operation.cause, &scope.policy, &at.setup)
         .map(|least| rules::whole_second(rules::plus(at.now, least)));
+    let is_advisory = rules::of(operation.cause).notice == rules::Notice::Never;
     Opening {
         id: target.event,
         operation: operation.id,
         cause: operation.cause,
         update_domain: target.update_domain,
         resources: target.resources.clone(),
-        not_before: earliest.map(|earliest| operation.not_before.unwrap_or(earliest).max(earliest)),
+        not_before: match is_advisory {
+            true => operation.not_before,
+            false => earliest.map(|earliest| operation.not_before.unwrap_or(earliest).max(earliest)),
+        },
         duration_s: operation.duration_s,
         description: operation.description.clone(),
         time_given: operation.time_given,
@@ -354,9 +358,10 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             codes.insert("unknown_vm");
             continue;
         };
-        // Only Spot VMs are evicted, unless forced; the first-run VM always can be.
+        // Only Spot VMs are evicted or advised of it, unless forced; the first-run VM always can be.
         let stands_in = reads.scope(&scope).is_some_and(|(_, scope)| scope.first_run);
-        if new.cause == Cause::Eviction && !new.force && !member.spot && !stands_in {
+        if matches!(new.cause, Cause::Eviction | Cause::Rebalance) && !new.force && !member.spot && !stands_in
+        {
             codes.insert("not_spot");
         }
         let place = (scope, member.update_domain, if rule.per_vm { named.len() } else { 0 });
@@ -437,6 +442,9 @@ fn common_not_before(
     let mut scopes: Vec<&ScopeId> = parts.iter().map(|((scope, ..), _)| scope).collect();
     scopes.dedup();
     let from = rules::counted_from(at.now, scopes.len(), &at.setup);
+    if rules::of(new.cause).notice == rules::Notice::Never {
+        return new.not_before.map(rules::whole_second);
+    }
     let mut latest = None;
     for ((id, ..), _) in parts {
         let Some((_, scope)) = reads.scope(id) else { continue };

@@ -14,6 +14,8 @@ pub enum Notice {
     /// The scope's policy for deletions.
     Policy,
     Nothing,
+    /// It never starts.
+    Never,
 }
 
 /// The properties of a cause.
@@ -46,7 +48,7 @@ const fn per_vm(rule: Rule) -> Rule {
 }
 
 /// In the order of [`notbefore_core::cause::CAUSES`].
-pub const RULES: [Rule; 10] = [
+pub const RULES: [Rule; 11] = [
     together(rule(Cause::HostFreeze, false, Notice::Seconds(900), true, 9)),
     together(rule(Cause::HostReboot, false, Notice::Seconds(900), true, -1)),
     per_vm(rule(Cause::HostRedeploy, false, Notice::Seconds(600), true, -1)),
@@ -57,6 +59,7 @@ pub const RULES: [Rule; 10] = [
     together(per_vm(rule(Cause::Deletion, true, Notice::Policy, false, -1))),
     per_vm(rule(Cause::UserRestart, true, Notice::Seconds(900), false, -1)),
     per_vm(rule(Cause::UserRedeploy, true, Notice::Seconds(600), false, -1)),
+    per_vm(rule(Cause::Rebalance, false, Notice::Never, false, -1)),
 ];
 
 /// Default notice of a predicted failure.
@@ -99,7 +102,7 @@ pub fn least_notice(cause: Cause, policy: &Policy, setup: &Setup) -> Option<Sign
     let seconds = match of(cause).notice {
         Notice::Seconds(seconds) => seconds,
         Notice::Policy => i64::from(policy.terminate_notice_s?),
-        Notice::Nothing => return None,
+        Notice::Nothing | Notice::Never => return None,
     };
     Some(scaled(seconds, setup))
 }

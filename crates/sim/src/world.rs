@@ -189,6 +189,7 @@ pub(crate) fn domain(setup: &Setup) -> Settings {
     Settings {
         notice_scale: f64::from(setup.scale_permille) / 1_000.0,
         simulated_duration: Duration::from_secs(60),
+        ignores_announced_duration: false,
         user_operations_max: setup.user_operations_max,
         stored_user_operations_max: Settings::default().stored_user_operations_max,
         when_not_enabled: match setup.run_at_once {

@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod delivery;
 pub mod export;
 pub mod facts;
+pub mod faults;
 pub mod fleet;
 pub mod history;
 pub mod hosts;
@@ -446,6 +447,9 @@ pub struct OperationProgress {
     pub approved: usize,
     /// Events that are started and not ended.
     pub started: usize,
+    /// Advisories, which never start.
+    #[serde(default)]
+    pub advisory: usize,
     /// Events that ended, completed or cancelled.
     pub ended: usize,
     /// Ended events that were cancelled.
@@ -472,6 +476,7 @@ impl OperationProgress {
                 TargetState::Approved => progress.approved += 1,
                 TargetState::Waiting => progress.waiting += 1,
                 TargetState::Started => progress.started += 1,
+                TargetState::Advisory => progress.advisory += 1,
                 TargetState::Refused => progress.refused += 1,
                 TargetState::Cancelled => {
                     progress.ended += 1;

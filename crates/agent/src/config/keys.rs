@@ -20,7 +20,7 @@ pub const GENERAL: Group = Group {
         ),
         key(
             "api_version",
-            "`2020-07-01`",
+            "`2024-07-09`",
             "newest api-version to request; the agent falls back to older ones",
         ),
         key(
@@ -66,7 +66,16 @@ pub const RULE: Group = Group {
     title: "`[[rule]]`",
     keys: &[
         key("name", "", "name in logs, metrics and the journal; unique"),
-        key("types", "any", "any of Freeze, Reboot, Redeploy, Preempt, Terminate; upper or lower case"),
+        key(
+            "types",
+            "any",
+            "any of Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation; upper or lower case",
+        ),
+        key(
+            "advisory",
+            "`true` if `types` has SpotRebalanceRecommendation",
+            "whether advisories match too: events that may never happen, have no deadline and are never approved",
+        ),
         key("sources", "any", "any of Platform, User; the default also matches events without a source"),
         key("resources", "`mine`", "which VMs' events: `mine`, `others` (not for this VM) or `any`"),
         key("duration", "any", "expected duration of the interruption"),

@@ -62,8 +62,11 @@ fn rule(reader: &mut Reader<'_>, table: &Table<'_, '_>, name: String) -> Rule {
     let drain = reader.value(table, "drain", &Switch).unwrap_or(mine && !before.is_empty());
     let kinds = words(reader, table, "types", &EventKind::KNOWN.map(|kind| kind.as_str().to_owned()));
     let sources = words(reader, table, "sources", &["Platform".to_owned(), "User".to_owned()]);
+    let kinds: Vec<EventKind> = kinds.into_iter().map(EventKind::from).collect();
+    let names_advisories = kinds.contains(&EventKind::SpotRebalanceRecommendation);
     let matches = Match {
-        kinds: kinds.into_iter().map(EventKind::from).collect(),
+        advisory: reader.value(table, "advisory", &Switch).unwrap_or(names_advisories),
+        kinds,
         sources: sources.into_iter().map(EventSource::from).collect(),
         resources,
         duration: duration(reader, table),

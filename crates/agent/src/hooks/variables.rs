@@ -14,7 +14,10 @@ const VALUE_BYTES_MAX: usize = 32 * 1024;
 /// The variables, without prefix, with their meaning.
 pub const VARIABLES: [(&str, &str); 16] = [
     ("EVENT_ID", "the event's id, as the platform spells it"),
-    ("EVENT_TYPE", "Freeze, Reboot, Redeploy, Preempt, Terminate, or a newer type"),
+    (
+        "EVENT_TYPE",
+        "Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation, or a newer type",
+    ),
     ("EVENT_STATUS", "Scheduled or Started, as last seen"),
     ("EVENT_SOURCE", "Platform or User; empty if the platform does not report it"),
     ("NOT_BEFORE", "the earliest start without approval (RFC 3339), or empty"),

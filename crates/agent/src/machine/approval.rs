@@ -37,6 +37,9 @@ impl Turn<'_> {
     /// platform may change an event's resources.
     pub(super) fn reason_not_to_approve(&self, handled: &TrackedEvent) -> Option<String> {
         let leader = handled.event.leader().unwrap_or_default();
+        if handled.event.is_advisory() {
+            return Some("it is an advisory, which starts nothing".into());
+        }
         match handled.rule()?.approve {
             Approve::Never => Some("its rule has approve = \"never\"".into()),
             Approve::WhenDone | Approve::Leader if !handled.mine => {

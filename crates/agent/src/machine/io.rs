@@ -203,6 +203,10 @@ pub enum FactKind {
     /// The event disappeared unapproved and before NotBefore.
     Cancelled,
     Ended,
+    /// A Preempt continues what the advisory `from` has begun by the same rule.
+    TookOver {
+        from: EventId,
+    },
     /// Restoring waits until the event `by` is over.
     RestoreHeld {
         by: EventId,

@@ -43,7 +43,11 @@ impl Turn<'_> {
             }
         }
         let booted = std::mem::take(&mut self.state.unheard_boot);
-        for event in document.events {
+        for mut event in document.events {
+            if event.is_advisory() {
+                // An advisory never starts, whatever the document says.
+                event.status = EventStatus::Advisory;
+            }
             match self.state.events.iter().position(|handled| handled.event.id == event.id) {
                 Some(index) => self.on_seen_again(index, event, served_at),
                 None => self.on_appeared(event, served_at, booted),
@@ -80,9 +84,9 @@ impl Turn<'_> {
         }
     }
 
-    /// The tick of NotBefore, relative to the platform's clock.
+    /// The tick of NotBefore, relative to the platform's clock. An advisory has none.
     fn deadline(&self, event: &Event, served_at: Timestamp) -> Option<Duration> {
-        let scheduled = event.status != EventStatus::Started;
+        let scheduled = event.status != EventStatus::Started && !event.is_advisory();
         let not_before = event.not_before.filter(|_| scheduled)?;
         let left = Duration::try_from(not_before.duration_since(served_at)).unwrap_or(Duration::ZERO);
         Some(self.now.tick.saturating_add(left))
@@ -93,7 +97,7 @@ impl Turn<'_> {
         let unsaid = || has_implicit_notice(event).then(|| self.now.tick.saturating_add(PREEMPT_NOTICE));
         match event.status {
             EventStatus::Started => Presence::Started(Start::Said),
-            EventStatus::Scheduled | EventStatus::Other(_) => {
+            EventStatus::Scheduled | EventStatus::Advisory | EventStatus::Other(_) => {
                 Presence::Waiting { deadline: self.deadline(event, served_at).or_else(unsaid) }
             }
         }
@@ -139,7 +143,9 @@ impl Turn<'_> {
         // Documents may be missed: an event that was approved or due has most likely happened meanwhile.
         let approved = matches!(handled.approval(), Approval::Given | Approval::Moot);
         let due = handled.deadline().is_some_and(|deadline| deadline <= now);
-        let (end, what) = match handled.is_started() || approved || due || may_have_been_booted_for {
+        let may_happen = !handled.event.is_advisory();
+        let has_happened = may_happen && (approved || due || may_have_been_booted_for);
+        let (end, what) = match has_happened || handled.is_started() {
             true => (End::Happened, FactKind::Ended),
             false => (End::Cancelled, FactKind::Cancelled),
         };
@@ -175,6 +181,7 @@ impl Turn<'_> {
             Presence::Started(_) if takes_back => Presence::Started(Start::TakenBack),
             Presence::Started(start) => Presence::Started(start),
             Presence::Waiting { .. } if starts => Presence::Started(Start::Said),
+            Presence::Waiting { .. } if handled.event.is_advisory() => Presence::Waiting { deadline: None },
             Presence::Waiting { deadline: before } => Presence::Waiting { deadline: deadline.or(before) },
             Presence::Gone(end) => Presence::Gone(end),
         };

@@ -46,7 +46,7 @@ impl Turn<'_> {
         let handled = &mut self.state.events[index];
         let unsaid = || handled.seen_at.saturating_add(PREEMPT_NOTICE).ok();
         let unsaid = || has_implicit_notice(&handled.event).then(unsaid).flatten();
-        let not_before = handled.event.not_before.or_else(unsaid);
+        let not_before = handled.event.not_before.or_else(unsaid).filter(|_| !handled.event.is_advisory());
         if let Presence::Waiting { deadline } = &mut handled.presence {
             *deadline = not_before.map(|at| {
                 let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use notbefore_client::document::EventStatus;
+use notbefore_client::document::{EventKind, EventStatus};
 
 use super::io::{Action, FactKind, Run, RunId};
 use super::tracked_event::{
-    AfterRestore, Approval, Boot, Bound, Course, Phase, Progress, RestoreWait, StepState, TrackedEvent, Undo,
+    AfterRestore, Approval, Boot, Bound, Course, End, Phase, Presence, Progress, RestoreWait, StepState,
+    TrackedEvent, Undo,
 };
 use super::{RESERVE, RUNNING_MAX, Setup, Turn};
 use crate::rules::Rule;
@@ -16,10 +17,15 @@ use crate::rules::matching::{MatchInput, first, may_match};
 pub(super) fn match_input(handled: &TrackedEvent, now: Duration) -> MatchInput<'_> {
     MatchInput {
         kind: &handled.event.kind,
+        advisory: handled.event.is_advisory(),
         source: handled.event.source.as_ref(),
         mine: handled.mine,
         duration: handled.event.duration_seconds.map(Duration::from_secs),
-        time_left: handled.deadline().map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now)),
+        time_left: match handled.deadline() {
+            Some(deadline) => deadline.saturating_sub(now),
+            None if handled.event.is_advisory() => Duration::MAX,
+            None => Duration::ZERO,
+        },
     }
 }
 
@@ -112,12 +118,13 @@ impl Turn<'_> {
         has_moved
     }
 
-    /// This VM's own events first, then by deadline.
+    /// This VM's own events first, then by deadline. Advisories last, so that a Preempt can take over from one.
     fn by_urgency(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.state.events.len()).collect();
         order.sort_by_key(|&index| {
             let handled = &self.state.events[index];
-            (!handled.mine, handled.deadline().unwrap_or(Duration::MAX))
+            let is_advisory = handled.event.is_advisory();
+            (!handled.mine, is_advisory, handled.deadline().unwrap_or(Duration::MAX))
         });
         order
     }
@@ -148,8 +155,9 @@ impl Turn<'_> {
     }
 
     fn match_rule(&mut self, index: usize) -> bool {
+        let is_replaced = self.preempt_instead_of(index).is_some();
         let handled = &mut self.state.events[index];
-        if !handled.is_listed() {
+        if !handled.is_listed() || is_replaced {
             return false;
         }
         let match_input = match_input(handled, self.now.tick);
@@ -157,14 +165,76 @@ impl Turn<'_> {
             handled.course = Some(Course::begin(rule.clone()));
             handled.is_unmatched_told = false;
             self.report(index, FactKind::Matched);
+            self.take_over(index);
             return true;
         }
-        let is_news = handled.mine && !handled.is_unmatched_told;
+        // An advisory may be ignored.
+        let is_news = handled.mine && !handled.is_unmatched_told && !match_input.advisory;
         if is_news && !may_match(&self.setup.rules, &match_input) {
             handled.is_unmatched_told = true;
             self.report(index, FactKind::Unmatched);
         }
         false
+    }
+
+    /// The Preempt of this VM that an advisory for it warned of.
+    fn preempt_instead_of(&self, index: usize) -> Option<usize> {
+        let advisory = &self.state.events[index];
+        if !advisory.event.is_advisory() || !advisory.mine {
+            return None;
+        }
+        let evicts = |handled: &TrackedEvent| {
+            handled.event.kind == EventKind::Preempt && handled.mine && !handled.is_over()
+        };
+        self.state.events.iter().position(evicts)
+    }
+
+    /// A Preempt continues what an advisory has begun by the same rule, so that nothing is done twice.
+    fn take_over(&mut self, index: usize) {
+        let handled = &self.state.events[index];
+        if handled.event.kind != EventKind::Preempt || !handled.mine {
+            return;
+        }
+        let is_begun = |other: &TrackedEvent| {
+            let is_before = matches!(
+                other.phase(),
+                Some(Phase::Preparing { .. } | Phase::Ready { .. } | Phase::Withheld { .. })
+            );
+            // An event that had started under another type counts as ready without its steps.
+            let has_not_started =
+                matches!(other.presence, Presence::Waiting { .. } | Presence::Gone(End::Cancelled));
+            let has_begun = is_before && has_not_started && other.rule() == handled.rule();
+            other.event.is_advisory() && other.mine && has_begun
+        };
+        let Some(from) = self.state.events.iter().position(is_begun) else { return };
+        let Some(Course { rule, phase, approval }) = self.state.events[from].course.take() else { return };
+        let (phase, approval) = match phase {
+            // What failed may succeed now.
+            Phase::Withheld { step, undo } => {
+                (Phase::Preparing { progress: Progress::at(step), undo }, Approval::Undecided)
+            }
+            // A required step has failed. The list goes on after it, or begins again there.
+            Phase::Preparing { progress: Progress { flaw: Some(flaw), step, .. }, undo } => {
+                match step < rule.before.len() {
+                    true => (phase, approval),
+                    false => (Phase::Preparing { progress: Progress::at(flaw), undo }, Approval::Undecided),
+                }
+            }
+            Phase::Preparing { .. }
+            | Phase::Ready { .. }
+            | Phase::Over { .. }
+            | Phase::Restoring { .. }
+            | Phase::Done => (phase, Approval::Undecided),
+        };
+        self.state.events[index].course = Some(Course { rule, phase, approval: approval.clone() });
+        let from = self.state.events[from].event.id.clone();
+        self.report(index, FactKind::TookOver { from });
+        if let Approval::Withheld { reason } = approval {
+            self.report(index, FactKind::Withheld { reason });
+        }
+        if let Phase::Ready { undo } = phase {
+            self.ready(index, undo);
+        }
     }
 
     /// The rule no longer applies: stops a running step and undoes preparations.
@@ -288,7 +358,8 @@ impl Turn<'_> {
             *approval = Approval::Moot;
             return true;
         }
-        if due > now || handled.event.status != EventStatus::Scheduled || !self.setup.sure {
+        let may_send = handled.event.status == EventStatus::Scheduled && self.setup.sure;
+        if due > now || !may_send && !handled.event.is_advisory() {
             return false;
         }
         let reason = self.reason_not_to_approve(&self.state.events[index]);
@@ -327,8 +398,12 @@ impl Turn<'_> {
     }
 
     /// The event that must be over or restored before this one. Restores run in reverse order of preparation (LIFO).
-    /// Events that do not drain the VM block none.
+    /// Events that do not drain the VM block none, except that nothing is undone between an advisory and its Preempt.
     fn restore_blocker(&self, index: usize) -> Option<usize> {
+        let preempt = self.preempt_instead_of(index);
+        if preempt.is_some() {
+            return preempt;
+        }
         if !self.state.events[index].is_draining() {
             return None;
         }

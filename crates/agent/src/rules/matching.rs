@@ -10,6 +10,8 @@ use super::{DurationMatch, DurationRange, Match, ResourceMatch, Rule};
 #[derive(Clone, Copy, Debug)]
 pub struct MatchInput<'a> {
     pub kind: &'a EventKind,
+    /// Whether it never happens by itself.
+    pub advisory: bool,
     /// None if the platform does not report it.
     pub source: Option<&'a EventSource>,
     /// Whether this VM is among its resources.
@@ -40,6 +42,7 @@ impl Match {
     /// Like [`Match::covers`], but without `time_left`: whether the rule matches now or may later.
     pub fn covers_ignoring_time(&self, match_input: &MatchInput<'_>) -> bool {
         let kind = self.kinds.is_empty() || self.kinds.contains(match_input.kind);
+        let may_happen = self.advisory || !match_input.advisory;
         let source =
             self.sources.is_empty() || match_input.source.is_some_and(|source| self.sources.contains(source));
         let whose = match self.resources {
@@ -47,7 +50,7 @@ impl Match {
             ResourceMatch::Others => !match_input.mine,
             ResourceMatch::Any => true,
         };
-        kind && source && whose && self.duration.holds(match_input.duration)
+        kind && may_happen && source && whose && self.duration.holds(match_input.duration)
     }
 }
 

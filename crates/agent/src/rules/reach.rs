@@ -68,6 +68,11 @@ fn contradiction(rule: &Rule) -> &'static str {
     };
     if empty(&rule.matches.time_left) {
         "time_left.at_least is more than time_left.at_most"
+    } else if !rule.matches.advisory
+        && rule.matches.kinds.iter().all(|kind| *kind == EventKind::SpotRebalanceRecommendation)
+        && !rule.matches.kinds.is_empty()
+    {
+        "all its types are advisories, and advisory is false"
     } else {
         "duration.at_least is more than duration.at_most, and duration.unknown is not true"
     }
@@ -94,11 +99,15 @@ fn any_match_input(rule: &Rule, before: &[Rule], mut wanted: impl FnMut(MatchInp
     let lengths =
         times.iter().flat_map(|time_left| durations.iter().map(move |duration| (*time_left, *duration)));
     let lengths: Vec<_> = lengths.collect();
-    kinds.iter().any(|kind| {
+    let is_possible =
+        |(kind, advisory): &(&EventKind, bool)| *advisory || **kind != EventKind::SpotRebalanceRecommendation;
+    let mut classes = kinds.iter().flat_map(|kind| [(*kind, false), (*kind, true)]).filter(is_possible);
+    classes.any(|(kind, advisory)| {
         sources.iter().any(|source| {
             [true, false].into_iter().any(|mine| {
                 lengths.iter().any(|&(time_left, duration)| {
-                    let match_input = MatchInput { kind, source: *source, mine, duration, time_left };
+                    let match_input =
+                        MatchInput { kind, advisory, source: *source, mine, duration, time_left };
                     rule.matches.covers(&match_input) && wanted(match_input)
                 })
             })
@@ -215,6 +224,15 @@ mod tests {
         let all = Match { resources: ResourceMatch::Any, ..Match::default() };
         let rules: Vec<Rule> = [rule("all", all)].into_iter().chain(rules).take(most as usize).collect();
         assert!(unreachable(&rules).len() < rules.len());
+    }
+
+    #[test]
+    fn advisories_match_only_rules_that_ask_for_them() {
+        let advisory = kinds(&[EventKind::SpotRebalanceRecommendation]);
+        let asks = Match { advisory: true, ..advisory.clone() };
+        assert_eq!(unreachable(&[rule("all", Match::default()), rule("advisory", asks)]), []);
+        let found = unreachable(&[rule("never", advisory)]);
+        assert!(matches!(&found[0], Unreachable::Contradiction { why, .. } if why.contains("advisory")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use notbefore_client::document::{Event, EventId, EventKind, EventsVersion};
 
 use crate::world::{ME, World, event, rule, seconds, step};
 
+mod advisories;
 mod ownership;
 mod restarts;
 mod several_events;

@@ -52,11 +52,16 @@ pub fn rule(name: &str) -> Rule {
     }
 }
 
+/// An advisory has a NotBefore too, which is no deadline.
 pub fn event(id: &str, kind: EventKind, resources: &[&str], not_before: Timestamp) -> Event {
+    let status = match kind == EventKind::SpotRebalanceRecommendation {
+        true => EventStatus::Advisory,
+        false => EventStatus::Scheduled,
+    };
     Event {
         id: EventId::new(id),
         kind,
-        status: EventStatus::Scheduled,
+        status,
         resources: resources.iter().map(|&name| name.into()).collect(),
         not_before: Some(not_before),
         description: String::new(),
@@ -96,7 +101,23 @@ pub fn rules_of_every_sort() -> Vec<Rule> {
             after: vec![Step { on_failure: OnFailure::GoOn, ..step("first") }, step("second")],
             ..rule("late redeploy")
         },
-        Rule { matches: of(EventKind::Preempt), ..rule("preempt") },
+        Rule {
+            matches: Match {
+                kinds: vec![EventKind::SpotRebalanceRecommendation],
+                sources: vec![EventSource::User],
+                advisory: true,
+                ..Match::default()
+            },
+            ..rule("advisory")
+        },
+        Rule {
+            matches: Match {
+                kinds: vec![EventKind::Preempt, EventKind::SpotRebalanceRecommendation],
+                advisory: true,
+                ..Match::default()
+            },
+            ..rule("preempt")
+        },
         Rule {
             matches: of(EventKind::Terminate),
             approve: Approve::Never,
@@ -450,6 +471,10 @@ impl World {
             Stage::Before => {
                 assert!(listed.is_some(), "prepares for what is gone: {run:?}");
                 let deadline = self.document.iter().find(|(event, _)| event.id == id).and_then(|(_, at)| *at);
+                if run.event.is_advisory() {
+                    assert!(run.until.is_none() && run.budget == run.step.timeout, "a deadline: {run:?}");
+                }
+                let deadline = deadline.filter(|_| !run.event.is_advisory());
                 if let Some(deadline) = deadline.filter(|_| run.event.status == EventStatus::Scheduled) {
                     let later = rule.before.iter().skip_while(|step| step.name != run.step.name).skip(1);
                     let kept: Duration = later.map(|step| step.keep).sum();
@@ -477,6 +502,18 @@ impl World {
                     seen.is_undo_pending || rule.before.is_empty(),
                     "undoes without a preparation: {run:?}"
                 );
+                if run.event.is_advisory() && run.event.resources.contains(&self.me) {
+                    for preempt in self.document.iter().map(|(event, _)| event) {
+                        let mine = preempt.resources.contains(&self.me);
+                        let theirs = self.seen.get(&preempt.id);
+                        let is_over = theirs.is_some_and(|theirs| {
+                            let at_boot = |rule: &Rule| rule.restore == Restore::Booted && theirs.booted;
+                            theirs.rule.as_ref().is_some_and(at_boot) || theirs.rule_replaced
+                        });
+                        let follows = preempt.kind == EventKind::Preempt && mine && !is_over;
+                        assert!(!follows, "{run:?} although {preempt:?} follows");
+                    }
+                }
                 for (other, theirs) in &self.seen {
                     let Some(their_rule) = &theirs.rule else { continue };
                     let mine = self.listed(other).is_some_and(|event| event.resources.contains(&self.me));
@@ -503,6 +540,7 @@ impl World {
         let event = self.listed(&id).expect("approves what is not listed").clone();
         let seen = &self.seen[&id];
         let rule = seen.rule.as_ref().expect("approves without a rule");
+        assert!(!event.is_advisory(), "approves an advisory");
         assert_eq!(event.status, EventStatus::Scheduled, "approves what has started");
         assert!(event.resources.contains(&self.me), "approves for others");
         assert!(self.setup.sure, "approves by a name that may be another VM's");
@@ -542,6 +580,19 @@ impl World {
                 seen.rule = handled.rule().cloned();
                 seen.rule_replaced = false;
                 seen.handled_steps.clear();
+            }
+            FactKind::TookOver { from } => {
+                let Seen { handled_steps, is_undo_pending, rule, withheld, halted, .. } =
+                    std::mem::take(self.seen.get_mut(from).expect("an event that was seen"));
+                let seen = self.seen.entry(id.clone()).or_default();
+                assert_eq!(seen.rule, rule, "continues by another rule");
+                (seen.handled_steps, seen.is_undo_pending) = (handled_steps, is_undo_pending);
+                // A list that halted, or is at its end, begins again at the failed step.
+                let steps = seen.rule.as_ref().map_or(0, |rule| rule.before.len());
+                seen.withheld = withheld && !halted && seen.handled_steps.len() < steps;
+                for run in self.running.values_mut().filter(|run| run.event.id == *from) {
+                    run.event.id = id.clone();
+                }
             }
             FactKind::StepDone { step, stage: Stage::Before }
             | FactKind::StepFailed { step, stage: Stage::Before, then: AfterFailure::GoOn, .. } => {
@@ -635,7 +686,7 @@ impl World {
         for handled in
             self.state.events().iter().filter(|handled| handled.is_listed() && !handled.is_started())
         {
-            let Some(rule) = handled.rule() else { continue };
+            let Some(rule) = handled.rule().filter(|_| !handled.event.is_advisory()) else { continue };
             let others = rule.matches.resources == ResourceMatch::Others;
             assert!(!handled.mine || !others, "this VM's event by a rule for others: {handled:?}");
             let to_approve = match rule.approve {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::{Mode, polled};
+use super::{Mode, Store, polled};
 use crate::clock;
 use crate::service::Binary;
 
@@ -69,7 +69,7 @@ fn counted(binary: &Binary, dir: &Path, mode: Mode, polls: u32) -> anyhow::Resul
     let file = dir.join("strace");
     let _ = std::fs::remove_file(&file);
     let out = file.to_str().context("a path that is no text")?;
-    polled(binary, &["strace", "-D", "-f", "-c", "-o", out], dir, mode, polls)?;
+    polled(binary, &["strace", "-D", "-f", "-c", "-o", out], dir, (Store::Redb, mode), polls)?;
     // strace exits a moment after the traced process.
     for _ in 0..500 {
         let text = std::fs::read_to_string(&file).unwrap_or_default();

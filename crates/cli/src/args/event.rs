@@ -9,7 +9,7 @@ use crate::time::{Ago, parse_ago};
 
 #[derive(Debug, Subcommand)]
 pub enum Event {
-    /// List scheduled and started events, in order of time
+    /// List scheduled and started events, and advisories, in order of time
     List {
         /// Only events of this scope
         #[arg(long)]
@@ -24,9 +24,9 @@ pub enum Event {
         #[arg(long, ignore_case = true, value_parser = word!(EventType))]
         r#type: Option<EventType>,
         /// Only events with this status
-        #[arg(long, ignore_case = true, value_parser = word!(EventStatus, EventStatus::Scheduled | EventStatus::Started))]
+        #[arg(long, ignore_case = true, value_parser = word!(EventStatus, EventStatus::Scheduled | EventStatus::Started | EventStatus::Advisory))]
         status: Option<EventStatus>,
-        /// The order: started events, then scheduled events by NotBefore; or by scope
+        /// The order: started events, then scheduled events by NotBefore, then advisories; or by scope
         #[arg(long, ignore_case = true, default_value = "time", value_parser = word!(EventSort))]
         sort: EventSort,
         #[command(flatten)]
@@ -54,7 +54,7 @@ pub enum Event {
         when: WhenArgs,
         #[command(flatten)]
         message: MessageArgs,
-        /// With Preempt: also evict VMs that are not Spot VMs
+        /// With Preempt and SpotRebalanceRecommendation: also VMs that are not Spot VMs
         #[arg(long)]
         force: bool,
         /// Only show the plan

@@ -16,7 +16,7 @@ const ELSEWHERE: &[&str] = &["operator_url", "operator_ca", "operator-without-tl
 /// Commands and the global flags that they accept but ignore.
 const IDLE: &[(&[&str], &[&str])] = &[
     (&["get", "agent"], REACH),
-    (&["approve"], REACH_AND_TIME),
+    (&["approve", "rehearse"], REACH_AND_TIME),
     (&["completions", "openapi"], ALL),
     // `serve` has its own `--operator-without-tls` setting.
     (&["serve"], &["operator_url", "operator_ca", "local_time"]),

@@ -9,6 +9,7 @@ use notbefore_service::guest::settings::Mode;
 use notbefore_service::operator::server::HostName;
 use notbefore_service::{AddressPrefix, GuestListener, GuestVm, ProxyAddress};
 use notbefore_settings::kind::{FileName, Form, Integer, Kind, OneOf, OrNone, RawValue, Span, Text, ToToml};
+use notbefore_wire::guest::version::EventsVersion;
 use toml::Value as Toml;
 
 /// Timeouts of the guest listener: 1 second to 1 day. A connection that waits longer is dead.
@@ -69,6 +70,9 @@ pub const DRIVER: OneOf<DriverKind> = OneOf(&[
 ]);
 pub const MODE: OneOf<Mode> =
     OneOf(&[("normal", Mode::Normal), ("strict", Mode::Strict), ("lenient", Mode::Lenient)]);
+/// Newest api-version that guests are served.
+pub const NEWEST_VERSION: OneOf<EventsVersion> =
+    OneOf(&[("2024-07-09", EventsVersion::V2024_07_09), ("2020-07-01", EventsVersion::V2020_07_01)]);
 /// Name of an environment variable. `NOTBEFORE_*` is refused: the service sets the command's variables itself, and
 /// `NOTBEFORE_TOKEN` is a secret.
 pub const VARIABLE: Text<String> = Text::new(
@@ -169,6 +173,7 @@ mod tests {
         round(List(HOST), "Ops.example", r#"["ops.example"]"#);
         round(List(VM), "web-0=127.0.0.1:1", r#"["web-0=127.0.0.1:1"]"#);
         round(MODE, "lenient", "\"lenient\"");
+        round(NEWEST_VERSION, "2020-07-01", "\"2020-07-01\"");
         round(HISTORY_SIZE, "512MiB", "\"512MiB\"");
         round(HISTORY_SIZE, "1024 MiB", "\"1GiB\"");
         round(HISTORY_SIZE, "65537KiB", "\"65537KiB\"");

@@ -34,6 +34,7 @@ use notbefore_settings::kind::{
     FileName, Integer, LOG_FORMAT, List, LogFilter, LogFormat, OrNone, Span, Switch,
 };
 use notbefore_settings::schema::{Flag, Group, Key};
+use notbefore_wire::guest::version::EventsVersion;
 
 use super::kinds::*;
 use super::table::settings;
@@ -71,11 +72,17 @@ settings! {
             ("strict", "strict", "Require exactly `Metadata: true` on every request, as Azure does today"),
             ("lenient", "lenient", "Accept approvals without `Metadata` at every version, and the paths of 2017"),
         ]);
+        /// Newest api-version of scheduled events: `2024-07-09`, or `2020-07-01` for a platform without advisories, which
+        /// answers newer ones with 404
+        newest_version: EventsVersion =
+            EventsVersion::NEWEST, NEWEST_VERSION, Flag::Value("newest-version", "DATE");
         /// Write NotBefore in RFC 1123 format at api-version 2017-03-01 too
         rfc1123_everywhere: bool = false, Switch, Flag::Switch("rfc1123-everywhere");
         /// Requests per second for each VM, with a burst of the same size; 429 above it (Azure: 5)
         rate_limit: Option<NonZeroU32> =
             Some(GuestSettings::RATE_LIMIT), OrNone(Integer::between(1, i64::MAX)), Flag::Value("rate-limit", "N");
+        /// Allow operators to add faults: wrong, late or no answers, for tests of handlers; not in a cluster
+        faults: bool = false, Switch, Flag::Switch("faults");
         /// Threads that answer polls; `none`: one per available processor, 4 at most
         threads: Option<usize> = None, OrNone(Integer::between(1, 1_024)), Flag::None;
     }

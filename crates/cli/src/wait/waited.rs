@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use notbefore_wire::operator::{
-    CommandState, Event, EventStatus, Fact, FactDetail, HostCommand, Operation, OperationProgress,
+    Cause, CommandState, Event, EventStatus, Fact, FactDetail, HostCommand, Operation, OperationProgress,
     OperationState, OperationTarget, TargetState, TargetStatus,
 };
 use notbefore_wire::text::printable;
@@ -80,7 +80,7 @@ const OVER: u8 = 4;
 fn rank(state: &TargetState) -> u8 {
     match state {
         TargetState::Opening | TargetState::Unknown(_) => 0,
-        TargetState::Waiting => 1,
+        TargetState::Waiting | TargetState::Advisory => 1,
         TargetState::Approved => 2,
         TargetState::Started => 3,
         TargetState::Completed | TargetState::Cancelled | TargetState::Refused | TargetState::Ended => OVER,
@@ -108,6 +108,7 @@ impl Part {
             EventStatus::Scheduled if event.approved => TargetState::Approved,
             EventStatus::Scheduled => TargetState::Waiting,
             EventStatus::Started => TargetState::Started,
+            EventStatus::Advisory => TargetState::Advisory,
             EventStatus::Completed => TargetState::Completed,
             EventStatus::Cancelled => TargetState::Cancelled,
             EventStatus::Unknown(word) => TargetState::Unknown(word.clone()),
@@ -154,6 +155,9 @@ impl Part {
             // A VM that does not run is not waited for.
             FactDetail::VmRemoved | FactDetail::VmDeallocated if is_here => reads(&mut self.unread),
             FactDetail::EventRead { .. } if is_mine => reads(&mut self.unread),
+            FactDetail::EventScheduled { cause: Cause::Rebalance, .. } if is_mine => {
+                self.raise(TargetState::Advisory);
+            }
             FactDetail::EventScheduled { .. } if is_mine => self.raise(TargetState::Waiting),
             FactDetail::EventApproved { .. } if is_mine => {
                 self.was_approved = true;
@@ -204,6 +208,7 @@ impl Part {
             | FactDetail::ClockAccepted
             | FactDetail::HandOverRequested { .. }
             | FactDetail::UpgradeFinished { .. }
+            | FactDetail::NodeForgotten { .. }
             | FactDetail::RequestRefused { .. }
             | FactDetail::FurtherRefusals { .. }
             | FactDetail::Unknown { .. } => {}
@@ -218,7 +223,7 @@ impl Part {
 
     fn verdict(&self, stage: Stage) -> PartVerdict {
         use TargetState::{
-            Approved, Cancelled, Completed, Ended, Opening, Refused, Started, Unknown, Waiting,
+            Advisory, Approved, Cancelled, Completed, Ended, Opening, Refused, Started, Unknown, Waiting,
         };
         let event = self.event;
         let missed = |why: String| PartVerdict::Missed(format!("event {event} {why}"));
@@ -248,6 +253,10 @@ impl Part {
                 missed("started without an approval".to_owned())
             }
             (Stage::Started, Ended) => missed("has ended; how is no longer known".to_owned()),
+            (Stage::Approved | Stage::Started, Advisory) => {
+                missed("is an advisory, which is never approved and never starts".to_owned())
+            }
+            (Stage::Read | Stage::Ended, Advisory) => PartVerdict::Waits,
             (
                 Stage::Read | Stage::Approved | Stage::Started | Stage::Ended,
                 Opening | Waiting | Approved | Started | Unknown(_),
@@ -311,6 +320,7 @@ impl Waited {
                     TargetState::Opening
                     | TargetState::Waiting
                     | TargetState::Approved
+                    | TargetState::Advisory
                     | TargetState::Refused
                     | TargetState::Ended
                     | TargetState::Unknown(_) => return,
@@ -479,6 +489,7 @@ fn status(state: &TargetState) -> TargetStatus {
         TargetState::Opening => TargetStatus::Opening,
         TargetState::Waiting | TargetState::Approved => TargetStatus::Scheduled,
         TargetState::Started => TargetStatus::Started,
+        TargetState::Advisory => TargetStatus::Advisory,
         TargetState::Completed => TargetStatus::Completed,
         TargetState::Cancelled => TargetStatus::Cancelled,
         TargetState::Refused => TargetStatus::Refused,

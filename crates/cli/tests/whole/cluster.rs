@@ -11,20 +11,27 @@
 //! | `load` | clients and guests |
 //! | `history`, `judge` | what was sent and received, as JSON lines, and what contradicts the claims |
 //! | `faults` | the faults, each with the condition that ends it, and the check after each |
-//! | `guide` | the commands of the guide, as printed |
+//! | `addresses` | addresses that move between VMs |
+//! | `guide` | the commands of the guide, as printed, on three machines |
+//! | `tls`, `reach` | the samples in `dist/cluster`, as the guide uses them |
+//! | `upgrade` | a rolling upgrade under load |
 //! | `commands` | commands of the exec driver while the lead changes |
 //! | `chaos` | random faults for as long as wanted: `./dev chaos` |
 
+mod addresses;
 mod chaos;
 mod commands;
 mod faults;
-mod guide;
+pub mod guide;
 mod history;
 mod judge;
 mod load;
 mod members;
 mod network;
 mod nodes;
+mod reach;
+mod tls;
+mod upgrade;
 
 use std::path::Path;
 use std::time::Duration;
@@ -75,7 +82,7 @@ fn assert_claims(records: &[Record], place: &Path) -> Tally {
 }
 
 #[test]
-fn ten_faults_one_after_the_other_lose_and_duplicate_nothing() {
+fn twelve_faults_one_after_the_other_lose_and_duplicate_nothing() {
     in_own_thread(|| {
         let seed = Random::seed();
         println!("NOTBEFORE_SEED={seed}");

@@ -4,6 +4,7 @@
 //! for each, and a question before the approval. A second, faulty service tests errors. PowerShell is not available
 //! where tests run, so its samples are only parsed and compared with the others.
 
+mod ci;
 mod faults;
 mod operator;
 mod powershell;

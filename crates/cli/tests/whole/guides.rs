@@ -102,7 +102,7 @@ fn handlers_page_handler_approves_every_event_type() {
         .filter(|line| line.starts_with("| `notbefore "))
         .map(|line| line.split('|').map(str::trim).collect())
         .collect();
-    assert_eq!(rows.len(), 10);
+    assert_eq!(rows.len(), 11);
     for row in rows {
         let command = row[1].trim_matches('`').replace("vm delete", "vm delete --yes");
         let kind = row[2].split(',').next().unwrap();

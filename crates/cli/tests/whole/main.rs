@@ -11,6 +11,7 @@ mod discovery;
 mod examples;
 mod first_day;
 mod guides;
+mod image;
 mod networks;
 mod package;
 mod readme;

@@ -6,6 +6,7 @@
 mod licences;
 mod machine;
 mod named;
+mod node_units;
 mod units;
 
 use std::collections::BTreeSet;

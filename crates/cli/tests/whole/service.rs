@@ -1,5 +1,6 @@
 //! Tests that need only the binary, one module per subject.
 
+mod advisories;
 mod agent;
 mod agent_events;
 mod bad_input;
@@ -14,6 +15,7 @@ mod disk;
 mod etcd;
 mod exec;
 mod exit_codes;
+mod faults;
 mod fleet;
 mod floods;
 mod formats;
@@ -27,6 +29,7 @@ mod operators;
 mod pace;
 mod plans;
 mod reference;
+mod rehearse;
 mod roles;
 mod scopes;
 mod scripts;

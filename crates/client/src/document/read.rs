@@ -206,7 +206,7 @@ impl Reader<'_> {
             id => EventId::new(id),
         };
         let source = self.text(&fields, "EventSource");
-        Event {
+        let mut event = Event {
             id,
             kind,
             status: EventStatus::from(self.text(&fields, "EventStatus")),
@@ -216,7 +216,12 @@ impl Reader<'_> {
             source: (!source.is_empty()).then(|| EventSource::from(source)),
             duration_seconds: self.duration(fields.get("DurationInSeconds")),
             raw: Value::Object(fields),
+        };
+        if event.is_advisory() {
+            // No deadline: nothing starts then.
+            event.not_before = None;
         }
+        event
     }
 
     fn unreadable(&mut self, field: &'static str, value: &Value) {
@@ -332,6 +337,19 @@ mod tests {
     fn one(event: Value) -> (Event, Vec<ReadWarning>) {
         let (mut document, warnings) = closely(&json!({"DocumentIncarnation": 1, "Events": [event]}));
         (document.events.remove(0), warnings)
+    }
+
+    #[test]
+    fn date_of_an_advisory_is_no_deadline() {
+        for not_before in [json!(""), json!("Mon, 19 Sep 2016 18:29:47 GMT"), Value::Null] {
+            for (kind, status) in [("SpotRebalanceRecommendation", "Advisory"), ("Reboot", "advisory")] {
+                let event = json!({"EventId": "a", "EventType": kind, "EventStatus": status, "NotBefore": not_before});
+                let (document, warnings) = closely(&json!({"DocumentIncarnation": 1, "Events": [event]}));
+                let event = &document.events[0];
+                assert_eq!((event.not_before, event.is_advisory(), warnings), (None, true, vec![]));
+                assert_eq!(event.raw["NotBefore"], not_before);
+            }
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ async fn requests_have_required_headers_and_reuse_connection() {
     let requests = platform.requests();
     assert_eq!(requests.len(), 2);
     for one in &requests {
-        assert!(one.head.starts_with("GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\n"));
+        assert!(one.head.starts_with("GET /metadata/scheduledevents?api-version=2024-07-09 HTTP/1.1\r\n"));
         assert_eq!(one.header("metadata"), Some("true"));
         assert_eq!(one.header("host"), Some(platform.endpoint.to_string().trim_start_matches("http://")));
         assert!(one.header("user-agent").unwrap().starts_with("notbefore/"));
@@ -376,13 +376,13 @@ async fn version_fallback_applies_to_approvals() {
     let mut watch = Watch::new(client.clone());
     match watch.next().await {
         Update::Document { document, version, .. } => {
-            assert_eq!(version, EventsVersion::V2019_04_01);
+            assert_eq!(version, EventsVersion::V2019_08_01);
             assert_eq!(document.events[0].resources, ["_web-0"], "the underscore is the preview's only");
         }
         other @ (Update::Unchanged { .. } | Update::Outage(_)) => panic!("{other:?}"),
     }
     assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
-    assert_eq!(versions(&platform.requests()), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+    assert_eq!(versions(&platform.requests()), ["2024-07-09", "2020-07-01", "2019-08-01", "2019-08-01"]);
 }
 
 /// The requested versions, in order.
@@ -399,7 +399,7 @@ fn is_paced(requests: &[RecordedRequest]) -> bool {
 async fn single_get_falls_back_at_poll_pace() {
     let platform = Platform::start([answer(400, "", BAD_VERSION), document(7, &[])]).await;
     let reading = platform.client().get().await.unwrap();
-    assert_eq!((reading.version, reading.document.incarnation.as_str()), (EventsVersion::V2019_08_01, "7"));
+    assert_eq!((reading.version, reading.document.incarnation.as_str()), (EventsVersion::V2020_07_01, "7"));
     let never = Platform::start([answer(400, "", BAD_VERSION)]).await;
     assert_eq!(never.client().get().await.unwrap_err().kind, FailureKind::Status(400));
     assert_eq!(never.requests().len(), EventsVersion::ALL.len());
@@ -415,8 +415,25 @@ async fn approval_falls_back_at_poll_pace() {
         assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
     }
     let requests = platform.requests();
-    assert_eq!(versions(&requests), ["2020-07-01", "2019-08-01", "2019-04-01", "2019-04-01"]);
+    assert_eq!(versions(&requests), ["2024-07-09", "2020-07-01", "2019-08-01", "2019-08-01"]);
     assert!(is_paced(&requests[..3]), "{requests:?}");
+}
+
+/// Most platforms answer the newest version with 404, whatever the body.
+#[tokio::test(start_paused = true)]
+async fn version_that_is_not_rolled_out_is_left_for_an_hour() {
+    let platform = Platform::start([answer(404, "", "<html>"), document(1, &[])]).await;
+    let client = platform.client();
+    for _ in 0..3 {
+        assert_eq!(client.get().await.unwrap().version, EventsVersion::DOCUMENTED);
+    }
+    assert_eq!(client.approve(&EventId::new("a")).await, Ok(Approval::Accepted));
+    let asked = ["2024-07-09", "2020-07-01", "2020-07-01", "2020-07-01", "2020-07-01"];
+    assert_eq!(versions(&platform.requests()), asked);
+    // The platform has no events: not an answer about the version.
+    let none = Platform::start([answer(404, "", "<html>")]).await;
+    assert_eq!(none.client().get().await.unwrap_err().kind, FailureKind::Status(404));
+    assert_eq!(versions(&none.requests()), ["2024-07-09", "2020-07-01"]);
 }
 
 /// A new watch uses the negotiated version and the document read before.
@@ -430,7 +447,7 @@ async fn watch_continues_from_discovery_reading() {
     assert_eq!(platform.requests().len(), 2, "the document was there");
     assert!(matches!(watch.next().await, Update::Unchanged { .. }));
     let requests = platform.requests();
-    assert_eq!(versions(&requests), ["2020-07-01", "2019-08-01", "2019-08-01"]);
+    assert_eq!(versions(&requests), ["2024-07-09", "2020-07-01", "2020-07-01"]);
     assert_eq!(requests[2].header("if-none-match"), Some("1"));
     assert!(is_paced(&requests), "{requests:?}");
 }
@@ -449,7 +466,7 @@ async fn watch_without_reading_keeps_pace_and_version() {
     let mut late = Watch::after(client, reading);
     assert_eq!(document_after(&mut late, &[]).await.incarnation, "1");
     let requests = platform.requests();
-    assert_eq!(versions(&requests), ["2020-07-01", "2019-08-01", "2019-08-01", "2019-08-01", "2019-08-01"]);
+    assert_eq!(versions(&requests), ["2024-07-09", "2020-07-01", "2020-07-01", "2020-07-01", "2020-07-01"]);
     assert_eq!(requests[4].header("if-none-match"), None);
     assert!(is_paced(&requests), "{requests:?}");
 }
@@ -460,7 +477,7 @@ async fn approval_sends_platform_event_id() {
     let id = EventId::new("602d9444-D2CD-49c7-8624-8643e7171297");
     assert_eq!(platform.client().approve(&id).await, Ok(Approval::Accepted));
     let requests = &platform.requests()[0];
-    assert!(requests.head.starts_with("POST /metadata/scheduledevents?api-version=2020-07-01 "));
+    assert!(requests.head.starts_with("POST /metadata/scheduledevents?api-version=2024-07-09 "));
     assert_eq!(requests.body, "{\"StartRequests\":[{\"EventId\":\"602d9444-D2CD-49c7-8624-8643e7171297\"}]}");
     assert_eq!(
         (requests.header("metadata"), requests.header("content-type")),
@@ -650,7 +667,7 @@ async fn configured_endpoint_is_final_then_environment() {
     discovery.setting = Some(elsewhere.endpoint.clone());
     let error = discovery.find().await.unwrap_err().to_string();
     assert!(error.contains(&format!("{} (as set): 404 Not Found", elsewhere.endpoint)), "{error}");
-    assert_eq!((good.requests().len(), elsewhere.requests().len()), (requests, 1));
+    assert_eq!((good.requests().len(), elsewhere.requests().len()), (requests, 2), "at both newest versions");
 
     // An endpoint that is already polled is skipped.
     discovery.setting = Some(good.endpoint.clone());

@@ -23,7 +23,10 @@
 //! **Names.** No two processes have one name. A process starts if the heartbeat under its name stands still
 //! ([`NameCheck`](super::name_check::NameCheck)), and its first heartbeats compare the record that it found. So of two
 //! processes that start in the same moment one gets the name. A process whose record another one has replaced writes
-//! nothing more ([`Action::NameTaken`]): it stood still for so long that its name was free.
+//! nothing more ([`Action::NameTaken`]): it stood still for so long that its name was free. When it goes on, it may write
+//! a heartbeat before its watch shows the other process. So heartbeats carry the revision at which their process took the
+//! name ([`NodeRecord::claim`]), a fencing token: all nodes ignore heartbeats of a lower one than they know. The process
+//! that took the name last keeps it, at any number of processes and in any order.
 //!
 //! **No leases.** etcd revokes leases in bulk after its own leader stood still, and shows expiry as deletions, which
 //! some releases lose. The machine trusts only records that it sees in the watch. An acknowledged heartbeat says that
@@ -47,6 +50,9 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 pub const STEP_DOWN_AFTER: Duration = Duration::from_millis(2_500);
 /// Silence of the leader after which another node claims the lead.
 pub const ELECT_AFTER: Duration = Duration::from_secs(4);
+/// Time from a heartbeat of the leader to the end of the lease that it gives to commands of the exec driver. Less than
+/// [`ELECT_AFTER`]: a command has ended when another leader runs it again.
+pub const COMMAND_LEASE: Duration = Duration::from_secs(3);
 /// A node whose own heartbeat did not return through its watch for this long cannot lead.
 const WATCH_STALLED_AFTER: Duration = Duration::from_secs(3);
 /// Interval of attempts to write the leader's record.
@@ -200,8 +206,8 @@ pub struct ClusterReport {
 enum NameClaim {
     /// Heartbeats compare the record under the name with this revision; none means that there must not be one.
     Free(Option<Revision>),
-    /// A heartbeat of this process was acknowledged, or the watch has shown one.
-    Held,
+    /// A heartbeat of this process was acknowledged, or the watch has shown one. The first landed at this revision.
+    Held(Revision),
     /// By a process whose node listener is at this URL.
     Taken { url: String },
 }
@@ -211,7 +217,9 @@ enum NameClaim {
 struct Peer {
     /// The last heartbeat.
     record: NodeRecord,
-    /// The process before, whose heartbeats may still arrive.
+    /// When its process took the name. Heartbeats of processes with a lower claim are late.
+    claim: Revision,
+    /// The process before, whose heartbeats may still arrive; for heartbeats of older releases, which have no claim.
     former: Option<String>,
     seen_at: Duration,
     /// See [`NodeReport::lag_revisions`].
@@ -387,7 +395,7 @@ impl Leadership {
     pub fn name_taken_by(&self) -> Option<&str> {
         match &self.name_claim {
             NameClaim::Taken { url } => Some(url),
-            NameClaim::Free(_) | NameClaim::Held => None,
+            NameClaim::Free(_) | NameClaim::Held(_) => None,
         }
     }
 
@@ -425,10 +433,10 @@ impl Leadership {
             Input::Synced(revision, cluster) => self.synced(revision, cluster, mono),
             Input::Wrote(ClusterWrite::Beat(beat), outcome) => {
                 let sent = self.beats_in_flight.remove(&beat);
-                if let (Outcome::Committed(_), Some(sent)) = (outcome, sent) {
+                if let (Outcome::Committed(revision), Some(sent)) = (outcome, sent) {
                     self.acknowledged = self.acknowledged.max(Some(sent));
                     if let NameClaim::Free(_) = self.name_claim {
-                        self.name_claim = NameClaim::Held;
+                        self.name_claim = NameClaim::Held(revision);
                     }
                 }
             }
@@ -532,13 +540,15 @@ impl Leadership {
         if !cluster.iter().any(|(key, _)| &**key == LEADER) {
             self.changed(LEADER, revision, None, now);
         }
+        let is_stored = |name: &str| cluster.iter().any(|(key, _)| key.strip_prefix(NODE) == Some(name));
+        let forgotten: Vec<String> = self.peers.keys().filter(|name| !is_stored(name)).cloned().collect();
+        forgotten.iter().for_each(|name| self.forget(name));
         for (key, record) in cluster {
             self.changed(&key, record.revision, Some(&record.value), now);
         }
     }
 
-    /// A record of the cluster was written or deleted. Only the leader's record can be missed: a heartbeat that cannot be
-    /// decoded, or is deleted, counts as silence.
+    /// A record of the cluster was written or deleted. A heartbeat that cannot be decoded counts as silence.
     fn changed(&mut self, key: &str, revision: Revision, value: Option<&[u8]>, now: Duration) {
         if key == LEADER {
             // An operator may have deleted or damaged it. No node leads then, and the next claim repairs it.
@@ -557,7 +567,10 @@ impl Leadership {
             }
             return;
         }
-        let Some(value) = value else { return };
+        let Some(value) = value else {
+            key.strip_prefix(NODE).into_iter().for_each(|name| self.forget(name));
+            return;
+        };
         if key == FORMAT {
             // A record that cannot be read was written by a newer release.
             let level = records::decode::<FormatRecord>(key, value).map_or(u32::MAX, |record| record.level);
@@ -568,31 +581,43 @@ impl Leadership {
             if name == self.me.name {
                 self.check_name(&record, revision);
             }
-            self.heard(name, record, now);
+            self.heard(name, record, revision, now);
+        }
+    }
+
+    /// The record of a node was removed: by an operator, if the node does not run any more. A node that runs returns with its
+    /// next heartbeat.
+    fn forget(&mut self, name: &str) {
+        if name != self.me.name {
+            self.peers.remove(name);
+        } else if let NameClaim::Free(Some(_)) = self.name_claim {
+            self.name_claim = NameClaim::Free(None);
         }
     }
 
     /// The watch shows a heartbeat under this node's name.
     fn check_name(&mut self, record: &NodeRecord, revision: Revision) {
         let is_mine = record.epoch == self.me.epoch;
-        // The last heartbeat of the process before may land late.
-        let is_former =
-            self.peers.get(&self.me.name).is_some_and(|me| me.former.as_ref() == Some(&record.epoch));
+        let claim = record.claim(revision);
+        // Heartbeats of processes before may land late.
+        let is_late = self.peers.get(&self.me.name).is_some_and(|me| me.has_replaced(record, claim));
         match &self.name_claim {
-            NameClaim::Free(_) if is_mine => self.name_claim = NameClaim::Held,
+            NameClaim::Free(_) if is_mine => self.name_claim = NameClaim::Held(claim),
             NameClaim::Free(found) if *found == Some(revision) => {}
-            NameClaim::Held if is_mine || is_former => {}
+            // The process whose record was found does not run, and neither will the one that lost the name to it.
+            NameClaim::Free(_) if is_late => self.name_claim = NameClaim::Free(Some(revision)),
+            NameClaim::Held(own) if is_mine || is_late || claim < *own => {}
             NameClaim::Taken { .. } => {}
-            NameClaim::Free(_) | NameClaim::Held => {
+            NameClaim::Free(_) | NameClaim::Held(_) => {
                 self.name_claim = NameClaim::Taken { url: record.url.clone() };
             }
         }
     }
 
-    fn heard(&mut self, name: &str, record: NodeRecord, now: Duration) {
+    fn heard(&mut self, name: &str, record: NodeRecord, revision: Revision, now: Duration) {
         let before = self.peers.get(name);
-        // A late heartbeat of the process before.
-        if before.is_some_and(|peer| peer.former.as_ref() == Some(&record.epoch)) {
+        let claim = record.claim(revision);
+        if before.is_some_and(|peer| peer.has_replaced(&record, claim)) {
             return;
         }
         let known = before.filter(|peer| peer.record.epoch == record.epoch);
@@ -625,7 +650,7 @@ impl Leadership {
             self.unseen.retain(|beat, _| *beat > record.beat);
         }
         let lag_revisions = self.watched.0.saturating_sub(record.watched_revision.0);
-        let peer = Peer { record, former, seen_at: now, lag_revisions, readings };
+        let peer = Peer { record, claim, former, seen_at: now, lag_revisions, readings };
         self.peers.insert(name.to_owned(), peer);
     }
 
@@ -705,11 +730,15 @@ impl Leadership {
             is_watching: self.is_ready(now),
             has_stopped: self.closing,
             watched_revision: self.watched,
+            claimed_at: match self.name_claim {
+                NameClaim::Held(claim) => Some(claim),
+                NameClaim::Free(_) | NameClaim::Taken { .. } => None,
+            },
         };
         let key = RecordKey::ClusterNode(&self.me.name).encode();
         let expect = match self.name_claim {
             NameClaim::Free(found) => vec![Expect { key: key.clone(), revision: found }],
-            NameClaim::Held | NameClaim::Taken { .. } => Vec::new(),
+            NameClaim::Held(_) | NameClaim::Taken { .. } => Vec::new(),
         };
         let txn = Txn { expect, put: vec![(key, records::encode(&record))], ..Txn::default() };
         actions.push(Action::Write(ClusterWrite::Beat(self.beats), txn));
@@ -758,6 +787,12 @@ impl Leadership {
 }
 
 impl Peer {
+    /// Whether a heartbeat, with its claim, is a late one of a process that had the name before this one.
+    fn has_replaced(&self, record: &NodeRecord, claim: Revision) -> bool {
+        let is_other = record.epoch != self.record.epoch;
+        is_other && (claim < self.claim || self.former.as_ref() == Some(&record.epoch))
+    }
+
     fn state(&self, now: ClockReading) -> NodeState {
         if self.record.has_stopped {
             NodeState::Stopped

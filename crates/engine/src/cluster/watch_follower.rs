@@ -46,6 +46,8 @@ pub enum WatchEvent {
     Lost,
     /// The state that the watch has led to is wrong: a commit conflicted that could not.
     Distrusted,
+    /// The watch does not show a commit that the store has.
+    Incomplete,
     /// Time passed.
     Tick,
 }
@@ -133,6 +135,7 @@ impl WatchFollower {
             }
             WatchEvent::Lost => self.close_watch(),
             WatchEvent::Distrusted => self.need_snapshot(ResyncReason::Distrusted),
+            WatchEvent::Incomplete => self.need_snapshot(ResyncReason::Repair),
             WatchEvent::Tick => {
                 if now.saturating_sub(self.heard_at) >= STALLED_AFTER {
                     self.close_watch();

@@ -4,7 +4,7 @@
 //! Invariant: the state is everything committed up to some revision, plus this process's own commits. So a scope
 //! is never known before the records of its VMs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use notbefore_core::{Fact, OperationId, Scope};
@@ -15,8 +15,12 @@ use crate::cluster::Role;
 use crate::records::{self, DecodeError, FactBatch};
 use crate::state::{OwnRecord, Publication, PublishedChange, Revisioned};
 
+/// Limit on the unreadable records that are reported. One is enough to act.
+pub(super) const UNREADABLE_MAX: usize = 16;
 /// How a fact batch with a revoked token reads.
 const REVOKED: &[u8] = b"TokenRevoked";
+/// How one reads with which an operator has accepted the clock.
+const CLOCK_ACCEPTED: &[u8] = b"ClockAccepted";
 
 impl Engine {
     pub(super) fn apply_own_commit(
@@ -84,6 +88,7 @@ impl Engine {
             for one in batch.changes.iter() {
                 let before = self.state.scope_of_key(&one.key).cloned();
                 let change = self.state.install(&one.key, batch.revision, one.value.as_ref());
+                self.note_unreadable(&one.key, change.as_ref().err());
                 self.hold_new_events(change.as_ref().ok().and_then(Option::as_ref), before.as_ref());
                 record_foreign_change(change, before, &mut published, &mut to_reconcile);
             }
@@ -93,6 +98,11 @@ impl Engine {
                 }
             }
             self.publish(published, now, effects);
+            // The leader has accepted the clock. This node may lead next, and must not wait for another acceptance.
+            let is_accepted = |fact| matches!(fact, Fact::ClockAccepted);
+            if self.is_clock_held() && facts_with(&batch, CLOCK_ACCEPTED).any(is_accepted) {
+                self.trust_clock(now);
+            }
         }
         if self.role == Role::Alone {
             self.state.prune_tombstones(self.watched);
@@ -103,6 +113,23 @@ impl Engine {
         self.reconcile_all(to_reconcile, now, effects);
         self.retry_conflicted(now, effects);
         self.finish_replays(now, effects);
+    }
+
+    /// Records of the store that cannot be read, and why. The node keeps what it knew before, and a node that starts now
+    /// ends with an error.
+    pub fn unreadable(&self) -> &BTreeMap<Key, String> {
+        &self.unreadable
+    }
+
+    pub(super) fn note_unreadable(&mut self, key: &Key, error: Option<&DecodeError>) {
+        match error {
+            Some(error) if self.unreadable.len() < UNREADABLE_MAX || self.unreadable.contains_key(key) => {
+                self.unreadable.insert(key.clone(), error.to_string());
+            }
+            Some(_) => {}
+            None if self.unreadable.is_empty() => {}
+            None => drop(self.unreadable.remove(key)),
+        }
     }
 
     /// Continues operations that another node or an unknown commit has changed, if this node leads.
@@ -166,16 +193,20 @@ impl Engine {
 /// The tokens that a commit has revoked, by its facts. Watches may lose the deletion, and a revoked token must not stay
 /// valid until the next repair.
 fn revoked_tokens(batch: &Batch) -> Vec<Key> {
-    let facts = batch.changes.iter().filter(|change| change.key.starts_with(records::prefix::FACT));
-    let values = facts.filter_map(|change| Some((&change.key, change.value.as_ref()?)));
-    let revoking = values.filter(|(_, value)| value.windows(REVOKED.len()).any(|part| part == REVOKED));
-    let batches = revoking.filter_map(|(key, value)| records::decode::<FactBatch>(key, value).ok());
-    let facts = batches.flat_map(|batch| batch.facts);
-    let revoked = facts.filter_map(|recorded| {
-        let Fact::TokenRevoked { name } = recorded.fact else { return None };
+    let revoked = facts_with(batch, REVOKED).filter_map(|fact| {
+        let Fact::TokenRevoked { name } = fact else { return None };
         Some(records::token(&name))
     });
     revoked.collect()
+}
+
+/// The facts of a commit, of those records that contain a word. The others are not decoded.
+fn facts_with<'a>(batch: &'a Batch, word: &'a [u8]) -> impl Iterator<Item = Fact> + 'a {
+    let facts = batch.changes.iter().filter(|change| change.key.starts_with(records::prefix::FACT));
+    let values = facts.filter_map(|change| Some((&change.key, change.value.as_ref()?)));
+    let with_word = values.filter(move |(_, value)| value.windows(word.len()).any(|part| part == word));
+    let batches = with_word.filter_map(|(key, value)| records::decode::<FactBatch>(key, value).ok());
+    batches.flat_map(|batch| batch.facts).map(|recorded| recorded.fact)
 }
 
 /// Processes a record that no job of this process is known to have written: another node's, or one whose commit
@@ -186,8 +217,8 @@ pub(super) fn record_foreign_change(
     published: &mut Vec<PublishedChange>,
     to_reconcile: &mut BTreeSet<OperationId>,
 ) {
-    // An undecodable record was written by a newer release in the same cluster. The state keeps its version, and
-    // commits that touch the record conflict, which callers see.
+    // An undecodable record was damaged, or written by a newer release in the same cluster. The state keeps its version,
+    // and commits that touch the record conflict, which callers see.
     let Ok(Some(change)) = change else { return };
     match &change {
         PublishedChange::Scope(_, _, held) => {

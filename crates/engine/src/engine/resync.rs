@@ -59,10 +59,12 @@ impl Engine {
         let removed = gone.into_iter().map(|key| (key, revision, None));
         let written = snapshot.into_iter().map(|(key, record)| (key, record.revision, Some(record.value)));
         let (mut published, mut to_reconcile) = (Vec::new(), BTreeSet::new());
+        self.unreadable.clear();
         for (key, revision, value) in removed.chain(written) {
             let before = self.state.scope_of_key(&key).cloned();
             let was_held = self.state.revision_of(&key).is_some();
             let change = self.state.install(&key, revision, value.as_ref());
+            self.note_unreadable(&key, change.as_ref().err());
             // A closed operation has a record and is not held.
             if !was_held && matches!(&change, Ok(Some(change)) if change.is_removal()) {
                 continue;

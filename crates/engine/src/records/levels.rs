@@ -6,7 +6,7 @@
 //! When a level is added, add its fields here, and its variants to [`level_of`].
 
 use bytes::Bytes;
-use notbefore_core::{Event, Fact, Operation, Past, Recorded, Scope};
+use notbefore_core::{Cause, Event, Fact, Operation, Past, Recorded, Scope};
 use notbefore_store::{Key, Txn};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,16 +54,29 @@ fn downgrade_to_1(key: &str, value: &Bytes) -> Result<Option<Bytes>, DecodeError
     let kind = RecordKey::parse(key);
     Ok(Some(match kind {
         Ok(RecordKey::Scope(_)) => changed(key, value, |scope: &mut Scope| {
+            scope.events.retain(|event| level_of_cause(event.cause) <= 1);
             scope.events.iter_mut().for_each(event_to_1);
         })?,
-        Ok(RecordKey::Past(_)) => changed(key, value, |past: &mut Past| event_to_1(&mut past.event))?,
-        Ok(RecordKey::Operation(_)) => changed(key, value, |operation: &mut Operation| {
+        Ok(RecordKey::Past(_)) => {
+            let mut past: Past = decode(key, value)?;
+            if level_of_cause(past.event.cause) > 1 {
+                return Ok(None);
+            }
+            event_to_1(&mut past.event);
+            relabel(&encode(&past))
+        }
+        Ok(RecordKey::Operation(_)) => {
+            let mut operation: Operation = decode(key, value)?;
+            if level_of_cause(operation.cause) > 1 {
+                return Ok(None);
+            }
             operation.time_given = false;
             operation.joint_start = None;
             operation.host_command = None;
             operation.completed_by = None;
             operation.targets.iter_mut().for_each(|target| target.outcome = None);
-        })?,
+            relabel(&encode(&operation))
+        }
         Ok(RecordKey::Seen { .. }) => changed(key, value, |seen: &mut Seen| seen.added.clear())?,
         Ok(RecordKey::Alive) => changed(key, value, |alive: &mut Alive| alive.boot = None)?,
         Ok(RecordKey::Fact(_)) => {
@@ -106,12 +119,28 @@ fn fact_to_1(recorded: &mut Recorded<Fact>) {
     }
 }
 
+/// The level that added a cause. An operator's request for a newer one is refused until the upgrade is finished.
+pub fn level_of_cause(cause: Cause) -> u32 {
+    match cause {
+        Cause::HostFreeze
+        | Cause::HostReboot
+        | Cause::HostRedeploy
+        | Cause::LiveMigration
+        | Cause::PredictedFailure
+        | Cause::HostFailure
+        | Cause::Eviction
+        | Cause::Deletion
+        | Cause::UserRestart
+        | Cause::UserRedeploy => 1,
+        Cause::Rebalance => 2,
+    }
+}
+
 /// The level that added a kind of fact.
 fn level_of(fact: &Fact) -> u32 {
     match fact {
-        Fact::Event { .. }
-        | Fact::OperationRequested { .. }
-        | Fact::OperationCancelled { .. }
+        Fact::Event { cause, .. } | Fact::OperationRequested { cause, .. } => level_of_cause(*cause),
+        Fact::OperationCancelled { .. }
         | Fact::ScopeCreated { .. }
         | Fact::PolicyChanged
         | Fact::ScopeRemoved { .. }
@@ -130,7 +159,8 @@ fn level_of(fact: &Fact) -> u32 {
         | Fact::SignedIn { .. }
         | Fact::SignInLinkCreated
         | Fact::HandOverRequested { .. }
-        | Fact::UpgradeFinished { .. } => 2,
+        | Fact::UpgradeFinished { .. }
+        | Fact::NodeForgotten { .. } => 2,
     }
 }
 
@@ -268,6 +298,25 @@ mod tests {
         let mixed = facts(vec![Fact::ClockAccepted, removed.clone(), Fact::UpgradeFinished { level: 2 }]);
         assert_eq!(downgrade(key, &mixed, 1), Some(relabel(&facts(vec![removed]))));
         assert_eq!(downgrade(key, &facts(vec![Fact::ClockAccepted]), 1), None);
+    }
+
+    #[test]
+    fn advisories_are_left_out() {
+        let advisory = samples::advisory(1, samples::vm(1));
+        let reboot = samples::event(2, Cause::HostReboot, &[samples::vm(1)]);
+        let scope = |events: &[&Event]| {
+            let events = events.iter().copied().cloned().collect();
+            encode(&Scope { events, ..samples::scope("web", &[samples::vm(1)]) })
+        };
+        let key = "scope/default/default/web";
+        let older = downgrade(key, &scope(&[&advisory, &reboot]), 1);
+        assert_eq!(older, downgrade(key, &scope(&[&reboot]), 1));
+        let cause = Cause::Rebalance;
+        let operation = encode(&samples::operation(1, cause, Vec::new()));
+        let id = samples::operation_id(1);
+        assert_eq!(downgrade(&format!("operation/{}", id.0), &operation, 1), None);
+        let requested = Fact::OperationRequested { operation: id, cause, targets: 1 };
+        assert_eq!(downgrade("fact/1794844057097-9ed1ee00-0", &facts(vec![requested]), 1), None);
     }
 
     #[test]

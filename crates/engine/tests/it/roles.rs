@@ -1,13 +1,13 @@
 //! Roles of a node in a cluster: what it sends, and when.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{at, event, now, scope, scope_id, started as started_event, vm};
 use notbefore_core::{self as core, Actor, Cause, EventId, Scope, ScopeKind, Settings};
 use notbefore_engine::cluster::{LEADER, Role, fence_of};
 use notbefore_engine::{
-    Answer, Effect, Engine, EngineSettings, Failure, FailureCause, GuestApproval, Input, JobId, Loader,
-    NewOperation, OperationCommand, PutScope, Request, RequestId, ScopeChange, TargetSelector, TokenCommand,
-    VmSpec, prepare,
+    AcceptClock, Answer, ClockNews, Effect, Engine, EngineSettings, Failure, FailureCause, GuestApproval,
+    Input, JobId, Loader, NewOperation, OperationCommand, PutScope, Request, RequestId, ScopeChange,
+    TargetSelector, TokenCommand, VmSpec, prepare,
 };
 use notbefore_store::{Batch, Change, Found, Key, Outcome, Refusal, Revision, Txn, Versioned};
 
@@ -100,6 +100,25 @@ fn every_transaction_carries_the_fence_also_those_sent_ahead() {
     let (mut alone, _) = started(Settings::default(), stored([many_events_over()]), later());
     let effects = alone.handle(Input::Tick, later());
     assert!(commits(effects).iter().any(|(_, txn)| txn.put.len() > 10 && txn.expect.is_empty()));
+}
+
+/// The node may lead next: the operator must not have to accept the clock again.
+#[test]
+fn clock_that_the_leader_has_accepted_is_trusted_by_followers() {
+    let jumped = || Input::Clock(ClockNews::Jumped(SignedDuration::from_hours(1)));
+    let (mut leader, mut next) = (leader(), follower(Vec::new()));
+    for engine in [&mut leader, &mut next] {
+        engine.handle(jumped(), now());
+        assert!(engine.is_clock_held());
+    }
+    let (id, txn) = commits(leader.handle(request(AcceptClock), now())).remove(0);
+    leader.handle(Input::Committed(id, Outcome::Committed(Revision(12))), now());
+    assert!(!leader.is_clock_held());
+    next.handle(shown(&txn, 12), now());
+    assert!(!next.is_clock_held());
+    next.handle(jumped(), now());
+    next.handle(shown(&txn, 12), now());
+    assert!(next.is_clock_held(), "an acceptance of before says nothing about a later jump");
 }
 
 /// Another node may show the leader's commit, with a new event, before the leader has its outcome.

@@ -1,6 +1,6 @@
 //! Joining a cluster: what a node checks and waits for before it serves.
 //!
-//! 1. The store must be empty, or hold a cluster at a format level that this release reads.
+//! 1. The store must be empty, or hold a cluster at a format level that this release reads and this node may write.
 //! 2. The node's name must be free. A process that was killed leaves its heartbeat; its successor waits 4 s for it.
 //! 3. The node loads the state and follows the watch. It is ready when its own heartbeat has returned.
 //! 4. The first leader creates what all nodes share: the first token and the keys. The others wait for them.
@@ -106,7 +106,8 @@ impl ConnectedStore {
             SharedStore::Given(store) => Self { store: Arc::clone(store), etcd: None },
             SharedStore::Etcd(config) => {
                 let etcd = EtcdStore::connect(config).await?;
-                etcd.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+                let warnings = etcd.warnings().iter().chain(etcd.unreachable_at_start());
+                warnings.for_each(|warning| tracing::warn!("{warning}"));
                 Self { store: Arc::new(etcd.clone()), etcd: Some(etcd) }
             }
         };
@@ -153,6 +154,30 @@ pub enum JoinError {
         records::levels_read()
     )]
     NewerLevel { level: u32 },
+    /// The upgrade is finished, and this node is set to write as the release before it.
+    #[error(
+        "the cluster writes format level {level}, and node.format_level (--format-level) limits this node to {own}; leave the setting out"
+    )]
+    LimitedLevel { level: u32, own: u32 },
+}
+
+impl JoinError {
+    /// Whether etcd may be usable in a moment.
+    pub fn is_store_away(&self) -> bool {
+        match self {
+            Self::Read(ReadError::Unavailable(_)) => true,
+            Self::Etcd(error) => error.is_temporary(),
+            Self::Read(ReadError::Damaged { .. } | ReadError::Compacted)
+            | Self::Decode(_)
+            | Self::Foreign { .. }
+            | Self::ImportIncomplete
+            | Self::StoreReplaced(_)
+            | Self::NameTaken { .. }
+            | Self::Replaced { .. }
+            | Self::NewerLevel { .. }
+            | Self::LimitedLevel { .. } => false,
+        }
+    }
 }
 
 /// The ends of the channels between the machines of the cluster and the rest of the service.
@@ -178,6 +203,7 @@ impl Joining {
         url: String,
         clock: &dyn Clock,
     ) -> Result<Self, JoinError> {
+        check_limit(store, config.format_level).await?;
         let found = check_name(store, &config.node, clock).await?;
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         let level = config.format_level;
@@ -323,6 +349,13 @@ pub async fn check_content(store: &dyn Store) -> Result<(), JoinError> {
     }
 }
 
+/// Checks that the node's limit lets it write at the cluster's level. It could not lead otherwise.
+async fn check_limit(store: &dyn Store, own: u32) -> Result<(), JoinError> {
+    let Some(record) = store.snapshot().await?.get(FORMAT).await? else { return Ok(()) };
+    let FormatRecord { level } = records::decode(FORMAT, &record.value)?;
+    if level > own { Err(JoinError::LimitedLevel { level, own }) } else { Ok(()) }
+}
+
 /// Waits until the name is free. Returns the revision of the record under it, if there is one.
 async fn check_name(store: &dyn Store, name: &str, clock: &dyn Clock) -> Result<Option<Revision>, JoinError> {
     let key = format!("{NODE}{name}");
@@ -332,7 +365,7 @@ async fn check_name(store: &dyn Store, name: &str, clock: &dyn Clock) -> Result<
         let revision = found.as_ref().map(|record| record.revision);
         // A heartbeat that cannot be read is of another release, and counts as that of a killed process.
         let record = found.and_then(|record| records::decode::<NodeRecord>(&key, &record.value).ok());
-        match check.read(record.as_ref(), clock.since_boot()) {
+        match check.read(record.as_ref().zip(revision), clock.since_boot()) {
             NameVerdict::Free => return Ok(revision),
             NameVerdict::Taken => {
                 let url = record.map(|record| record.url).unwrap_or_default();

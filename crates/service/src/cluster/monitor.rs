@@ -1,10 +1,12 @@
 //! What operators and monitoring see of a node of a cluster: the nodes' heartbeats, etcd's status, and counters.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use notbefore_engine::cluster::{ClusterReport, ResyncReason, StepDown};
+use notbefore_store::Key;
 use notbefore_wire::operator::cluster as api;
 use tokio::time::timeout;
 
@@ -150,7 +152,9 @@ impl ClusterMonitor {
     /// None while the service stops.
     pub async fn overview(&self) -> Option<api::Cluster> {
         let (report, etcd) = tokio::join!(self.engine.cluster_report(), self.ask_etcd());
-        Some(overview::cluster(&report?, etcd.as_deref(), self.clock.now()))
+        let mut cluster = overview::cluster(&report?, etcd.as_deref(), self.clock.now());
+        cluster.problems.extend(self.unreadable().iter().flat_map(|found| overview::unreadable(found)));
+        Some(cluster)
     }
 
     /// Reads everything again for the metrics page.
@@ -160,6 +164,11 @@ impl ClusterMonitor {
         let mut last = lock(&self.last);
         last.report = report.or_else(|| last.report.take());
         last.etcd = etcd;
+    }
+
+    /// Records of the store that this node cannot read, and why.
+    pub fn unreadable(&self) -> Option<Arc<BTreeMap<Key, String>>> {
+        self.engine.stats().unreadable()
     }
 
     /// As of the last [`Self::refresh`].

@@ -1,9 +1,12 @@
 //! The state of a cluster in the words of the API, and what is wrong with it.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use notbefore_engine::cluster::leadership::CLOCK_TAKE_MAX;
 use notbefore_engine::cluster::{ClusterReport, NodeReport, NodeState};
 use notbefore_etcd::{Alarm, AlarmKind, EtcdStatus, Member, MemberState, version_warning};
+use notbefore_store::Key;
 use notbefore_wire::operator::cluster as api;
 use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState as StateWord};
 
@@ -74,6 +77,14 @@ fn leading(report: &ClusterReport) -> Option<&NodeReport> {
     report.nodes.iter().find(|node| node.leads && node.state == NodeState::Running)
 }
 
+pub fn state_word(state: NodeState) -> StateWord {
+    match state {
+        NodeState::Running => StateWord::Running,
+        NodeState::Silent => StateWord::Silent,
+        NodeState::Stopped => StateWord::Stopped,
+    }
+}
+
 fn node(node: &NodeReport) -> api::ClusterNode {
     let NodeReport { name, state, leads, is_able, record, heard_ago, clock_offset, lag_revisions } = node;
     let milliseconds = |offset: SignedDuration| i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
@@ -81,11 +92,7 @@ fn node(node: &NodeReport) -> api::ClusterNode {
         name: name.clone(),
         epoch: record.epoch.clone(),
         url: record.url.clone(),
-        state: match state {
-            NodeState::Running => StateWord::Running,
-            NodeState::Silent => StateWord::Silent,
-            NodeState::Stopped => StateWord::Stopped,
-        },
+        state: state_word(*state),
         last_heartbeat_at: record.clock,
         heartbeat_age_ms: u64::try_from(heard_ago.as_millis()).unwrap_or(u64::MAX),
         leads: *leads,
@@ -99,6 +106,16 @@ fn node(node: &NodeReport) -> api::ClusterNode {
 
 fn problem(code: &str, detail: String) -> api::ClusterProblem {
     api::ClusterProblem { code: code.to_owned(), detail }
+}
+
+/// Records of the store that cannot be read.
+pub fn unreadable(found: &BTreeMap<Key, String>) -> impl Iterator<Item = api::ClusterProblem> {
+    found.values().map(|why| {
+        let detail = format!(
+            "{why}; nodes go on with what they knew before, and no node can start: restore the record from a backup, or remove it with 'etcdctl del'"
+        );
+        problem("record_unreadable", detail)
+    })
 }
 
 fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::ClusterProblem> {
@@ -115,7 +132,7 @@ fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::Cluster
                 let since = record.clock;
                 if now.duration_since(since) < SILENT_MATTERS_FOR {
                     let detail = format!(
-                        "node {name} is silent since {since:.0}: start it again, or check its connection to etcd; a node that is gone for good is reported for 7 days"
+                        "node {name} is silent since {since:.0}: start it again, or check its connection to etcd; if it is gone for good, 'notbefore cluster forget {name}'"
                     );
                     problems.push(problem("node_silent", detail));
                 }
@@ -306,6 +323,7 @@ mod tests {
                 is_watching: true,
                 has_stopped: false,
                 watched_revision: Revision(90),
+                claimed_at: None,
             },
             heard_ago: Duration::from_millis(400),
             clock_offset: Some(SignedDuration::from_millis(-12)),

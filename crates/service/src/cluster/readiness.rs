@@ -2,7 +2,8 @@
 //!
 //! Without the store, a node answers polls from memory. An address may move to another tenant meanwhile, so after
 //! [`ClusterConfig::trust_addresses_for`](super::join::ClusterConfig::trust_addresses_for) the node answers 503 to callers
-//! that it knows by their address. It answers again as soon as its watch works.
+//! that it knows by their address. It answers again as soon as its watch works. A store that takes no writes, but answers
+//! reads, is enough for that ([`Freshness`](notbefore_engine::cluster::freshness::Freshness)).
 //!
 //! [`Reviewer`] decides, and is pure; [`review`] follows the node's standing and the clock.
 
@@ -39,6 +40,8 @@ pub struct ChangesRefused {
 pub enum WhyRefused {
     /// The watch of this node shows nothing.
     StoreAway,
+    /// The store is read, and takes no heartbeat of this node.
+    StoreReadOnly,
     NoLeader,
 }
 
@@ -46,6 +49,9 @@ impl WhyRefused {
     pub fn text(self) -> &'static str {
         match self {
             Self::StoreAway => "this node does not reach the store",
+            Self::StoreReadOnly => {
+                "the store takes no writes: if etcd has reached its quota, compact and defragment it, then disarm its alarm"
+            }
             Self::NoLeader => "no node leads the cluster",
         }
     }
@@ -78,6 +84,7 @@ impl Reviewer {
             leader.id() == standing.me.id() || standing.living.iter().any(|node| *node == leader.id())
         };
         let why = match (standing.is_ready, standing.leader.as_ref().is_some_and(is_living)) {
+            (false, _) if standing.is_read_only => Some(WhyRefused::StoreReadOnly),
             (false, _) => Some(WhyRefused::StoreAway),
             (true, false) => Some(WhyRefused::NoLeader),
             (true, true) => None,
@@ -170,6 +177,18 @@ mod tests {
             assert_eq!(reviewer.review(&away, at(second)), expected, "{second}");
         }
         assert_eq!(reviewer.review(&standing_at(5_001, true), at(5_001)), Readiness::READY);
+    }
+
+    #[test]
+    fn store_that_is_only_read_keeps_addresses_trusted() {
+        let mut reviewer = Reviewer::new(Duration::from_secs(600), at(0));
+        for second in [100, 1_000, 10_000] {
+            let standing = Standing { is_read_only: true, ..standing_at(second - 5, false) };
+            let readiness = reviewer.review(&standing, at(second));
+            assert!(readiness.trusts_addresses, "{second}");
+            assert_eq!(readiness.refused.map(|refused| refused.why), Some(WhyRefused::StoreReadOnly));
+        }
+        assert!(!reviewer.review(&standing_at(9_995, false), at(10_595)).trusts_addresses);
     }
 
     #[test]

@@ -236,10 +236,12 @@ impl Ledger {
         self.unread(scope, event).next().is_some()
     }
 
-    /// Number of live events that an affected VM has not read.
+    /// Number of live events that an affected VM has not read. Advisories do not count: most clients cannot see them, and
+    /// nothing depends on it.
     pub fn events_unread(&self, view: &View) -> usize {
         let unread = |scope: &ScopeView| {
-            scope.scope.events.iter().filter(|event| self.is_unread(scope, event)).count()
+            let events = scope.scope.events.iter().filter(|event| !event.is_advisory());
+            events.filter(|event| self.is_unread(scope, event)).count()
         };
         view.busy_scopes().map(|scope| unread(scope)).sum()
     }
@@ -389,7 +391,7 @@ mod tests {
             Vec::<f64>::new(),
             "the event does not affect this VM"
         );
-        assert_eq!(who(&ledger, &event), [(vm(2), at(3), "2020-07-01")]);
+        assert_eq!(who(&ledger, &event), [(vm(2), at(3), NEW.as_str())]);
         assert_eq!((unread(&ledger), ledger.events_unread(&fixture.views.newest())), (vec![vm(1)], 1));
         assert_eq!(
             read(&mut ledger, &fixture, 2, EventsVersion::V2019_08_01, 9),
@@ -406,6 +408,7 @@ mod tests {
             (Cause::HostFreeze, EventsVersion::V2017_03_01),
             (Cause::Eviction, EventsVersion::V2017_11_01),
             (Cause::Deletion, EventsVersion::V2019_01_01),
+            (Cause::Rebalance, EventsVersion::V2024_07_09),
         ] {
             let (scope, event) = one_event(cause, &[vm(1)]);
             let fixture = fixture(&scope);
@@ -457,7 +460,7 @@ mod tests {
         assert_eq!(record(3, event.id, 3), None, "the event does not affect this VM");
         assert_eq!(record(9, event.id, 3), None, "a VM that is gone");
         assert_eq!(record(1, notbefore_core::samples::event_id(99), 3), None, "an event that is gone");
-        assert_eq!(who(&ledger, &event), [(vm(1), at(3), "2020-07-01")]);
+        assert_eq!(who(&ledger, &event), [(vm(1), at(3), NEW.as_str())]);
         let drafts = ledger.unwritten(9);
         assert_eq!((drafts.len(), drafts[0].record.reads.len(), drafts[0].record.added.len()), (1, 1, 1));
         assert_eq!(ledger.own_reads().count(), 1);

@@ -9,6 +9,7 @@
 //! written them. A node that takes the lead reads the stored reads of live events, and writes those of its own that are
 //! missing. It warns when it knows the guests of all nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use notbefore_core::EventId;
 use notbefore_engine::Node;
 use notbefore_engine::cluster::LEADER;
 use notbefore_engine::records::{self, Seen};
-use notbefore_store::{Outcome, ReadError, Refusal, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn};
+use notbefore_store::{
+    Key, Outcome, ReadError, Refusal, Store, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, Versioned,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
@@ -49,6 +52,8 @@ const WARNINGS_SHOWN_MAX: usize = 50;
 const CLOSING_GRACE: Duration = Duration::from_secs(5);
 /// Page size for the records of one event; there is one for each process that noted a read of it.
 const PAGE: usize = 100;
+/// Page size for the records of all events.
+const EVENTS_PAGE: usize = 1_000;
 
 /// Log target.
 const TARGET: &str = "notbefore::delivery";
@@ -98,14 +103,7 @@ pub async fn stored_reads(store: &dyn Store, event: EventId) -> Result<Vec<Seen>
     let (snapshot, prefix) = (store.snapshot().await?, records::seen_of(event));
     let (mut pages, mut found) = (Scan::new(&*snapshot, &prefix, PAGE), Vec::new());
     while let Some(page) = pages.next().await? {
-        for (key, record) in &page.records {
-            match records::decode::<Seen>(key, &record.value) {
-                Ok(seen) => found.push(seen),
-                Err(error) => {
-                    tracing::warn!(target: TARGET, %error, "skipped a record of reads that cannot be decoded")
-                }
-            }
-        }
+        found.extend(page.records.iter().filter_map(|(key, record)| decoded(key, record)));
     }
     Ok(found)
 }
@@ -137,14 +135,39 @@ pub async fn start(
     Ok((delivery, RecorderHandle { stop, task: tokio::spawn(recorder.run(notes, stopped)) }))
 }
 
+/// The stored reads of live events. A page has those of many events: with a request for each, a node with many events
+/// would need minutes to read them from etcd.
 async fn load(store: &dyn Store, view: &View) -> Result<Ledger, ReadError> {
-    let mut ledger = Ledger::default();
-    for event in view.busy_scopes().flat_map(|scope| &scope.scope.events) {
-        for record in stored_reads(store, event.id).await? {
-            ledger.load(event.id, &record);
+    let events = view.busy_scopes().flat_map(|scope| &scope.scope.events);
+    let live: BTreeSet<Key> = events.map(|event| records::seen_of(event.id).into()).collect();
+    let live_event = |key: &Key| {
+        let event = records::event_in_key(key)?;
+        live.contains(&*records::seen_of(event)).then_some(event)
+    };
+    let (mut ledger, mut next) = (Ledger::default(), live.first().cloned());
+    let snapshot = store.snapshot().await?;
+    while let Some(after) = next.take() {
+        let page = snapshot.scan(records::prefix::SEEN, Some(&after), EVENTS_PAGE).await?;
+        for (key, record) in &page.records {
+            if let Some((event, seen)) = live_event(key).zip(decoded(key, record)) {
+                ledger.load(event, &seen);
+            }
         }
+        next = page.records.last().filter(|_| page.more).and_then(|(last, _)| match live_event(last) {
+            // It may have more records.
+            Some(_) => Some(last.clone()),
+            // Skips records of events that have ended.
+            None => live.range(last.clone()..).next().cloned(),
+        });
     }
     Ok(ledger)
+}
+
+fn decoded(key: &str, record: &Versioned) -> Option<Seen> {
+    let seen = records::decode::<Seen>(key, &record.value);
+    let skipped =
+        |error| tracing::warn!(target: TARGET, %error, "skipped a record of reads that cannot be decoded");
+    seen.map_err(skipped).ok()
 }
 
 impl Recorder {
@@ -427,13 +450,13 @@ fn transactions(drafts: Vec<UnwrittenRecord>, node: &str) -> Vec<(Vec<(EventId, 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
     use async_trait::async_trait;
     use notbefore_core::Cause;
     use notbefore_engine::records::{NewRead, SeenRead};
     use notbefore_store::memory::MemoryStore;
-    use notbefore_store::{Revision, Snapshot, Watch, WatchError};
+    use notbefore_store::{Page, Revision, Snapshot, Watch, WatchError};
     use notbefore_wire::guest::version::EventsVersion;
 
     use super::super::VmPolls;
@@ -550,7 +573,7 @@ mod tests {
         flaky.refuses.store(false, Relaxed);
         recorder.write(&mut writes);
         assert!(recorder.handle_written(writes.join_next().await.unwrap().unwrap()) && !recorder.is_failing);
-        let read = SeenRead { vm: vm(1), at: at(3), version: "2020-07-01".into() };
+        let read = SeenRead { vm: vm(1), at: at(3), version: EventsVersion::NEWEST.to_string() };
         let name = reboot.resources[0].name.clone();
         let record = Seen { scope: scope.id(), reads: vec![read], added: vec![NewRead { vm: vm(1), name }] };
         assert_eq!(stored_reads(&*store, reboot.id).await, Ok(vec![record]));
@@ -559,6 +582,86 @@ mod tests {
 
         let ledger = load(&*store, &view).await.unwrap();
         assert_eq!(ledger.reads(reboot.id).map(|(_, read)| read.at).collect::<Vec<_>>(), [at(3)]);
+    }
+
+    /// A store that counts the pages that are read.
+    #[derive(Clone, Default)]
+    struct CountingStore {
+        store: Arc<MemoryStore>,
+        pages: Arc<AtomicUsize>,
+    }
+
+    #[async_trait]
+    impl Store for CountingStore {
+        async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+            let snapshot = self.store.snapshot().await?;
+            Ok(Box::new(CountingSnapshot { snapshot, pages: Arc::clone(&self.pages) }))
+        }
+        async fn commit(&self, txn: Txn) -> Outcome {
+            self.store.commit(txn).await
+        }
+        async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+            self.store.watch(after).await
+        }
+    }
+
+    struct CountingSnapshot {
+        snapshot: Box<dyn Snapshot>,
+        pages: Arc<AtomicUsize>,
+    }
+
+    #[async_trait]
+    impl Snapshot for CountingSnapshot {
+        fn revision(&self) -> Revision {
+            self.snapshot.revision()
+        }
+        async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
+            self.snapshot.get(key).await
+        }
+        async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
+            self.pages.fetch_add(1, Relaxed);
+            self.snapshot.scan(prefix, after, limit).await
+        }
+        async fn scan_back(
+            &self,
+            prefix: &str,
+            before: Option<&str>,
+            limit: usize,
+        ) -> Result<Page, ReadError> {
+            self.snapshot.scan_back(prefix, before, limit).await
+        }
+    }
+
+    #[tokio::test]
+    async fn reads_of_many_events_are_loaded_in_few_pages() {
+        const EVENTS: u128 = 1_200;
+        let store = CountingStore::default();
+        // Three nodes have noted a read of each event, so that pages end in the middle of an event.
+        for id in 0..EVENTS {
+            let record = |reader: u128| {
+                let read = SeenRead { vm: vm(reader), at: at(3), version: "2020-07-01".into() };
+                let record = Seen { scope: scope("web", &[]).id(), reads: vec![read], added: vec![] };
+                let event = notbefore_core::samples::event_id(id);
+                (records::seen(event, &format!("n{reader}")), records::encode(&record))
+            };
+            let put = (1..=3).map(record).collect();
+            assert!(matches!(store.commit(Txn { put, ..Txn::default() }).await, Outcome::Committed(_)));
+        }
+        // Of the others, only records are left.
+        for (live, pages) in [(vec![], 0), (vec![1_100], 1), ((0..EVENTS).step_by(2).collect(), 4)] {
+            let mut scope = scope("web", &[vm(1), vm(2), vm(3)]);
+            let reboot = |id: &u128| event(*id, Cause::HostReboot, &[vm(1)], at(0), at(900));
+            scope.events = live.iter().map(reboot).collect();
+            let mut fixture = ViewFixture::default();
+            fixture.publish(&scope, at(0));
+            store.pages.store(0, Relaxed);
+            let ledger = load(&store, &fixture.views.newest()).await.unwrap();
+            assert_eq!(store.pages.load(Relaxed), pages, "{} live events", live.len());
+            for id in 0..EVENTS {
+                let expected = if live.contains(&id) { 3 } else { 0 };
+                assert_eq!(ledger.reads(notbefore_core::samples::event_id(id)).count(), expected, "{id}");
+            }
+        }
     }
 
     #[test]

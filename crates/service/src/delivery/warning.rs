@@ -38,12 +38,14 @@ impl Warning {
 }
 
 /// When to warn about an unread event: after half of its notice, but at most an hour before its NotBefore. An event
-/// from before the service's start (`since`) has extra time to be read. None if the event has started or is approved:
-/// an approval is for all of its VMs.
+/// from before the service's start (`since`) has extra time to be read. None if the event has started or is approved
+/// (an approval is for all of its VMs), and for an advisory, which never starts.
 pub fn due_at(event: &Event, since: Timestamp) -> Option<Timestamp> {
     let not_before = match &event.phase {
         Phase::Scheduled { not_before, approval: None, .. } => *not_before,
-        Phase::Scheduled { approval: Some(_), .. } | Phase::Started { .. } => return None,
+        Phase::Scheduled { approval: Some(_), .. } | Phase::Started { .. } | Phase::Advisory { .. } => {
+            return None;
+        }
     };
     let announced = event.announced_at()?;
     let half = |span: SignedDuration| span.max(SignedDuration::ZERO) / 2;

@@ -20,11 +20,10 @@
 
 use std::time::Duration;
 
+pub use notbefore_engine::cluster::leadership::COMMAND_LEASE as LEASE;
 use notbefore_engine::cluster::leadership::{ELECT_AFTER, STEP_DOWN_AFTER};
 use tokio::sync::watch;
 
-/// Time from a heartbeat of the leader to the end of the lease that it gives.
-pub const LEASE: Duration = Duration::from_secs(3);
 /// Time between SIGTERM and SIGKILL once the lease is over.
 const TERMINATE_GRACE: Duration = Duration::from_millis(500);
 /// Longest time between two checks: timers do not count the time that the machine is suspended.

@@ -12,24 +12,24 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: Pid,
+pub struct Process {
+    pub pid: Pid,
     /// None if the parent is the kernel or outside this PID namespace.
-    pub(super) parent: Option<Pid>,
+    pub parent: Option<Pid>,
     /// Process group id.
     group: i32,
     /// Start time in clock ticks since boot.
-    pub(super) started: u64,
+    pub started: u64,
 }
 
 /// Parses a process id. `Pid::from_raw` panics at negative numbers in debug builds.
-pub(super) fn parse_pid(text: &str) -> Option<Pid> {
+pub fn parse_pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok().filter(|&number| number > 0)?)
 }
 
 impl Process {
     /// Parses `/proc/PID/stat`; none for a process that has ended.
-    fn parse(stat: &[u8]) -> Option<Self> {
+    pub fn parse(stat: &[u8]) -> Option<Self> {
         // `PID (NAME) STATE PARENT GROUP …`; the name may contain any byte.
         let name = stat.iter().position(|&byte| byte == b'(')?;
         let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
@@ -50,25 +50,25 @@ impl Process {
     }
 
     /// The current process with this id.
-    pub(super) fn find(pid: Pid) -> Option<Self> {
+    pub fn find(pid: Pid) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// All running processes.
-    pub(super) fn all() -> Vec<Self> {
+    pub fn all() -> Vec<Self> {
         let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = numbers.filter_map(|entry| parse_pid(entry.file_name().to_str()?));
         numbers.filter_map(Self::find).collect()
     }
 
     /// Whether it is in the group that `leader` leads or led.
-    pub(super) fn is_in_group_of(&self, leader: Pid) -> bool {
+    pub fn is_in_group_of(&self, leader: Pid) -> bool {
         self.group == leader.as_raw_nonzero().get()
     }
 
     /// Whether its environment contains a result file; true if it cannot be read. Compares the file name only, because
     /// the path of the data directory may have changed; the names are unique.
-    pub(super) fn may_have_result(&self, result: &Path) -> bool {
+    pub fn may_have_result(&self, result: &Path) -> bool {
         let name = [b"/", result.file_name().unwrap_or_default().as_encoded_bytes()].concat();
         let is_it = |line: &[u8]| line.starts_with(b"NOTBEFORE_RESULT=") && line.ends_with(&name);
         match fs::read(format!("/proc/{}/environ", self.pid)) {
@@ -77,8 +77,14 @@ impl Process {
         }
     }
 
+    /// Whether its environment has this entry, `NAME=VALUE`.
+    pub fn has_variable(&self, entry: &[u8]) -> bool {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|line| line == entry)
+    }
+
     /// Signals it; does nothing if it has ended.
-    pub(super) fn signal(&self, signal: Signal) -> Result<(), Errno> {
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         let descriptor = match pidfd_open(self.pid, PidfdFlags::empty()) {
             Err(Errno::SRCH) => return Ok(()),
             opened => opened?,
@@ -94,7 +100,7 @@ impl Process {
 }
 
 /// The descendants of a process among `all`.
-pub(super) fn descendants(root: Pid, all: &[Process]) -> Vec<Process> {
+pub fn descendants(root: Pid, all: &[Process]) -> Vec<Process> {
     let mut others = all.to_vec();
     let mut found = Vec::new();
     let mut parents = vec![root];

@@ -10,6 +10,8 @@
 //! body is too large, held back, or has no clear end), the response says `Connection: close`. The connection then
 //! lingers briefly, so that a reset does not destroy the response.
 
+mod intercepted;
+
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use super::caller::Caller;
 use super::eviction_pool::CallerStatus;
 use super::exchange::{Exchange, NewerTag, Verdict};
 use super::head::Framing;
+use super::interception::Intercepted;
 use super::long_poll::{LongPoll, Pending, PollUpdate};
 use super::mailbox::Mailbox;
 use super::platform::{ApproveError, Platform, ReadThrough, RefusedRequest, Rendered};
@@ -162,6 +165,8 @@ struct Task<P: Platform> {
     unknown_wait: Option<WaitGuard>,
     /// Whether it has sent bytes that are no request.
     has_sent_bad_request: bool,
+    /// The current request, if it is recorded or may be affected by faults.
+    intercepted: Option<Box<Intercepted>>,
 }
 
 /// Adds the connection of an unknown caller, which has sent nothing yet, to the eviction pool.
@@ -181,6 +186,7 @@ pub(super) async fn run<P: Platform>(
     // Fails if epoll is out of memory; the connection closes without a response.
     let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
     let (buffer, head, unknown_wait, has_sent_bad_request) = (Vec::new(), Vec::new(), None, false);
+    let intercepted = None;
     let task = Task {
         server,
         stream,
@@ -192,6 +198,7 @@ pub(super) async fn run<P: Platform>(
         head,
         unknown_wait,
         has_sent_bad_request,
+        intercepted,
     };
     task.run(start).await;
 }
@@ -281,6 +288,10 @@ impl<P: Platform> Task<P> {
         let refused = RefusedRequest { head: &self.buffer, error, detail: "", at: now };
         self.server.record_refusal(&self.caller, &refused);
         self.send(Response::Refused(error), meta).await?;
+        if self.server.interception.is_on() {
+            let (_, body) = Response::Refused(error).parts(meta);
+            self.record_refused(&self.buffer, error.status(), body, now);
+        }
         Ok(Next::Responded(Persistence::Closing))
     }
 
@@ -290,8 +301,16 @@ impl<P: Platform> Task<P> {
         self.head = std::mem::replace(&mut self.buffer, after_head);
         let mut meta = exchange.meta;
         let (mut delivers, mut detail) = (None, String::new());
-        let response = match (self.read_body(&exchange).await, exchange.verdict) {
-            (Err(BodyError::Disconnected), _) => return Err(Disconnected),
+        let body = self.read_body(&exchange).await;
+        let mut intercepted = self.intercepted.take();
+        if let (Some(intercepted), Ok(body)) = (&mut intercepted, &body) {
+            intercepted.record.body.clone_from(body);
+        }
+        let response = match (body, exchange.verdict) {
+            (Err(BodyError::Disconnected), _) => {
+                intercepted.into_iter().for_each(|intercepted| self.record(intercepted));
+                return Err(Disconnected);
+            }
             // The body could not be read. A refusal of the head comes first and takes precedence.
             (Err(BodyError::Refused(error)), verdict) => {
                 meta.persistence = Persistence::Closing;
@@ -349,8 +368,14 @@ impl<P: Platform> Task<P> {
             self.server.record_refusal(&self.caller, &refused);
         }
         let is_rate_limited = matches!(response, Response::Refused(GuestError::TooManyRequests));
-        self.send(response, meta).await?;
-        if let Some((guest, version)) = delivers {
+        let shows_events = match intercepted {
+            Some(intercepted) => Box::pin(self.respond_intercepted(intercepted, response, meta)).await?,
+            None => {
+                self.send(response, meta).await?;
+                true
+            }
+        };
+        if let Some((guest, version)) = delivers.filter(|_| shows_events) {
             self.server.platform.record_delivery(&guest, version, meta.now);
         }
         if is_rate_limited {
@@ -375,9 +400,21 @@ impl<P: Platform> Task<P> {
         }
     }
 
+    /// Examines the request at the start of the buffer, if its head is complete.
+    fn examine(&mut self) -> Result<Option<Exchange<P::Guest>>, GuestError> {
+        let now = self.server.clock.now();
+        if !self.server.interception.is_on() {
+            return self.server.examine(&self.buffer, &self.caller, now);
+        }
+        let examined = self.server.examine_intercepted(&self.buffer, &self.caller, now)?;
+        let (exchange, intercepted) = examined.unzip();
+        self.intercepted = intercepted;
+        Ok(exchange)
+    }
+
     async fn read_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Disconnected> {
         // A head almost always arrives whole: then no timer is set.
-        match self.server.examine(&self.buffer, &self.caller, self.server.clock.now()) {
+        match self.examine() {
             Ok(Some(exchange)) => return Ok(Ok(exchange)),
             Ok(None) => {}
             Err(error) => return Ok(Err(error)),
@@ -401,7 +438,7 @@ impl<P: Platform> Task<P> {
     async fn read_rest_of_head(&mut self) -> Result<Result<Exchange<P::Guest>, GuestError>, Disconnected> {
         loop {
             self.read(HEAD_BYTES_MAX).await?;
-            match self.server.examine(&self.buffer, &self.caller, self.server.clock.now()) {
+            match self.examine() {
                 Ok(Some(exchange)) => return Ok(Ok(exchange)),
                 Ok(None) => {}
                 Err(error) => return Ok(Err(error)),

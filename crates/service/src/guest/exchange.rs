@@ -23,6 +23,7 @@ use super::platform::{GuestHandle, Platform, RefusedRequest, Rendered};
 use super::prefer::Wait;
 use super::response::{Persistence, Response, ResponseMeta};
 use super::rules::{self, RequestKind};
+use super::settings::Mode;
 use super::{GuestServer, conditional};
 
 /// A request whose head is complete and examined.
@@ -67,15 +68,21 @@ pub(super) struct NewerTag<G> {
 }
 
 /// A request that passed all checks.
-struct Evaluation<G> {
-    verdict: Verdict<G>,
+pub(super) struct Evaluation<G> {
+    pub verdict: Verdict<G>,
     /// How long the answer may be held back.
-    wait: Option<Wait>,
+    pub wait: Option<Wait>,
     /// The api-version, if the request is a poll.
-    version: Option<EventsVersion>,
+    pub version: Option<EventsVersion>,
 }
 
-fn proxy_claim<'b>(head: &Head<'_, 'b>) -> ProxyClaim<'b> {
+impl<G> From<Verdict<G>> for Evaluation<G> {
+    fn from(verdict: Verdict<G>) -> Self {
+        Evaluation { verdict, wait: None, version: None }
+    }
+}
+
+pub(super) fn proxy_claim<'b>(head: &Head<'_, 'b>) -> ProxyClaim<'b> {
     let [instance_id, signature] = [Name::XInstanceId, Name::XInstanceIdSignature].map(|name| head.one(name));
     ProxyClaim { instance_id, signature }
 }
@@ -138,7 +145,7 @@ impl<P: Platform> GuestServer<P> {
     }
 
     /// Parses the head at the start of `bytes`; returns it with its length, if it is complete.
-    fn parse<'h, 'b>(
+    pub(super) fn parse<'h, 'b>(
         &self,
         bytes: &'b [u8],
         headers: &'h mut head::HeaderSlots<'b>,
@@ -160,7 +167,21 @@ impl<P: Platform> GuestServer<P> {
         };
         let guest = self.platform.guest(caller, &claim).ok_or_else(|| self.unknown_caller())?;
         let framing = head.framing()?;
-        let evaluation = self.evaluate(head, &claim, guest, now);
+        let evaluation = self.evaluate(head, self.settings.mode, guest, now, |guest, version| {
+            self.poll_or_hold(head, &claim, guest, version, now)
+        });
+        Ok(self.exchange(head, head_length, framing, evaluation, now))
+    }
+
+    /// The exchange of an evaluated request.
+    pub(super) fn exchange(
+        &self,
+        head: &Head<'_, '_>,
+        head_length: usize,
+        framing: Framing,
+        evaluation: Result<Evaluation<P::Guest>, GuestError>,
+        now: Timestamp,
+    ) -> Exchange<P::Guest> {
         let Evaluation { verdict, wait, version } = evaluation.unwrap_or_else(|error| Evaluation {
             verdict: Verdict::Response(Response::Refused(error)),
             wait: None,
@@ -173,14 +194,14 @@ impl<P: Platform> GuestServer<P> {
         };
         let is_plain = framing == Framing::Empty && !head.has(Name::Prefer);
         let plain = version.filter(|_| is_plain).map(|version| PlainPoll { version, persistence });
-        Ok(Exchange {
+        Exchange {
             plain,
             head_length,
             framing,
             expects_continue: head.expects_continue(),
             meta: ResponseMeta { now, persistence, head_only: head.method == "HEAD", wait },
             verdict,
-        })
+        }
     }
 
     /// Reports a refused request to the platform. `head` is as much of its head as has arrived.
@@ -218,7 +239,7 @@ impl<P: Platform> GuestServer<P> {
 
     /// The error of a caller that is no VM.
     #[cold]
-    fn unknown_caller(&self) -> GuestError {
+    pub(super) fn unknown_caller(&self) -> GuestError {
         match self.platform.trusts_addresses() {
             true => GuestError::UnknownCaller,
             false => GuestError::StoreAway,
@@ -235,32 +256,22 @@ impl<P: Platform> GuestServer<P> {
         }
     }
 
-    /// Runs the checks; returns the verdict or the first error.
-    fn evaluate(
+    /// Runs the checks; returns the verdict or the first error. `poll` answers a poll that passed them.
+    pub(super) fn evaluate(
         &self,
         head: &Head<'_, '_>,
-        claim: &ProxyClaim<'_>,
+        mode: Mode,
         guest: P::Guest,
         now: Timestamp,
+        poll: impl FnOnce(P::Guest, EventsVersion) -> Evaluation<P::Guest>,
     ) -> Result<Evaluation<P::Guest>, GuestError> {
         self.check_rate(&guest, now)?;
-        let verdict = match rules::decide(head, self.settings.mode, guest.is_proxied())? {
+        let newest = self.settings.newest_version;
+        let verdict = match rules::decide(head, mode, newest, guest.is_proxied())? {
             RequestKind::Approve => Verdict::Approve(guest),
             RequestKind::Document(version) => {
                 self.platform.record_client(&guest, &Client::new(head.user_agent(), version), now);
-                let wait = long_poll::requested_wait(head);
-                let verdict = match (self.poll(guest, version, head.all(Name::IfNoneMatch), now), wait) {
-                    (Verdict::Unchanged { edition, .. }, Some(wait)) => {
-                        Verdict::LongPoll(Box::new(LongPoll::new(head, claim, version, edition)), wait)
-                    }
-                    (Verdict::ReadThrough(mut newer), Some(wait)) => {
-                        let hold = LongPoll::new(head, claim, version, newer.edition);
-                        newer.hold = Some((Box::new(hold), wait));
-                        Verdict::ReadThrough(newer)
-                    }
-                    (verdict, _) => verdict,
-                };
-                return Ok(Evaluation { verdict, wait, version: Some(version) });
+                return Ok(poll(guest, version));
             }
             RequestKind::Instance { version, path, format } => {
                 let path = path.into_iter().map(Cow::into_owned).collect();
@@ -270,7 +281,31 @@ impl<P: Platform> GuestServer<P> {
                 Verdict::Response(Response::Metadata { is_text: false, body: Bytes::from(versions_body()) })
             }
         };
-        Ok(Evaluation { verdict, wait: None, version: None })
+        Ok(verdict.into())
+    }
+
+    /// Answers a poll, or holds it if the client asks for that.
+    fn poll_or_hold(
+        &self,
+        head: &Head<'_, '_>,
+        claim: &ProxyClaim<'_>,
+        guest: P::Guest,
+        version: EventsVersion,
+        now: Timestamp,
+    ) -> Evaluation<P::Guest> {
+        let wait = long_poll::requested_wait(head);
+        let verdict = match (self.poll(guest, version, head.all(Name::IfNoneMatch), now), wait) {
+            (Verdict::Unchanged { edition, .. }, Some(wait)) => {
+                Verdict::LongPoll(Box::new(LongPoll::new(head, claim, version, edition)), wait)
+            }
+            (Verdict::ReadThrough(mut newer), Some(wait)) => {
+                let hold = LongPoll::new(head, claim, version, newer.edition);
+                newer.hold = Some((Box::new(hold), wait));
+                Verdict::ReadThrough(newer)
+            }
+            (verdict, _) => verdict,
+        };
+        Evaluation { verdict, wait, version: Some(version) }
     }
 
     /// Answers a poll: the document, or unchanged.
@@ -283,6 +318,17 @@ impl<P: Platform> GuestServer<P> {
     ) -> Verdict<P::Guest> {
         self.platform.record_poll(&guest, version, now);
         let rendered = self.platform.document(&guest, version);
+        self.answer_poll(guest, version, rendered, tags)
+    }
+
+    /// The verdict on a poll: this document, or unchanged.
+    pub(super) fn answer_poll<'a>(
+        &self,
+        guest: P::Guest,
+        version: EventsVersion,
+        rendered: Rendered,
+        tags: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Verdict<P::Guest> {
         let Rendered { edition, incarnation, .. } = rendered;
         if conditional::matches_etag(tags.clone(), incarnation) {
             return Verdict::Unchanged { edition, incarnation };

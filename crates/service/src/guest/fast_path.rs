@@ -85,6 +85,9 @@ pub(super) fn serve<P: Platform>(
             Err(Errno::AGAIN) => return Step::NoData,
             Err(_) => return Step::Close,
         };
+        if server.interception.is_on() {
+            return Step::HandOver(Start::Head(input[..read].to_vec()));
+        }
         let mut at = 0;
         while at < read {
             let bytes = &input[at..read];

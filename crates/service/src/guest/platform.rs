@@ -96,6 +96,9 @@ pub trait Platform: Send + Sync + 'static {
     /// The VM that this request is for now, if it is known. The claim is empty unless the caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
 
+    /// The VM's full path, for records.
+    fn path(&self, guest: &Self::Guest) -> String;
+
     /// Whether the platform can say which VM has an address. If not, [`Platform::guest`] knows no caller by its address,
     /// and such callers get 503: an old answer may be that of another tenant.
     fn trusts_addresses(&self) -> bool {

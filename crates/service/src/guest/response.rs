@@ -62,6 +62,25 @@ pub(super) enum Response {
         body: Bytes,
     },
     Refused(GuestError),
+    /// The answer of a fault.
+    Fault(FaultResponse),
+}
+
+/// An answer that the service gives only with a fault.
+#[derive(Clone, Debug)]
+pub(super) struct FaultResponse {
+    pub status: u16,
+    pub is_text: bool,
+    pub incarnation: Option<u64>,
+    pub body: Bytes,
+}
+
+impl FaultResponse {
+    /// An error in the form of the service's own errors.
+    pub(super) fn error(status: u16) -> FaultResponse {
+        let body = Bytes::from(format!(r#"{{"error":"{}"}}"#, reason(status)));
+        FaultResponse { status, is_text: false, incarnation: None, body }
+    }
 }
 
 /// The `Connection` header of a response.
@@ -87,6 +106,38 @@ pub(super) struct ResponseMeta {
 }
 
 impl Response {
+    pub(super) fn status(&self) -> u16 {
+        match self {
+            Response::Document { .. } | Response::Approved | Response::Metadata { .. } => 200,
+            Response::NotModified { .. } => 304,
+            Response::Refused(error) => error.status(),
+            Response::Fault(fault) => fault.status,
+        }
+    }
+
+    /// The incarnation that the response shows.
+    pub(super) fn incarnation(&self) -> Option<u64> {
+        match self {
+            Response::Document { incarnation, .. } | Response::NotModified { incarnation } => {
+                Some(*incarnation)
+            }
+            Response::Fault(fault) => fault.incarnation,
+            Response::Approved | Response::Metadata { .. } | Response::Refused(_) => None,
+        }
+    }
+
+    /// The head and the body of the response, apart.
+    pub(super) fn parts(self, meta: ResponseMeta) -> (Vec<u8>, Bytes) {
+        let mut head = Vec::new();
+        let body = self.write(meta, &mut head);
+        if !body.is_empty() {
+            return (head, body);
+        }
+        let end = head.windows(4).position(|window| window == b"\r\n\r\n").map_or(head.len(), |at| at + 4);
+        let body = Bytes::from(head.split_off(end));
+        (head, body)
+    }
+
     /// Appends the response to `out`. Returns a body that is too large to copy.
     pub(super) fn write(self, meta: ResponseMeta, out: &mut Vec<u8>) -> Bytes {
         let body = match self {
@@ -123,6 +174,15 @@ impl Response {
                     put(out, format_args!("Allow: {}\r\n", methods.allow()));
                 }
                 if error == GuestError::TooManyRequests {
+                    put(out, format_args!("Retry-After: {}\r\n", GuestError::RETRY_AFTER_S));
+                }
+                body
+            }
+            Response::Fault(FaultResponse { status, is_text, incarnation, body }) => {
+                let described = if is_text { described!(TEXT) } else { described!(JSON) };
+                put(out, format_args!("HTTP/1.1 {status} {}\r\n{described}", reason(status)));
+                put_common_headers(out, incarnation, body.len(), meta.now);
+                if status == GuestError::TooManyRequests.status() {
                     put(out, format_args!("Retry-After: {}\r\n", GuestError::RETRY_AFTER_S));
                 }
                 body
@@ -210,11 +270,15 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        410 => "Gone",
         413 => "Content Too Large",
         414 => "URI Too Long",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
         _ => "Unknown",
     }
 }

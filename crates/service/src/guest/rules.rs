@@ -56,14 +56,40 @@ const EVENTS_PATH: &str = "metadata/scheduledevents";
 /// The version that `latest` in a path meant when it was in use.
 const LATEST: EventsVersion = EventsVersion::V2017_03_01;
 
-/// Runs the checks. `is_proxied`: a trusted proxy sent the request.
+/// What a request is, by its path and method only: it may still be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestClass {
+    Poll,
+    Approval,
+    /// Instance metadata, the list of versions, and unknown paths.
+    Other,
+}
+
+/// What a request is by path and method, also if it will be refused.
+pub(super) fn classify(head: &Head<'_, '_>, mode: Mode) -> RequestClass {
+    match find(&Target::parse(head.target), mode, EventsVersion::NEWEST) {
+        Some(Resource::Events { .. } | Resource::EventsNotServed) if head.method == "POST" => {
+            RequestClass::Approval
+        }
+        Some(Resource::Events { .. } | Resource::EventsNotServed) => RequestClass::Poll,
+        Some(Resource::Instance | Resource::Versions) | None => RequestClass::Other,
+    }
+}
+
+/// Whether each `Metadata` header is exactly `true`, and there is one.
+pub(super) fn has_strict_metadata(head: &Head<'_, '_>) -> bool {
+    metadata(head, Mode::Strict, false).is_ok()
+}
+
+/// Runs the checks. `newest`: the newest version that is served. `is_proxied`: a trusted proxy sent the request.
 pub(super) fn decide<'b>(
     head: &Head<'_, 'b>,
     mode: Mode,
+    newest: EventsVersion,
     is_proxied: bool,
 ) -> Result<RequestKind<'b>, GuestError> {
     let target = Target::parse(head.target);
-    let resource = find(&target, mode);
+    let resource = find(&target, mode, newest);
     not_forwarded(head, is_proxied)?;
     metadata(head, mode, is_metadata_optional(head, mode, resource, &target))?;
     let resource = resource.ok_or(GuestError::NotFound)?;
@@ -73,7 +99,7 @@ pub(super) fn decide<'b>(
     }
     match resource {
         Resource::Events { in_path } => {
-            let version = in_path.or_else(|| events_version(&target));
+            let version = in_path.or_else(|| events_version(&target, newest));
             let version = version.ok_or_else(|| no_events_version(&target))?;
             match target.parameter("format") {
                 Some(format) if !format.eq_ignore_ascii_case("json") => {
@@ -94,7 +120,7 @@ pub(super) fn decide<'b>(
     }
 }
 
-fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
+fn find(target: &Target<'_>, mode: Mode, newest: EventsVersion) -> Option<Resource> {
     if target.is(EVENTS_PATH) {
         return Some(Resource::Events { in_path: None });
     }
@@ -110,7 +136,7 @@ fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
         (Some(_), Some(_), _) => None,
         (None, Some(last), None) if mode == Mode::Lenient && last.eq_ignore_ascii_case(EVENTS) => {
             let latest = name.eq_ignore_ascii_case("latest").then_some(LATEST);
-            match latest.or_else(|| EventsVersion::parse(&name)) {
+            match latest.or_else(|| served(&name, newest)) {
                 Some(version) => Some(Resource::Events { in_path: Some(version) }),
                 None => EventsVersion::is_well_formed(&name).then_some(Resource::EventsNotServed),
             }
@@ -119,8 +145,12 @@ fn find(target: &Target<'_>, mode: Mode) -> Option<Resource> {
     }
 }
 
-fn events_version(target: &Target<'_>) -> Option<EventsVersion> {
-    target.parameter("api-version").and_then(|text| EventsVersion::parse(&text))
+fn events_version(target: &Target<'_>, newest: EventsVersion) -> Option<EventsVersion> {
+    target.parameter("api-version").and_then(|text| served(&text, newest))
+}
+
+fn served(text: &str, newest: EventsVersion) -> Option<EventsVersion> {
+    EventsVersion::parse(text).filter(|version| *version <= newest)
 }
 
 /// The error for an unknown api-version. OpenShift's termination handler probes newer dates and reads 404 as "not
@@ -165,7 +195,7 @@ fn is_metadata_optional(
             Mode::Strict => false,
             Mode::Lenient => true,
             Mode::Normal => in_path
-                .or_else(|| events_version(target))
+                .or_else(|| events_version(target, EventsVersion::NEWEST))
                 .is_some_and(EventsVersion::allows_post_without_metadata),
         }
 }
@@ -209,7 +239,7 @@ mod tests {
                 GuestError::ApiVersion(Category::Events),
             ),
             (
-                "GET /metadata/scheduledevents?api-version=2024-07-09&format=x HTTP/1.1\r\nMetadata: true\r\n"
+                "GET /metadata/scheduledevents?api-version=2024-07-10&format=x HTTP/1.1\r\nMetadata: true\r\n"
                     .into(),
                 GuestError::VersionNotServed,
             ),
@@ -218,7 +248,32 @@ mod tests {
             let mut headers = header_slots();
             let (head, _) = parse(bytes.as_bytes(), &mut headers).unwrap().unwrap();
             for mode in [Mode::Normal, Mode::Strict, Mode::Lenient] {
-                assert_eq!(decide(&head, mode, false), Err(expected), "{request} {mode:?}");
+                assert_eq!(decide(&head, mode, EventsVersion::NEWEST, false), Err(expected), "{request} {mode:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn version_that_is_turned_off_is_not_served() {
+        let off = EventsVersion::DOCUMENTED;
+        for (version, newest, expected) in [
+            ("2024-07-09", EventsVersion::NEWEST, Ok(RequestKind::Document(EventsVersion::V2024_07_09))),
+            ("2024-07-09", off, Err(GuestError::VersionNotServed)),
+            ("2024-07-10", EventsVersion::NEWEST, Err(GuestError::VersionNotServed)),
+            ("2020-07-01", off, Ok(RequestKind::Document(EventsVersion::V2020_07_01))),
+            ("2024-07-9", off, Err(GuestError::ApiVersion(Category::Events))),
+        ] {
+            for target in
+                [format!("scheduledevents?api-version={version}"), format!("{version}/scheduledevents")]
+            {
+                let bytes = format!("GET /metadata/{target} HTTP/1.1\r\nMetadata: true\r\n\r\n");
+                let mut headers = header_slots();
+                let (head, _) = parse(bytes.as_bytes(), &mut headers).unwrap().unwrap();
+                let found = decide(&head, Mode::Lenient, newest, false);
+                match version.len() == 10 || target.contains('=') {
+                    true => assert_eq!(found, expected, "{target} {newest}"),
+                    false => assert_eq!(found, Err(GuestError::NotFound), "{target}"),
+                }
             }
         }
     }
@@ -228,7 +283,7 @@ mod tests {
         let bytes = b"GET /metadata/versions HTTP/1.1\r\nX-Forwarded-For: a\r\nMetadata: true\r\n\r\n";
         let mut headers = header_slots();
         let (head, _) = parse(bytes, &mut headers).unwrap().unwrap();
-        assert_eq!(decide(&head, Mode::Normal, true), Ok(RequestKind::Versions));
-        assert_eq!(decide(&head, Mode::Normal, false), Err(GuestError::Forwarded));
+        assert_eq!(decide(&head, Mode::Normal, EventsVersion::NEWEST, true), Ok(RequestKind::Versions));
+        assert_eq!(decide(&head, Mode::Normal, EventsVersion::NEWEST, false), Err(GuestError::Forwarded));
     }
 }

@@ -6,6 +6,8 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+use notbefore_wire::guest::version::EventsVersion;
+
 /// Largest request head. Heads of published clients have under 500 bytes; other servers accept 16 KiB. One buffer may
 /// grow to this size.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -78,6 +80,8 @@ impl Default for Limits {
 pub struct GuestSettings {
     /// How strictly requests are checked.
     pub mode: Mode,
+    /// The newest api-version of scheduled events that is served. Newer ones are 404.
+    pub newest_version: EventsVersion,
     /// Requests a second that a VM may make; none is no limit.
     pub rate_limit: Option<NonZeroU32>,
     /// Number of threads that answer polls; by default one for each processor, four at most.
@@ -103,6 +107,7 @@ impl Default for GuestSettings {
     fn default() -> Self {
         GuestSettings {
             mode: Mode::Normal,
+            newest_version: EventsVersion::NEWEST,
             rate_limit: Some(Self::RATE_LIMIT),
             threads: None,
             limits: Limits::default(),

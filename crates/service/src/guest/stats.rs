@@ -52,6 +52,8 @@ impl GuestStats {
             Response::NotModified { .. } => Some(&self.not_modified),
             Response::Approved => Some(&self.approvals),
             Response::Metadata { .. } => Some(&self.metadata),
+            // Counted by kind ([`super::interception`]).
+            Response::Fault(_) => None,
             Response::Refused(error) => {
                 let slot = GuestError::REASONS.iter().position(|(reason, _)| *reason == error.reason());
                 slot.and_then(|slot| self.refused.get(slot))

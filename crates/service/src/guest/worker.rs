@@ -516,7 +516,10 @@ impl<P: Platform> Worker<P> {
                 return;
             };
             match self.server.recheck(&held.pending.hold, &parked.caller) {
-                PollUpdate::Unchanged { incarnation, .. } if reason != WakeReason::Changed => {
+                // With interception on, answer early: the next poll then takes that path.
+                PollUpdate::Unchanged { incarnation, .. }
+                    if reason != WakeReason::Changed || self.server.interception.is_on() =>
+                {
                     break (Response::NotModified { incarnation }, None);
                 }
                 PollUpdate::Unchanged { .. } if held.registration.is_some() => return,

@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::listener::{ANSWER_BYTES_MAX, RefusedBody, SIGNATURE};
-use super::signature::{Challenge, LEVEL, Message, SIGNATURE_CODE, Signed};
+use super::signature::{BEHIND_CODE, Challenge, LEVEL, Message, SIGNATURE_CODE, Signed};
 use super::tls::NodeTls;
 use super::{Deadline, ForwardError};
 use crate::clock::Stopwatch;
@@ -234,7 +234,8 @@ impl Connection {
             StatusCode::INTERNAL_SERVER_ERROR => Err(broken("the leader's answer was lost".to_owned())),
             _ => {
                 let body = to_bytes(Body::new(body), SHORT_ANSWER_BYTES_MAX).await.unwrap_or_default();
-                Err(ForwardError::Refused(RefusedBody::decode(&body).detail))
+                let RefusedBody { code, detail } = RefusedBody::decode(&body);
+                Err(if code == BEHIND_CODE { ForwardError::Behind } else { ForwardError::Refused(detail) })
             }
         }
     }

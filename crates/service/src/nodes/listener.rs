@@ -52,6 +52,9 @@ const HELLO_BYTES_MAX: usize = 4_096;
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Time limit of a message's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// A message waits for this node's view for one of so many parts of its time at most. The rest is for carrying it out, and
+/// for the answer: a sender that gives up first has to take the outcome for unknown.
+const VIEW_WAIT_SHARE: u32 = 2;
 /// Most connections of one node: its requests in flight, and idle connections.
 const CONNECTIONS_PER_NODE_MAX: usize = 320;
 /// Most connections: eight followers, and places for new ones.
@@ -120,7 +123,10 @@ async fn receive(
 ) -> Response {
     let refused = match receiver.accept(&level, request).await {
         Ok(Accepted::Hello(challenge)) => return challenge.into_response(),
-        Ok(Accepted::Message(message)) => return receiver.carry_out(message).await,
+        Ok(Accepted::Message(message)) => match receiver.carry_out(message).await {
+            Ok(response) => return response,
+            Err(refused) => refused,
+        },
         Err(refused) => refused,
     };
     receiver.nodes.refused.get_or_create(&[("reason", refused.code().to_owned())]).inc();
@@ -137,7 +143,7 @@ fn status(refused: &Refused) -> StatusCode {
         Refused::Incomplete | Refused::Malformed | Refused::NoHello => StatusCode::BAD_REQUEST,
         Refused::Signature | Refused::Late(_) | Refused::Replayed => StatusCode::UNAUTHORIZED,
         Refused::OtherNode { .. } | Refused::NotLeader => StatusCode::MISDIRECTED_REQUEST,
-        Refused::TooManyConnections(_) | Refused::NoKey | Refused::NoRandomBytes => {
+        Refused::TooManyConnections(_) | Refused::NoKey | Refused::NoRandomBytes | Refused::Behind(_) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
     }
@@ -198,8 +204,8 @@ impl Receiver {
         }
     }
 
-    async fn carry_out(&self, message: Message) -> Response {
-        let Message { kind, sender, notes, content, .. } = message;
+    async fn carry_out(&self, message: Message) -> Result<Response, Refused> {
+        let Message { kind, sender, stamp, notes, content, .. } = message;
         // First: what the sender's guests polled before the request may decide about its notice.
         if !notes.is_empty() {
             self.nodes.guest_notes.take_notes_of_request(&notes);
@@ -207,15 +213,25 @@ impl Receiver {
         let content = match kind {
             Kind::Hello => Some(Bytes::new()),
             Kind::Digest => self.nodes.guest_notes.take_digest(&sender, &content),
-            Kind::Operator => self.operator_request(content).await,
-            Kind::Approval => self.approval(content).await,
+            Kind::Operator => self.operator_request(content, stamp.deadline).await?,
+            Kind::Approval => self.approval(content, stamp.deadline).await?,
             Kind::Audit => self.audit(&content).await,
         };
         let answer = content.map(|content| Answer { revision: self.revision(), content });
-        match answer.and_then(|answer| answer.encode()) {
+        Ok(match answer.and_then(|answer| answer.encode()) {
             Some(bytes) => bytes.into_response(),
             None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        }
+        })
+    }
+
+    /// Waits until this node's view has what the sender has shown. The sender's watch may be ahead of this one's, which is
+    /// behind by milliseconds, or until an unknown outcome is cleared. Before that, an operator or a guest would be told
+    /// that what it has just read does not exist, or has changed.
+    async fn wait_for_view(&self, shown: Option<Revision>, deadline: Duration) -> Result<(), Refused> {
+        let Some(shown) = shown else { return Ok(()) };
+        let left = deadline.saturating_sub(self.nodes.clock.since_boot());
+        let waited = timeout(left / VIEW_WAIT_SHARE, self.operator.views.wait_for(shown)).await;
+        waited.map_err(|_| Refused::Behind(shown))
     }
 
     /// Everything that an answer of now relies on is at most this revision: own commits are counted before they are
@@ -226,8 +242,14 @@ impl Receiver {
     }
 
     /// Runs a request through the router. None if it is malformed or its response is too large.
-    async fn operator_request(&self, content: Bytes) -> Option<Bytes> {
-        let OperatorRequest { method, target, client, headers, body } = OperatorRequest::decode(content)?;
+    async fn operator_request(&self, content: Bytes, deadline: Duration) -> Result<Option<Bytes>, Refused> {
+        let Some(request) = OperatorRequest::decode(content) else { return Ok(None) };
+        self.wait_for_view(request.client.shown, deadline).await?;
+        Ok(self.answer_operator(request).await)
+    }
+
+    async fn answer_operator(&self, request: OperatorRequest) -> Option<Bytes> {
+        let OperatorRequest { method, target, client, headers, body } = request;
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = target;
@@ -259,14 +281,15 @@ impl Receiver {
     }
 
     /// Approves events for a guest. None if the message is malformed.
-    async fn approval(&self, content: Bytes) -> Option<Bytes> {
-        let approval: Approval = serde_json::from_slice(&content).ok()?;
+    async fn approval(&self, content: Bytes, deadline: Duration) -> Result<Option<Bytes>, Refused> {
+        let Ok(approval) = serde_json::from_slice::<Approval>(&content) else { return Ok(None) };
+        self.wait_for_view(approval.shown, deadline).await?;
         let outcome = ApprovalOutcome::from(self.approve(approval).await);
-        serde_json::to_vec(&outcome).ok().map(Bytes::from)
+        Ok(serde_json::to_vec(&outcome).ok().map(Bytes::from))
     }
 
     async fn approve(&self, approval: Approval) -> Result<(), ApproveError> {
-        let Approval { identity, address, vm, scope, events } = approval;
+        let Approval { identity, address, vm, scope, events, shown: _ } = approval;
         let (view, now) = (self.operator.views.newest(), self.nodes.clock.now());
         let found = view.scope_of(vm).ok_or(ApproveError::UnknownCaller)?;
         let name = found.member(vm).ok_or(ApproveError::UnknownCaller)?.name.clone();

@@ -37,12 +37,16 @@ pub struct OperatorRequest {
     pub body: Bytes,
 }
 
-/// What the sender knows of the operator's connection.
+/// What the sender knows of the operator's connection, and of what the operator was shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientConnection {
     /// The peer's address, for the audit trail; none if it is not known.
     pub from: Option<SocketAddr>,
     pub browser: Browser,
+    /// The sender has shown nothing newer; the leader does not judge the request by an older state. None from releases
+    /// that do not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Revision>,
 }
 
 impl OperatorRequest {
@@ -110,6 +114,9 @@ pub struct Approval {
     pub vm: VmId,
     pub scope: ScopeId,
     pub events: Vec<EventId>,
+    /// As [`ClientConnection::shown`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Revision>,
 }
 
 /// How the sender identified a guest.
@@ -209,7 +216,11 @@ mod tests {
         OperatorRequest {
             method: Method::POST,
             target: "/v1/events?dry_run=true".parse().unwrap(),
-            client: ClientConnection { from: Some("192.0.2.1:99".parse().unwrap()), browser },
+            client: ClientConnection {
+                from: Some("192.0.2.1:99".parse().unwrap()),
+                browser,
+                shown: Some(Revision(12)),
+            },
             headers: header_map(&[
                 ("authorization", b"Bearer x"),
                 ("cookie", b"a=\xff"),
@@ -229,6 +240,28 @@ mod tests {
         let content = answer.encode().unwrap();
         let answer = Answer { revision: Revision(7), content };
         assert_eq!(Answer::decode(answer.encode().unwrap()), Some(answer));
+    }
+
+    /// Nodes of two releases run side by side during an upgrade.
+    #[test]
+    fn messages_of_a_release_without_the_shown_revision_are_read() {
+        let client = ClientConnection { shown: None, ..request().client };
+        let text = serde_json::to_string(&client).unwrap();
+        assert!(!text.contains("shown"), "{text}");
+        assert_eq!(serde_json::from_str::<ClientConnection>(&text).unwrap(), client);
+        let newer = text.replacen('{', "{\"shown\":12,\"of_a_later_release\":1,", 1);
+        assert_eq!(serde_json::from_str::<ClientConnection>(&newer).unwrap(), request().client);
+        let approval = Approval {
+            identity: GuestIdentity::Vouched,
+            address: [10, 0, 0, 1].into(),
+            vm: VmId(Uuid::nil()),
+            scope: "web".parse::<notbefore_core::ScopePath>().unwrap().id(),
+            events: Vec::new(),
+            shown: None,
+        };
+        let text = serde_json::to_string(&approval).unwrap();
+        assert!(!text.contains("shown"), "{text}");
+        assert_eq!(serde_json::from_str::<Approval>(&text).unwrap(), approval);
     }
 
     #[test]

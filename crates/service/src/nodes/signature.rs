@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
+use notbefore_store::Revision;
 
 use super::parts;
 use crate::stored_key::StoredKey;
@@ -261,6 +262,8 @@ pub enum Refused {
     NoKey,
     #[error("the system gives no random bytes for a challenge")]
     NoRandomBytes,
+    #[error("this node's watch has not shown revision {0} yet, which the sender has shown its callers")]
+    Behind(Revision),
 }
 
 impl Refused {
@@ -280,12 +283,15 @@ impl Refused {
             Self::TooManyConnections(_) => "too_many_connections",
             Self::NoKey => "no_key",
             Self::NoRandomBytes => "no_random_bytes",
+            Self::Behind(_) => BEHIND_CODE,
         }
     }
 }
 
 /// The code of [`Refused::Signature`]: the sender then reads the key again.
 pub const SIGNATURE_CODE: &str = "signature";
+/// The code of [`Refused::Behind`].
+pub const BEHIND_CODE: &str = "behind";
 
 /// Checks signature and receiver. [`Sequence::accept`] checks the stamp.
 pub fn open(key: &StoredKey, me: &str, signed: Signed) -> Result<Message, Refused> {

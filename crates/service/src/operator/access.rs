@@ -179,7 +179,8 @@ pub async fn record_refusals(State(operator): State<Operator>, request: Request,
     response
 }
 
-fn record_if_refused(
+/// Records a response that is a refusal.
+pub fn record_if_refused(
     operator: &Operator,
     from: Option<IpAddr>,
     known: Option<Arc<KnownToken>>,
@@ -195,9 +196,9 @@ fn record_if_refused(
 }
 
 /// The principal of a request; or why the token is refused, and the token if it is known.
-pub fn authenticate(
+pub fn authenticate<B>(
     operator: &Operator,
-    request: &Request,
+    request: &Request<B>,
 ) -> Result<Principal, (Option<Arc<KnownToken>>, Problem)> {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = given.and_then(|value| {
@@ -342,6 +343,11 @@ impl Change {
 
     pub fn actor(&self) -> Actor {
         Actor::Token(self.principal.name().to_owned())
+    }
+
+    /// Logs a change that is not a command of the engine.
+    pub fn log(&self) {
+        super::audit::log_change(self.principal.name(), self.principal.from, &self.target);
     }
 
     pub fn actor_and_revision(&self) -> (Actor, Option<Revision>) {

@@ -16,6 +16,14 @@ pub struct ChangeRateLimit {
     pub per_second: NonZeroU32,
 }
 
+impl Default for ChangeRateLimit {
+    fn default() -> Self {
+        let positive =
+            |number| u32::try_from(number).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX);
+        Self { burst: positive(Self::BURST), per_second: positive(Self::PER_SECOND) }
+    }
+}
+
 impl ChangeRateLimit {
     /// Default burst: a fleet file of 600 scopes.
     pub const BURST: usize = 600;

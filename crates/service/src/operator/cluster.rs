@@ -1,11 +1,11 @@
-//! `/v1/cluster`: shows the nodes and etcd, hands the lead over, and finishes upgrades.
+//! `/v1/cluster`: shows the nodes and etcd, hands the lead over, finishes upgrades, and forgets nodes.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use notbefore_engine::cluster::HandOverRefusal;
+use notbefore_engine::cluster::{HandOverRefusal, NodeState};
 use notbefore_engine::{ClusterCommand, Failure, FailureCause};
 use notbefore_wire::operator::cluster as api;
 use tokio::time::timeout;
@@ -75,6 +75,43 @@ pub async fn finish_upgrade(State(operator): State<Operator>, change: Change) ->
         change.ask(&operator, Ok(ClusterCommand::FinishUpgrade { level: plan.to })).await?;
     }
     Ok(Json(plan))
+}
+
+/// Forget a node that was stopped or is silent: it is not listed any more
+///
+/// Refused while the node runs. A node that starts again is listed again.
+#[utoipa::path(
+    post, path = "/cluster/forget", tag = "service",
+    request_body = api::ForgetNode, responses((status = 200, body = api::ForgottenNode))
+)]
+pub async fn forget(State(operator): State<Operator>, change: Change) -> ApiResult<api::ForgottenNode> {
+    if operator.nodes.is_none() {
+        return Err(single_node("there is no other node to forget"));
+    }
+    let api::ForgetNode { node, dry_run } = change.body()?;
+    let report = operator.engine.cluster_report().await;
+    let report = report.ok_or(Failure::Unavailable(FailureCause::Closing))?;
+    let was_carried_out = change.was_carried_out(&operator).await?;
+    let found = report.nodes.iter().find(|one| one.name == node);
+    let (state, last_heartbeat_at) = match found.map(|one| (one.state, one.record.clock)) {
+        // The answer to a repeated request: the record with the rest is gone.
+        None if was_carried_out => (NodeState::Stopped, operator.clock.now()),
+        None => {
+            let detail = format!("there is no node named {node}; 'notbefore cluster status' lists all nodes");
+            return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_node", detail));
+        }
+        Some((NodeState::Running, _)) if !was_carried_out => {
+            let detail = format!(
+                "node {node} runs; stop it first: a node that is silent for 4 s, or has stopped, can be forgotten"
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, "node_runs", detail));
+        }
+        Some(found) => found,
+    };
+    if !dry_run {
+        change.ask(&operator, Ok(ClusterCommand::ForgetNode { node: node.clone() })).await?;
+    }
+    Ok(Json(api::ForgottenNode { node, state: overview::state_word(state), last_heartbeat_at }))
 }
 
 fn checked(answer: Option<Result<(), HandOverRefusal>>) -> Result<(), Problem> {

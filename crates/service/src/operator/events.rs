@@ -24,6 +24,7 @@ use super::pages::{self, PageQuery, Params};
 use super::path::Path;
 use super::problem::{ApiResult, Problem};
 use super::visibility::{CallerView, LiveEvents, Permit, VisibleView, role_for};
+use super::wire_names::WireName;
 use super::{cursor, present};
 use crate::view::{EventTime, ScopeView};
 
@@ -45,10 +46,11 @@ pub struct ListQuery {
     vm: Option<String>,
     /// Only events that affect VMs that were on this host when the event was announced.
     host: Option<String>,
-    /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt`, `Terminate` or
+    /// `SpotRebalanceRecommendation`.
     #[serde(rename = "type")]
     event_type: Option<String>,
-    /// `Scheduled` or `Started`.
+    /// `Scheduled`, `Started` or `Advisory`.
     status: Option<String>,
     /// The order; `scope` by default.
     #[param(inline)]
@@ -80,16 +82,17 @@ fn page(
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit(), page.after()?);
     let event_type = parse_type(event_type.as_deref())?;
-    let started = match status.as_deref().map(wire::EventStatus::parse_ignoring_case) {
-        None => None,
-        Some(wire::EventStatus::Scheduled) => Some(false),
-        Some(wire::EventStatus::Started) => Some(true),
+    let status = match status.as_deref().map(wire::EventStatus::parse_ignoring_case) {
+        live @ (None
+        | Some(
+            wire::EventStatus::Scheduled | wire::EventStatus::Started | wire::EventStatus::Advisory,
+        )) => live,
         Some(
             other @ (wire::EventStatus::Completed
             | wire::EventStatus::Cancelled
             | wire::EventStatus::Unknown(_)),
         ) => {
-            let detail = format!("status {:?} is not one of Scheduled, Started", other.as_str());
+            let detail = format!("status {:?} is not one of Scheduled, Started, Advisory", other.as_str());
             return Err(Problem::bad_request("bad_status", detail));
         }
     };
@@ -125,7 +128,7 @@ fn page(
         |event: &Event, host: &str| event.resources.iter().any(|one| one.host.as_deref() == Some(host));
     let is_meant = |event: &Event| {
         vm.is_none_or(|vm| event.includes_vm(vm))
-            && started.is_none_or(|started| event.is_started() == started)
+            && status.as_ref().is_none_or(|status| event.phase.wire_name() == *status)
             && event_type.is_none_or(|wanted| event.cause.event_type() == wanted)
             && host.as_deref().is_none_or(|host| on_host(event, host))
     };

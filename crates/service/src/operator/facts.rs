@@ -93,7 +93,8 @@ pub fn present(
         | Fact::SignInLinkCreated
         | Fact::ClockAccepted
         | Fact::HandOverRequested { .. }
-        | Fact::UpgradeFinished { .. } => {}
+        | Fact::UpgradeFinished { .. }
+        | Fact::NodeForgotten { .. } => {}
     }
     let what = match &recorded.fact {
         Fact::Event { cause, what, .. } => of_event(*cause, what, reasons),
@@ -127,6 +128,7 @@ pub fn present(
         Fact::SignInLinkCreated => FactDetail::SignInLinkCreated,
         Fact::ClockAccepted => FactDetail::ClockAccepted,
         Fact::HandOverRequested { node } => FactDetail::HandOverRequested { node: node.clone() },
+        Fact::NodeForgotten { node } => FactDetail::NodeForgotten { node: node.clone() },
         Fact::UpgradeFinished { level } => FactDetail::UpgradeFinished { level: *level },
     };
     wire::Fact { id: Some(id), at: recorded.at, what, scope, operation, event, vms, by: actor(&recorded.by) }
@@ -251,6 +253,9 @@ fn of_event(cause: Cause, what: &EventFact, reasons: CommandReasons) -> FactDeta
                 CancelReason::ResourcesGone => Some("all its VMs were removed or deallocated".to_owned()),
                 CancelReason::Redeployed { by_event } => {
                     Some(format!("the VM was redeployed by event {by_event}"))
+                }
+                CancelReason::Preempted { by_event } => {
+                    Some(format!("the VM is evicted by event {by_event}"))
                 }
             };
             FactDetail::EventCancelled { cause, why }

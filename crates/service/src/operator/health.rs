@@ -6,6 +6,8 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use notbefore_wire::text::counted;
+
 use super::Operator;
 use crate::cluster::readiness::{ChangesRefused, Readiness};
 use crate::engine_stats::HeldClock;
@@ -26,7 +28,13 @@ pub async fn readyz(State(operator): State<Operator>, RawQuery(query): RawQuery)
     }
     match (operator.engine.stats().store_error(), operator.engine.stats().clock_hold()) {
         (None, hold) => {
-            format!("ready\n{}", hold.map(|hold| held_clock(&hold)).unwrap_or_default()).into_response()
+            let faults = operator.faults.as_ref().map_or(0, |faults| faults.list().len());
+            let faults = match faults {
+                0 => String::new(),
+                some => format!("{}\n", active_faults(some)),
+            };
+            format!("ready\n{faults}{}", hold.map(|hold| held_clock(&hold)).unwrap_or_default())
+                .into_response()
         }
         (Some(why), _) => {
             let why = without_directory(&why, &operator.token_file);
@@ -46,6 +54,13 @@ fn readyz_of_node(operator: &Operator, readiness: Readiness, asks_for_changes: b
         text = format!("changes are refused since {since:.0}: {why}; the node retries by itself\n");
     }
     text += &operator.engine.stats().clock_hold().map(|hold| held_clock(&hold)).unwrap_or_default();
+    if let Some(unreadable) = operator.engine.stats().unreadable() {
+        // The caller has no token, so the records are not named.
+        text += &format!(
+            "{} in the store cannot be read, and a node that starts now ends: see 'notbefore cluster status'\n",
+            counted(unreadable.len(), "record")
+        );
+    }
     match (trusts_addresses, asks_for_changes && refused.is_some()) {
         (true, false) => format!("ready\n{text}").into_response(),
         (true, true) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
@@ -54,6 +69,14 @@ fn readyz_of_node(operator: &Operator, readiness: Readiness, asks_for_changes: b
             (StatusCode::SERVICE_UNAVAILABLE, format!("{guests}{text}")).into_response()
         }
     }
+}
+
+fn active_faults(count: usize) -> String {
+    let are = if count == 1 { "is" } else { "are" };
+    format!(
+        "{} of the guest listener {are} active: answers to guests are wrong on purpose",
+        counted(count, "fault")
+    )
 }
 
 fn held_clock(hold: &HeldClock) -> String {

@@ -44,7 +44,8 @@ pub struct ListQuery {
     vm: Option<String>,
     /// Only events that affected VMs on this host.
     host: Option<String>,
-    /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    /// Only events of this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt`, `Terminate` or
+    /// `SpotRebalanceRecommendation`.
     #[serde(rename = "type")]
     event_type: Option<String>,
     /// Only events with this outcome: `Completed` or `Cancelled`.

@@ -215,8 +215,12 @@ mod tests {
     #[test]
     fn responses_of_a_later_release_can_be_read() {
         type Read = fn(&Value) -> Result<(), String>;
-        let readers: [(&str, Read); 29] = [
+        let readers: [(&str, Read); 33] = [
             ("ApiIndex", reads::<ApiIndex>),
+            ("ClearedFaults", reads::<notbefore_wire::operator::faults::ClearedFaults>),
+            ("Fault", reads::<notbefore_wire::operator::faults::Fault>),
+            ("FaultList", reads::<notbefore_wire::operator::faults::FaultList>),
+            ("ForgottenNode", reads::<notbefore_wire::operator::cluster::ForgottenNode>),
             ("Clock", reads::<Clock>),
             ("Cluster", reads::<Cluster>),
             ("Event", reads::<Event>),

@@ -25,7 +25,8 @@ use crate::view::{OperationTime, View};
 pub struct ListQuery {
     /// Only operations on this host.
     host: Option<String>,
-    /// Only operations whose events have this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt` or `Terminate`.
+    /// Only operations whose events have this type: `Freeze`, `Reboot`, `Redeploy`, `Preempt`, `Terminate` or
+    /// `SpotRebalanceRecommendation`.
     #[serde(rename = "type")]
     event_type: Option<String>,
     /// Items per page; 100 by default.

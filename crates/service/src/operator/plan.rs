@@ -17,9 +17,9 @@ use crate::view::{ScopeView, View};
 pub fn plan(view: &View, preview: &Preview, now: Timestamp) -> Plan {
     let Preview { operation, deallocated, refused, at_once } = preview;
     let at_once: HashMap<_, _> = at_once.iter().map(|(event, why)| (*event, why)).collect();
-    // As for a scheduled operation: NotBefore means nothing if no event waits for it.
-    let waits =
-        operation.targets.iter().any(|part| part.refused.is_none() && !at_once.contains_key(&part.event));
+    // As for a scheduled operation: NotBefore means nothing if no event waits for it, and for an advisory.
+    let waits = !operation.cause.is_advisory()
+        && operation.targets.iter().any(|part| part.refused.is_none() && !at_once.contains_key(&part.event));
     let not_before = operation.not_before.filter(|_| waits);
     let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
     let mut plan = Plan {

@@ -168,7 +168,7 @@ pub fn event(
     let host_command = operation.map(|held| commands::of_host(&held.value, reasons));
     wire::Event {
         started_at: match event.phase {
-            Phase::Scheduled { .. } => None,
+            Phase::Scheduled { .. } | Phase::Advisory { .. } => None,
             Phase::Started { at, .. } => Some(at),
         },
         waits_for: Some(waits_for(context, &scope.scope, event)),
@@ -240,6 +240,9 @@ fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> Stri
             })
         }
         Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
+        Phase::Advisory { .. } => {
+            "nothing: it never starts; 'notbefore event cancel' or an eviction of its VM ends it".to_owned()
+        }
         Phase::Scheduled { ready: Some(_), .. } if event.joint_start => {
             format!("an operator to start its operation: 'notbefore operation start {}'", event.operation)
         }
@@ -298,7 +301,7 @@ fn parts_to_approve(view: &View, operation: OperationId, sees: &dyn Fn(&ScopeId)
     }
     let waiting = |target: &&notbefore_core::Target| {
         let part = view.scope(&target.scope).and_then(|scope| scope.scope.event(target.event));
-        part.is_some_and(|part| !part.approved() && !part.is_started())
+        part.is_some_and(|part| !part.approved() && !part.is_started() && !part.is_advisory())
     };
     Some(operation.value.targets.iter().filter(waiting).count())
 }
@@ -328,7 +331,9 @@ pub fn operation(
         requested_at: operation.requested_at,
         state: operation.state.wire_name(),
         release: operation.release.wire_name(),
-        not_before: operation.not_before.filter(|_| !began_at_once(context, operation)),
+        not_before: operation
+            .not_before
+            .filter(|_| !operation.cause.is_advisory() && !began_at_once(context, operation)),
         time_given: operation.time_given,
         cancelled: operation.cancelled_by.is_some(),
         completed: operation.completed_by.is_some(),
@@ -355,7 +360,7 @@ fn began_at_once(context: &PresentContext<'_>, operation: &Operation) -> bool {
     events.peek().is_some()
         && events.all(|event| match &event.phase {
             Phase::Started { why, .. } => why.is_at_once(),
-            Phase::Scheduled { .. } => false,
+            Phase::Scheduled { .. } | Phase::Advisory { .. } => false,
         })
 }
 
@@ -363,7 +368,12 @@ fn has_ended(state: &wire::TargetState) -> bool {
     use wire::TargetState as State;
     match state {
         State::Completed | State::Cancelled | State::Refused | State::Ended => true,
-        State::Opening | State::Waiting | State::Approved | State::Started | State::Unknown(_) => false,
+        State::Opening
+        | State::Waiting
+        | State::Approved
+        | State::Started
+        | State::Advisory
+        | State::Unknown(_) => false,
     }
 }
 
@@ -380,6 +390,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         Some(Phase::Scheduled { approval: Some(_), .. }) => (Status::Scheduled, State::Approved),
         Some(Phase::Scheduled { .. }) => (Status::Scheduled, State::Waiting),
         Some(Phase::Started { .. }) => (Status::Started, State::Started),
+        Some(Phase::Advisory { .. }) => (Status::Advisory, State::Advisory),
         None if target.refused.is_some() => (Status::Refused, State::Refused),
         None if outcome == Some(Outcome::Completed) => (Status::Completed, State::Completed),
         None if outcome == Some(Outcome::Cancelled) => (Status::Cancelled, State::Cancelled),
@@ -399,7 +410,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         refused: target.refused.clone(),
         started_because: event.and_then(|event| match &event.phase {
             Phase::Started { why, .. } => Some(why.to_string()),
-            Phase::Scheduled { .. } => None,
+            Phase::Scheduled { .. } | Phase::Advisory { .. } => None,
         }),
     }
 }

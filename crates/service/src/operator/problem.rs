@@ -58,8 +58,20 @@ impl Problem {
 
     /// An internal failure: `why` is only logged.
     fn internal(status: StatusCode, code: &str, detail: &str, why: &dyn fmt::Display) -> Self {
-        tracing::warn!(target: "notbefore::operator", code, %why, "request failed");
+        log_failure(code, why);
         Self::new(status, code, detail)
+    }
+
+    /// A failure that is already in the log, or that a caller could cause at any rate.
+    pub fn unlogged(failure: Failure) -> Self {
+        let (code, detail) = (failure.code(), failure.to_string());
+        match failure {
+            Failure::Refused(refusal) => refusal.into(),
+            Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail),
+            Failure::Unavailable(_) | Failure::OutcomeUnknown(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+            }
+        }
     }
 
     /// 429 with `Retry-After`.
@@ -149,6 +161,10 @@ impl IntoResponse for Problem {
     }
 }
 
+fn log_failure(code: &str, why: &dyn fmt::Display) {
+    tracing::warn!(target: "notbefore::operator", code, %why, "request failed");
+}
+
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         // Only guests get this refusal, from the guest listener.
@@ -170,6 +186,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         Refusal::EventEnded(_)
         | Refusal::EventStarted(_)
         | Refusal::EventNotStarted(_)
+        | Refusal::Advisory(_)
+        | Refusal::UpgradeNotFinished(_)
         | Refusal::NotExec { .. }
         | Refusal::NothingFailed(_)
         | Refusal::NoHostCommandFailed(_)
@@ -208,16 +226,15 @@ impl From<Refusal> for Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let code = failure.code();
-        match failure {
-            Failure::Refused(refusal) => refusal.into(),
-            Failure::KeyReused => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, failure.to_string()),
-            Failure::Unavailable(ref cause) | Failure::OutcomeUnknown(ref cause) => {
-                // The message goes to the caller, the cause to the log.
+        // The message goes to the caller, the cause to the log.
+        match &failure {
+            Failure::Unavailable(cause) | Failure::OutcomeUnknown(cause) => {
                 let why = cause.source().map_or_else(|| failure.to_string(), ToString::to_string);
-                Self::internal(StatusCode::SERVICE_UNAVAILABLE, code, &failure.to_string(), &why)
+                log_failure(failure.code(), &why);
             }
+            Failure::Refused(_) | Failure::KeyReused => {}
         }
+        Self::unlogged(failure)
     }
 }
 

@@ -198,7 +198,7 @@ fn ended(event: &EndedEvent) -> api::EndedEvent {
         event: event.event.0,
         scope: event.scope.to_string(),
         event_type: event.cause.event_type().wire_name(),
-        status: if event.started { wire::EventStatus::Started } else { wire::EventStatus::Scheduled },
+        status: event.phase.wire_name(),
         vms: event.resources.iter().map(Name::to_string).collect(),
     }
 }

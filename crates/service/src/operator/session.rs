@@ -115,7 +115,12 @@ impl Sessions {
 
     /// The token and the expiry of a request's session, or why there is none; nothing if the request has no cookie.
     /// Cookies without a valid session are ignored: other pages of this host can set them.
-    pub fn find(&self, request: &Request, view: &View, now: Timestamp) -> Option<Result<Found, Problem>> {
+    pub fn find<B>(
+        &self,
+        request: &Request<B>,
+        view: &View,
+        now: Timestamp,
+    ) -> Option<Result<Found, Problem>> {
         let headers = request.headers();
         let name = self.browser(request.extensions(), headers).cookie_name();
         let values = cookies(headers, &name);
@@ -190,21 +195,15 @@ fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
 /// send the token with each request.
 #[utoipa::path(post, path = "/sign-in", tag = "session", request_body = SignIn, security(()), responses((status = 200, body = Session)))]
 pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Result<Response, Problem> {
-    check_origin(request.method(), request.headers())?;
     let (sessions, now) = (&operator.sessions, operator.clock.now());
-    let browser = sessions.browser(request.extensions(), request.headers());
+    let browser = admit_sign_in(&operator, &request)?;
     let client = browser.client;
-    sessions.sign_ins.try_acquire(client, now).map_err(|wait| {
-        let detail =
-            "too many attempts to sign in from this address; wait for the time that Retry-After gives";
-        Problem::too_many("too_many_sign_ins", detail, wait)
-    })?;
     let body = in_time(access::read_body(request, &(), SIGN_IN_BYTES_MAX)).await??;
-    let (known, session_expires_at, method) = match reader::body(&body)? {
-        SignIn { token: Some(secret), code: None } => {
-            (operator.views.newest().tokens.by_secret(secret.trim()).cloned(), None, SignInMethod::Token)
+    let (known, session_expires_at, method) = match read_sign_in(&body)? {
+        SignInSecret::Token(secret) => {
+            (operator.views.newest().tokens.by_secret(&secret).cloned(), None, SignInMethod::Token)
         }
-        SignIn { token: None, code: Some(code) } => {
+        SignInSecret::Code(code) => {
             let link = sessions::use_link(&*operator.store, &code, now).await?;
             let link = link.ok_or_else(|| {
                 let detail =
@@ -216,7 +215,6 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
             let known = known.filter(|known| known.revision == link.token_revision).cloned();
             (known, link.session_expires_at, SignInMethod::Link)
         }
-        SignIn { .. } => return Err(Problem::bad_request("bad_body", "give a token or a code, one of them")),
     };
     let known = known.filter(|known| !known.token.is_expired(now)).ok_or_else(access::token_refused)?;
     known.mark_used(now);
@@ -228,6 +226,35 @@ pub async fn sign_in(State(operator): State<Operator>, request: Request) -> Resu
     let max_age_s = sealed.expires_at.as_second() - now.as_second();
     let cookies = browser.set_cookies(&sessions.key.seal(&sealed), max_age_s);
     Ok((set_cookies(&cookies)?, Json(session(&known, Some(sealed.expires_at), now))).into_response())
+}
+
+/// What a browser signs in by.
+pub enum SignInSecret {
+    Token(String),
+    /// Of a sign-in link.
+    Code(String),
+}
+
+/// Checks what needs no body: the origin, and the rate limit of the browser's address.
+pub fn admit_sign_in(operator: &Operator, request: &Request) -> Result<Browser, Problem> {
+    check_origin(request.method(), request.headers())?;
+    let browser = operator.sessions.browser(request.extensions(), request.headers());
+    let admitted = operator.sessions.sign_ins.try_acquire(browser.client, operator.clock.now());
+    admitted.map_err(|wait| {
+        let detail =
+            "too many attempts to sign in from this address; wait for the time that Retry-After gives";
+        Problem::too_many("too_many_sign_ins", detail, wait)
+    })?;
+    Ok(browser)
+}
+
+/// Reads the body of a sign-in.
+pub fn read_sign_in(body: &[u8]) -> Result<SignInSecret, Problem> {
+    match reader::body(body)? {
+        SignIn { token: Some(secret), code: None } => Ok(SignInSecret::Token(secret.trim().to_owned())),
+        SignIn { token: None, code: Some(code) } => Ok(SignInSecret::Code(code)),
+        SignIn { .. } => Err(Problem::bad_request("bad_body", "give a token or a code, one of them")),
+    }
 }
 
 /// Applies the time limit of a body without a token.

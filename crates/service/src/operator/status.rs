@@ -76,6 +76,7 @@ pub async fn show(caller_view: CallerView) -> ApiResult<api::Status> {
         events: api::EventCounts {
             scheduled: counts.scheduled,
             started: counts.started,
+            advisory: counts.advisory,
             failed: counts.failed,
             waiting_for_operator: counts.waiting_for_operator,
         },
@@ -228,6 +229,7 @@ async fn service(operator: &Operator, visible: &VisibleView) -> api::ServiceStat
         operations: visible.operations_open(),
         host_operations_waiting: stats.host_operations_waiting.get(),
         clock: clock::now(operator),
+        faults: operator.faults.as_ref().map_or(0, |faults| faults.list().len() as u64),
         store: api::StoreStatus {
             revision: stats.revision.get(),
             error: stats.store_error().map(|why| why.to_string()),

@@ -29,12 +29,12 @@ macro_rules! wire_names {
 wire_names! {
     ScopeKind => ScopeKind { Standalone, AvailabilitySet, CloudService, ScaleSet }
     MemberState => VmState { Running, Deallocated }
-    EventType => EventType { Freeze, Reboot, Redeploy, Preempt, Terminate }
-    Phase => EventStatus { Scheduled, Started }
+    EventType => EventType { Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation }
+    Phase => EventStatus { Scheduled, Started, Advisory }
     Outcome => EventStatus { Completed, Cancelled }
     Cause => Cause {
-        HostFreeze, HostReboot, HostRedeploy, LiveMigration, PredictedFailure, HostFailure, Eviction, Deletion,
-        UserRestart, UserRedeploy
+        HostFreeze, HostReboot, HostRedeploy, LiveMigration, PredictedFailure, HostFailure, Eviction,
+        Rebalance, Deletion, UserRestart, UserRedeploy
     }
     Source => Source { Platform, User }
     DriverKind => Driver { Simulated, Manual, Exec }

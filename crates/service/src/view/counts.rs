@@ -15,6 +15,7 @@ pub struct Counts {
     pub scheduled: usize,
     /// Started events.
     pub started: usize,
+    pub advisory: usize,
     /// Started events with a command without attempts left.
     pub failed: usize,
     /// Events of the manual driver that wait for an operator to start or complete them.
@@ -41,6 +42,7 @@ impl Counts {
                 self.scheduled += 1;
                 self.waiting_for_operator += usize::from(ready.is_some());
             }
+            Phase::Advisory { .. } => self.advisory += 1,
             Phase::Started { run, .. } => {
                 self.started += 1;
                 self.waiting_for_operator += usize::from(matches!(run, Run::Manual));
@@ -66,6 +68,7 @@ impl Counts {
             vms,
             scheduled,
             started,
+            advisory,
             failed,
             waiting_for_operator,
             commands_waiting,
@@ -76,6 +79,7 @@ impl Counts {
         change(vms, other.vms);
         change(scheduled, other.scheduled);
         change(started, other.started);
+        change(advisory, other.advisory);
         change(failed, other.failed);
         change(waiting_for_operator, other.waiting_for_operator);
         change(commands_waiting, other.commands_waiting);
@@ -151,6 +155,7 @@ mod tests {
             started(2, Run::Manual),
             started(3, exec(CommandState::Failed { attempt: 3, why: "exit 1".into() })),
             started(4, exec(CommandState::Running { attempt: 1, left: 2 })),
+            samples::advisory(5, vm(1)),
         ];
         let db = samples::scope("acme/data/db", &[vm(3)]);
         let far = samples::scope("acme-two/shop/web", &[vm(4)]);
@@ -163,6 +168,7 @@ mod tests {
             vms: 2,
             scheduled: 1,
             started: 3,
+            advisory: 1,
             failed: 1,
             waiting_for_operator: 1,
             commands_waiting: 0,

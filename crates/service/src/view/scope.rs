@@ -179,6 +179,7 @@ pub fn shown_type(event: &Event) -> document::EventType {
         EventType::Redeploy => document::EventType::Redeploy,
         EventType::Preempt => document::EventType::Preempt,
         EventType::Terminate => document::EventType::Terminate,
+        EventType::SpotRebalanceRecommendation => document::EventType::SpotRebalanceRecommendation,
     }
 }
 
@@ -188,6 +189,7 @@ fn event(event: &Event) -> document::Event {
         status: match event.phase {
             Phase::Scheduled { not_before, .. } => document::Status::Scheduled { not_before },
             Phase::Started { .. } => document::Status::Started,
+            Phase::Advisory { date } => document::Status::Advisory { date },
         },
         event_type: shown_type(event),
         resources: event.resources.iter().map(|resource| resource.name.as_str().to_owned()).collect(),

@@ -5,8 +5,8 @@ mod harness;
 use std::sync::Arc;
 
 use notbefore_service::serve::ServeError;
-use notbefore_store::Store;
 use notbefore_store::memory::MemoryStore;
+use notbefore_store::{Store, Txn};
 
 use harness::{TestCluster, TestNode};
 
@@ -72,6 +72,28 @@ async fn follower_takes_commands_and_approvals() {
     // Only the leader knows who listens; every node says so.
     for node in &cluster.nodes {
         node.wait_for_answer("/v1/vms/web-0", &token, "\"listening\":\"yes\"").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn follower_refuses_unknown_tokens_and_takes_new_ones() {
+    let cluster = TestCluster::start(2).await;
+    let leader = cluster.leader().await;
+    let (leader, follower) = (&cluster.nodes[leader], &cluster.nodes[1 - leader]);
+    let vm = r#"{"scope":"web","vm":{"name":"web-0"}}"#;
+    let strangers = (0..50).map(|_| follower.operator("POST", "/v1/vms", "wrong", vm));
+    let strangers = futures_util::future::join_all(strangers);
+    let operators = async {
+        let grants = r#"{"name":"new","grants":[{"role":"operator","path":"/"}]}"#;
+        let (status, created) = leader.change("/v1/tokens", &cluster.token(), grants).await;
+        assert_eq!(status, 201, "{created}");
+        let secret = created.split("\"secret\":\"").nth(1).unwrap().split('"').next().unwrap();
+        follower.change("/v1/vms", secret, vm).await
+    };
+    let (strangers, (status, added)) = tokio::join!(strangers, operators);
+    assert_eq!(status, 201, "{added}");
+    for (status, refused) in strangers {
+        assert_eq!(status, 401, "{refused}");
     }
 }
 
@@ -198,6 +220,8 @@ async fn newer_nodes_write_the_older_level_until_the_upgrade_is_finished() {
         [b'1', b'2'].into(),
         "a record keeps its level until it is written again"
     );
+    let refused = TestNode::start_at_level(&cluster.store, "node-0", 1).await.err().unwrap().to_string();
+    assert!(refused.contains("--format-level") && refused.contains("limits this node to 1"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -251,4 +275,64 @@ async fn node_whose_name_another_process_took_stops() {
     cluster.replace_heartbeat("paused").await;
     let message = paused.ended().await.unwrap_err().to_string();
     assert!(message.contains("another one has started as node paused"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_that_does_not_run_is_forgotten() {
+    let mut cluster = TestCluster::start(3).await;
+    let (leader, token) = (cluster.leader().await, cluster.token());
+    let gone = cluster.nodes.remove((leader + 1) % 3);
+    let name = gone.name.clone();
+    let body = |rest: &str| format!(r#"{{"node":"{name}"{rest}}}"#);
+    let left = &cluster.nodes[0];
+    let (status, answer) = left.change("/v1/cluster/forget", &token, &body("")).await;
+    assert_eq!((status, answer.contains("\"code\":\"node_runs\"")), (409, true), "{answer}");
+    gone.stop().await;
+    left.wait_for_answer("/v1/cluster", &token, "\"state\":\"stopped\"").await;
+    cluster.leader().await;
+    let (status, answer) = left.change("/v1/cluster/forget", &token, &body(",\"dry_run\":true")).await;
+    assert_eq!((status, answer.contains("\"state\":\"stopped\"")), (200, true), "{answer}");
+    assert!(
+        left.operator("GET", "/v1/cluster", &token, "").await.1.contains("stopped"),
+        "nothing was changed"
+    );
+    let (status, answer) = left.change("/v1/cluster/forget", &token, &body("")).await;
+    assert_eq!(status, 200, "{answer}");
+    for node in &cluster.nodes {
+        let gone = async {
+            while node.operator("GET", "/v1/cluster", &token, "").await.1.contains(&format!("\"{name}\"")) {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(crate::PATIENCE, gone).await.expect("the node is still listed");
+    }
+    let (status, answer) = left.change("/v1/cluster/forget", &token, &body("")).await;
+    assert_eq!((status, answer.contains("\"code\":\"unknown_node\"")), (404, true), "{answer}");
+    // It is listed again when it starts again.
+    cluster.nodes.push(TestNode::start(&cluster.store, &name).await.unwrap());
+    cluster.nodes[0].wait_for_answer("/v1/cluster", &token, &format!("\"name\":\"{name}\"")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn record_that_cannot_be_read_is_reported_until_it_is_repaired() {
+    let cluster = TestCluster::start(2).await;
+    let (leader, token) = (cluster.leader().await, cluster.token());
+    cluster.nodes[leader].add_vm("web-0", "127.0.0.1").await;
+    let snapshot = cluster.store.snapshot().await.unwrap();
+    let (key, record) = snapshot.scan("scope/", None, 1).await.unwrap().records.remove(0);
+    let put = |value: bytes::Bytes| Txn { put: vec![(key.clone(), value)], ..Txn::default() };
+    cluster.store.commit(put("2 {damaged".into())).await;
+    for node in &cluster.nodes {
+        node.wait_for_answer("/v1/cluster", &token, "\"code\":\"record_unreadable\"").await;
+        let shown = node.show("/v1/cluster", &token).await;
+        assert!(shown["problems"].to_string().contains(&*key), "it names the record: {shown:#}");
+        node.wait_for_answer("/readyz", &token, "1 record in the store cannot be read").await;
+        node.wait_for_answer("/metrics", &token, "notbefore_cluster_unreadable_records 1").await;
+        assert!(node.poll().await.starts_with("HTTP/1.1 200"), "guests get what the node knew before");
+    }
+    cluster.store.commit(put(record.value)).await;
+    for node in &cluster.nodes {
+        node.wait_for_answer("/metrics", &token, "notbefore_cluster_unreadable_records 0").await;
+        assert!(!node.operator("GET", "/readyz", &token, "").await.1.contains("cannot be read"));
+    }
 }

@@ -215,6 +215,7 @@ fn scope_shape(scope: &Scope) -> String {
                 format!("scheduled {not_before} {}", approval.is_some())
             }
             Phase::Started { at, why, .. } => format!("started {at} {why}"),
+            Phase::Advisory { date } => format!("advisory {date:?}"),
         };
         let names: Vec<&str> = event.resources.iter().map(|one| one.name.as_str()).collect();
         format!("{} {names:?} {phase}", event.cause)

@@ -5,8 +5,10 @@
 //! - `records`: what is recorded of refused requests and of clients;
 //! - `long_polls`: polls that wait for a change;
 //! - `newer_tags`: guests that are ahead of the node that they poll;
+//! - `faults`: faults, and the record of requests;
 //! - `limits`: slow, greedy and hostile clients, and shutdown.
 
+mod faults;
 pub mod harness;
 mod limits;
 mod long_polls;

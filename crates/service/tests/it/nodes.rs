@@ -6,3 +6,4 @@ mod forwarding;
 mod harness;
 mod lost_answers;
 mod mutual_tls;
+mod unknown_callers;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Event, Phase, Refusal, StartReason};
+use notbefore_engine::cluster::leadership::COMMAND_LEASE;
 use notbefore_engine::cluster::{LEADER, LeaderRecord, StepDown, fence_of};
 use notbefore_engine::records::LastAt;
 use notbefore_engine::{Command, CommandTarget, records};
 use notbefore_store::Txn;
 
-use super::{CALM_AFTER, CLOCK_MAX, KEEPER_GRACE, LAG_OF_A_FAULT, Member};
+use super::{CALM_AFTER, CLOCK_MAX, LAG_OF_A_FAULT, Member, SECOND_COMMAND_MAX, TERMINATE_GRACE};
 use crate::conformance::{Flight, SentRequest, Written, command_key};
 use crate::invariants::{Check, Transition};
 use crate::rules;
@@ -86,7 +87,7 @@ impl World {
         let time = cluster.time;
         let mut running: BTreeMap<CommandTarget, usize> = BTreeMap::new();
         for node in (0..self.nodes()).map(|index| self.node_at(index)) {
-            let is_kept = |member: &Member| time < member.acknowledged + KEEPER_GRACE;
+            let is_kept = |member: &Member| time < member.acknowledged + COMMAND_LEASE + TERMINATE_GRACE;
             if node.member.as_ref().is_some_and(is_kept) {
                 node.running.iter().for_each(|id| *running.entry(id.target).or_default() += 1);
             }
@@ -99,7 +100,7 @@ impl World {
                 self.stats.second_commands += 1;
                 time
             });
-            if time - since > KEEPER_GRACE {
+            if time - since > SECOND_COMMAND_MAX {
                 let detail = format!("{target:?} since {since:?}, it is {time:?}");
                 return Err(broken("no second command for one event and VM beyond the grace", detail));
             }
@@ -156,7 +157,7 @@ impl World {
         let is_fresh = change.flight.at.now.duration_since(stored.at) < rules::ENABLED_FOR;
         let at_once = |event: &&Event| match &event.phase {
             Phase::Started { why, .. } => *why == StartReason::NotEnabled && change.was(event).is_none(),
-            Phase::Scheduled { .. } => false,
+            Phase::Scheduled { .. } | Phase::Advisory { .. } => false,
         };
         match change.live_after().iter().find(at_once).filter(|_| is_fresh) {
             Some(event) => Err(broken("a scope whose poll is stored is enabled", format!("{event:?}"))),

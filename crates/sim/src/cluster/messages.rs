@@ -25,6 +25,8 @@ use crate::world::{World, broken};
 const OPERATOR_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a guest's request may take.
 const GUEST_DEADLINE: Duration = Duration::from_secs(2);
+/// Interval at which a leader compares its view with that of a request's sender.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The view of the sender of a digest. Nodes note only polls of scopes, which wait for no view.
 const SHOWN: Revision = Revision(0);
 
@@ -56,13 +58,24 @@ pub(super) struct Message {
 
 #[derive(Clone, Debug)]
 enum Body {
-    /// With the notes of polls before it.
-    Request(Rc<SentRequest>, Option<Vec<u8>>),
+    Request(ForwardedRequest),
     Digest(Vec<u8>),
     DigestTaken(Ack),
     Answer(Result<Answer, Failure>, Revision),
-    /// The process does not lead, or is another one: it has executed nothing.
+    /// The process does not lead, is another one, or its view is behind the sender's: it has executed nothing.
     NotLeader,
+}
+
+/// A client's request on its way to the leader.
+#[derive(Clone, Debug)]
+struct ForwardedRequest {
+    sent: Rc<SentRequest>,
+    /// Polls before it.
+    notes: Option<Vec<u8>>,
+    /// The sender has shown nothing newer.
+    shown: Revision,
+    /// The leader waits for its own view until then.
+    wait_until: Duration,
 }
 
 /// A client's request that was sent to the leader.
@@ -131,7 +144,10 @@ impl World {
         }
         let now = self.node.now;
         let notes = self.node.member.as_ref().and_then(|member| member.digests.notes_for_request(now, SHOWN));
-        self.send_message(sent.id, to, Body::Request(Rc::clone(sent), notes));
+        let (shown, time) = (self.node.known, self.time());
+        let wait_until = time + (deadline - time) / 2;
+        let request = ForwardedRequest { sent: Rc::clone(sent), notes, shown, wait_until };
+        self.send_message(sent.id, to, Body::Request(request));
         Ok(true)
     }
 
@@ -230,6 +246,17 @@ impl World {
         }
     }
 
+    /// **A refusal through a node is never older than what that node has shown.** The engine plans by a state that is at
+    /// least as new as what the process knows.
+    fn check_not_older(&self, shown: Revision) -> Check {
+        match self.node.known < shown {
+            true => {
+                Err(broken("a request is not judged by an older state than was shown", format!("{shown}")))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Hands over the messages that have arrived. A process that stands still gets them when it goes on; those for a
     /// process that has ended are lost, unless the next one of its node takes them.
     pub(super) fn deliver_messages(&mut self) -> Check {
@@ -258,8 +285,17 @@ impl World {
         let me = self.process();
         let Message { number, from, to, body, is_copy, .. } = message;
         match body {
-            Body::Request(sent, notes) => {
+            Body::Request(request) => {
                 self.check_lead()?;
+                let time = self.time();
+                let is_behind = self.node.known < request.shown;
+                if is_behind && time < request.wait_until && self.node.engine.role().leads() {
+                    let Some(cluster) = &mut self.cluster else { return Ok(()) };
+                    let (arrives_at, body) = (time + LOOK_EVERY, Body::Request(request));
+                    cluster.messages.push(Message { number, from, to, arrives_at, body, is_copy });
+                    return Ok(());
+                }
+                let ForwardedRequest { sent, notes, shown, .. } = request;
                 let Some(member) = &mut self.node.member else { return Ok(()) };
                 let is_new = member.seen_messages.insert(number);
                 let is_for_me = to == me;
@@ -267,7 +303,7 @@ impl World {
                 if !is_new {
                     return Ok(());
                 }
-                if !is_for_me || !leads {
+                if !is_for_me || !leads || is_behind {
                     if !is_copy {
                         self.send_message(number, from, Body::NotLeader);
                     }
@@ -278,6 +314,7 @@ impl World {
                     self.take_notes(notes.notes)?;
                 }
                 self.check_polls_known(&from)?;
+                self.check_not_older(shown)?;
                 self.execute_forwarded(number, from, &to, &sent)
             }
             Body::Digest(bytes) => {

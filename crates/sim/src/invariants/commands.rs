@@ -19,7 +19,9 @@ pub const BLOCKED: &str = "an earlier attempt still runs";
 pub fn exec_run(event: &Event) -> Option<&ExecRun> {
     match &event.phase {
         Phase::Started { run: Run::Exec(run), .. } => Some(run),
-        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. } | Phase::Scheduled { .. } => None,
+        Phase::Started { run: Run::Simulated { .. } | Run::Manual, .. }
+        | Phase::Scheduled { .. }
+        | Phase::Advisory { .. } => None,
     }
 }
 

@@ -76,6 +76,8 @@ pub fn phases_never_go_back(change: &Transition<'_>, ledger: &Ledger) -> Check {
             ) => (at, why) == (at_now, why_now),
             (Phase::Started { .. }, Phase::Started { .. }) => was.phase == event.phase,
             (Phase::Started { .. }, Phase::Scheduled { .. }) => false,
+            // An advisory never starts, and nothing becomes one.
+            (Phase::Advisory { .. }, _) | (_, Phase::Advisory { .. }) => was.phase == event.phase,
             (Phase::Scheduled { .. }, Phase::Started { .. }) => true,
             (
                 Phase::Scheduled { not_before, approval, released, ready },
@@ -120,7 +122,7 @@ pub fn starts_are_justified(change: &Transition<'_>) -> Check {
         let (at, why) = match &event.phase {
             Phase::Started { at, why, .. } if !was.is_some_and(started) => (*at, *why),
             Phase::Scheduled { ready: Some(ready), .. } => (ready.at, ready.why),
-            Phase::Started { .. } | Phase::Scheduled { .. } => continue,
+            Phase::Started { .. } | Phase::Scheduled { .. } | Phase::Advisory { .. } => continue,
         };
         let was_ready = was.is_some_and(|was| matches!(was.phase, Phase::Scheduled { ready: Some(_), .. }));
         if was_ready {
@@ -131,7 +133,7 @@ pub fn starts_are_justified(change: &Transition<'_>) -> Check {
         let rule = rules::of(event.cause);
         let (not_before, approved) = match was.map(|was| &was.phase) {
             Some(Phase::Scheduled { not_before, approval, .. }) => (Some(*not_before), approval.is_some()),
-            Some(Phase::Started { .. }) | None => (None, false),
+            Some(Phase::Started { .. } | Phase::Advisory { .. }) | None => (None, false),
         };
         if event.joint_start {
             ensure(decided(change, event, why), 14, "a part starts only with its host operation", || {

@@ -28,6 +28,8 @@ pub enum EventType {
     Preempt,
     /// The deletion of the VM.
     Terminate,
+    /// Nothing: a hint that a Spot VM may be evicted.
+    SpotRebalanceRecommendation,
 }
 
 impl EventType {
@@ -39,6 +41,7 @@ impl EventType {
             EventType::Redeploy => "Redeploy",
             EventType::Preempt => "Preempt",
             EventType::Terminate => "Terminate",
+            EventType::SpotRebalanceRecommendation => "SpotRebalanceRecommendation",
         }
     }
 }
@@ -53,6 +56,11 @@ pub enum Status {
     },
     /// Has started; NotBefore is an empty string.
     Started,
+    /// Never starts.
+    Advisory {
+        /// Shown as NotBefore, but no deadline; an empty string if none.
+        date: Option<Timestamp>,
+    },
 }
 
 /// Who requested the event.
@@ -79,7 +87,7 @@ impl Source {
 pub struct Event {
     /// The id that approvals use; never changes.
     pub id: Uuid,
-    /// Scheduled or Started.
+    /// Scheduled, Started or Advisory.
     pub status: Status,
     /// What it does to its resources.
     pub event_type: EventType,
@@ -154,8 +162,9 @@ fn put_event(out: &mut Vec<u8>, event: &Event, version: EventsVersion, style: &R
     out.extend_from_slice(event.id.hyphenated().encode_upper(&mut Uuid::encode_buffer()).as_bytes());
     out.extend_from_slice(b"\",\"EventStatus\":\"");
     out.extend_from_slice(match event.status {
-        Status::Scheduled { .. } => b"Scheduled",
+        Status::Scheduled { .. } => b"Scheduled".as_slice(),
         Status::Started => b"Started",
+        Status::Advisory { .. } => b"Advisory",
     });
     out.extend_from_slice(b"\",\"EventType\":\"");
     out.extend_from_slice(event.event_type.as_str().as_bytes());
@@ -169,10 +178,10 @@ fn put_event(out: &mut Vec<u8>, event: &Event, version: EventsVersion, style: &R
     }
     out.extend_from_slice(b"],\"NotBefore\":\"");
     match event.status {
-        Status::Scheduled { not_before } => {
-            put_time(out, not_before, version.has_iso_times() && !style.rfc1123_everywhere);
+        Status::Scheduled { not_before: time } | Status::Advisory { date: Some(time) } => {
+            put_time(out, time, version.has_iso_times() && !style.rfc1123_everywhere);
         }
-        Status::Started => {}
+        Status::Started | Status::Advisory { date: None } => {}
     }
     out.push(b'"');
     if version.has_description() {

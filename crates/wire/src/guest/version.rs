@@ -24,13 +24,15 @@ pub enum EventsVersion {
     V2019_04_01,
     /// Adds the field EventSource.
     V2019_08_01,
-    /// Adds the field DurationInSeconds.
+    /// Adds the field DurationInSeconds. The newest version in Microsoft's documentation.
     V2020_07_01,
+    /// Adds the type SpotRebalanceRecommendation, with the status Advisory. Known from clients, not documented.
+    V2024_07_09,
 }
 
 impl EventsVersion {
     /// Every version, oldest first.
-    pub const ALL: [EventsVersion; 7] = [
+    pub const ALL: [EventsVersion; 8] = [
         EventsVersion::V2017_03_01,
         EventsVersion::V2017_08_01,
         EventsVersion::V2017_11_01,
@@ -38,10 +40,14 @@ impl EventsVersion {
         EventsVersion::V2019_04_01,
         EventsVersion::V2019_08_01,
         EventsVersion::V2020_07_01,
+        EventsVersion::V2024_07_09,
     ];
 
-    /// The version that shows all fields; the incarnation counts changes of its document.
-    pub const NEWEST: EventsVersion = EventsVersion::V2020_07_01;
+    /// The version that shows all events; the incarnation counts changes of its document.
+    pub const NEWEST: EventsVersion = EventsVersion::V2024_07_09;
+
+    /// The newest version in Microsoft's documentation.
+    pub const DOCUMENTED: EventsVersion = EventsVersion::V2020_07_01;
 
     /// The version of exactly this date, if there is one. `latest` is not a version.
     pub fn parse(text: &str) -> Option<EventsVersion> {
@@ -71,6 +77,7 @@ impl EventsVersion {
             EventsVersion::V2019_04_01 => "2019-04-01",
             EventsVersion::V2019_08_01 => "2019-08-01",
             EventsVersion::V2020_07_01 => "2020-07-01",
+            EventsVersion::V2024_07_09 => "2024-07-09",
         }
     }
 
@@ -85,6 +92,7 @@ impl EventsVersion {
             EventType::Freeze | EventType::Reboot | EventType::Redeploy => true,
             EventType::Preempt => self >= EventsVersion::V2017_11_01,
             EventType::Terminate => self >= EventsVersion::V2019_01_01,
+            EventType::SpotRebalanceRecommendation => self >= EventsVersion::V2024_07_09,
         }
     }
 
@@ -144,7 +152,7 @@ mod tests {
 
     #[test]
     fn well_formed_versions_are_days_of_the_calendar() {
-        for version in ["2024-07-09", "2021-02-01", "2024-02-29", "0001-01-01", "9999-12-31", "2020-07-01"] {
+        for version in ["2024-07-10", "2021-02-01", "2024-02-29", "0001-01-01", "9999-12-31", "2020-07-01"] {
             assert!(EventsVersion::is_well_formed(version), "{version}");
         }
         let malformed = [

@@ -153,6 +153,28 @@ pub struct FinishUpgrade {
     pub dry_run: bool,
 }
 
+/// A request to forget a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetNode {
+    /// The node's name.
+    pub node: String,
+    /// Answer with the plan and change nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// A node that was forgotten, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForgottenNode {
+    /// The node's name.
+    pub node: String,
+    /// `stopped` or `silent`.
+    pub state: NodeState,
+    /// Its last heartbeat, by its own clock.
+    pub last_heartbeat_at: Timestamp,
+}
+
 /// The format levels before and after an upgrade is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Upgrade {

@@ -323,6 +323,11 @@ pub enum FactDetail {
         /// The new format level.
         level: u32,
     },
+    /// An operator removed a node that does not run any more from the list of nodes.
+    NodeForgotten {
+        /// The node.
+        node: String,
+    },
     /// A request was refused. Only in the audit trail.
     RequestRefused {
         /// Why: `not_permitted`, `hidden`, `token_refused`, `token_missing`.

@@ -58,6 +58,9 @@ pub struct EventCounts {
     pub scheduled: usize,
     /// Started and not ended.
     pub started: usize,
+    /// Advisories, which never start.
+    #[serde(default)]
+    pub advisory: usize,
     /// Started events with a command that failed its last attempt.
     pub failed: usize,
     /// Events of the manual driver that wait for an operator to start or complete them.
@@ -153,11 +156,18 @@ pub struct ServiceStatus {
     pub host_operations_waiting: u64,
     /// Its clock.
     pub clock: Clock,
+    /// Number of active faults of the guest listener: answers to guests are wrong on purpose.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub faults: u64,
     /// Its store.
     pub store: StoreStatus,
     /// The file system of its data directory; absent if the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskStatus>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The store.

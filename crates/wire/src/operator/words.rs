@@ -131,13 +131,15 @@ words! {
         Preempt = "Preempt",
         /// It is deleted.
         Terminate = "Terminate",
+        /// Nothing: a hint that a Spot VM may be evicted.
+        SpotRebalanceRecommendation = "SpotRebalanceRecommendation",
     }
     /// The order of a list of events.
     EventSort {
         /// By scope. Pages stay the same while events start and end.
         Scope = "scope",
-        /// Started events by their start, then scheduled events by NotBefore. An event that starts between two pages
-        /// may be on neither.
+        /// Started events by their start, then scheduled events by NotBefore, then advisories. An event that starts
+        /// between two pages may be on neither.
         Time = "time",
     }
     /// The status of an event.
@@ -146,6 +148,8 @@ words! {
         Scheduled = "Scheduled",
         /// It is started and not ended.
         Started = "Started",
+        /// It is a hint that never starts.
+        Advisory = "Advisory",
         /// It was completed.
         Completed = "Completed",
         /// It was cancelled.
@@ -159,6 +163,8 @@ words! {
         Scheduled = "Scheduled",
         /// It is started and not ended.
         Started = "Started",
+        /// It is a hint that never starts.
+        Advisory = "Advisory",
         /// It was completed.
         Completed = "Completed",
         /// It was cancelled.
@@ -178,6 +184,8 @@ words! {
         Approved = "approved",
         /// It is started and not ended.
         Started = "started",
+        /// It is a hint that never starts.
+        Advisory = "advisory",
         /// It was completed.
         Completed = "completed",
         /// It was cancelled.
@@ -203,6 +211,8 @@ words! {
         HostFailure = "host-failure",
         /// A Spot VM is evicted because its capacity is needed.
         Eviction = "eviction",
+        /// A Spot VM may soon be evicted, or never.
+        Rebalance = "rebalance",
         /// The VM's owner deletes it, or scales its scale set in.
         Deletion = "deletion",
         /// The VM's owner restarts it.
@@ -399,6 +409,44 @@ words! {
         Silent = "silent",
         /// None of the URLs in `etcd.endpoints` leads to it.
         NotAsked = "not-asked",
+    }
+    /// What a fault of the guest listener does to a request or its response.
+    FaultKind {
+        /// The first request of each VM is answered late (`seconds`, 120 by default).
+        LateFirstAnswer = "late-first-answer",
+        /// The connection is reset and there is no response. The request is not carried out.
+        Reset = "reset",
+        /// The response has this `status`. The request is not carried out.
+        Status = "status",
+        /// `Metadata` must be exactly `true`, also on approvals.
+        StrictHeader = "strict-header",
+        /// The shown incarnation restarts at 1, once for each VM.
+        ResetIncarnation = "reset-incarnation",
+        /// The shown incarnation rises by `by` with each change.
+        SkipIncarnations = "skip-incarnations",
+        /// Events are missing from the document. The shown incarnation rises when they vanish and when they return.
+        HideEvents = "hide-events",
+        /// `Date` and NotBefore are those of a platform whose clock differs by `seconds`.
+        ClockSkew = "clock-skew",
+        /// The document has no key `Events`.
+        MissingEvents = "missing-events",
+        /// The document has raw newlines within strings, which JSON forbids.
+        RawNewlines = "raw-newlines",
+        /// The content type is `text/plain`.
+        TextPlain = "text-plain",
+        /// 200 with an empty body.
+        EmptyBody = "empty-body",
+        /// The body arrives in pieces, the last one after `seconds`.
+        SlowBody = "slow-body",
+    }
+    /// The requests that a fault affects.
+    FaultRequests {
+        /// Polls: reads of the document.
+        Polls = "polls",
+        /// Approvals.
+        Approvals = "approvals",
+        /// All requests, also those of instance metadata.
+        All = "all",
     }
     /// The order of a list.
     Order {

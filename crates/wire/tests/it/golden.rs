@@ -1,4 +1,4 @@
-//! Golden documents, byte for byte: five cases at seven versions, and a line for each type of fact.
+//! Golden documents, byte for byte: six cases at eight versions, and a line for each type of fact.
 
 use notbefore_wire::guest::document::{Document, Event, EventType, RenderStyle, Source, Status};
 use notbefore_wire::guest::version::EventsVersion;
@@ -32,11 +32,20 @@ fn cases() -> Vec<(&'static str, Document, RenderStyle)> {
         event("0b1fbe6c-1a4d-4b63-9c3b-6f7c0c6e2a01", EventType::Preempt, Source::Platform, &["batch_0"]);
     let terminate =
         event("0b1fbe6c-1a4d-4b63-9c3b-6f7c0c6e2a02", EventType::Terminate, Source::User, &["batch_1"]);
+    let advisory = |id: &str, resource: &str, date: Option<&str>| Event {
+        status: Status::Advisory { date: date.map(|date| date.parse().unwrap()) },
+        ..event(id, EventType::SpotRebalanceRecommendation, Source::Platform, &[resource])
+    };
+    let advisories = vec![
+        advisory("0b1fbe6c-1a4d-4b63-9c3b-6f7c0c6e2a03", "batch_0", None),
+        advisory("0b1fbe6c-1a4d-4b63-9c3b-6f7c0c6e2a04", "batch_1", Some("2016-09-19T18:29:47Z")),
+    ];
     vec![
         ("empty", Document { incarnation: 1, events: vec![] }, iaas),
         ("scheduled", Document { incarnation: 2, events: vec![scheduled] }, iaas),
         ("started", Document { incarnation: 3, events: vec![started] }, iaas),
         ("preempt-terminate", Document { incarnation: 3, events: vec![preempt, terminate] }, iaas),
+        ("advisory", Document { incarnation: 4, events: advisories }, iaas),
         (
             "cloud-service",
             Document { incarnation: 2, events: vec![reboot(&["FrontEnd_IN_0", "BackEnd_IN_0"])] },

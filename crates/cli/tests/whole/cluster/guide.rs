@@ -1,16 +1,84 @@
 //! docs/guide/cluster.md as printed: three members and three nodes from nothing in ten commands, each machine a network
-//! namespace.
+//! namespace. Other modules run scripts with the rest of the page: `tls.sh`, `reach.sh`.
 //!
 //! One shell runs everything in namespaces of its own, so that all processes, links and names end with the test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::binary;
+use crate::support::namespace::{failure_text, require_file};
 use crate::support::pages::{as_typed, root};
 
+/// Limit of a script, in seconds. The longest takes half a minute on two idle cores.
+const SCRIPT_SECONDS_MAX: &str = "180";
+/// Lines of each log that a failure shows.
+const LOG_LINES: usize = 8;
+
+pub fn page() -> String {
+    std::fs::read_to_string(root().join("docs/guide/cluster.md")).unwrap()
+}
+
+/// The directory of the scripts.
+fn scripts() -> PathBuf {
+    root().join("crates/cli/tests/whole/cluster")
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(scripts().join(name)).unwrap()
+}
+
+/// A shell in namespaces of its own, which runs a script in a directory.
+fn shell(script: &str, dir: &Path) -> Command {
+    let mut shell = Command::new("timeout");
+    shell.args(["--kill-after=1", SCRIPT_SECONDS_MAX, "unshare", "--net", "--mount"]);
+    shell.args(["--propagation=private", "--pid", "--fork", "--kill-child"]);
+    shell.args(["bash", "-euo", "pipefail", "-c", script, "bash"]).current_dir(dir);
+    as_typed(&mut shell);
+    shell
+}
+
+/// Runs a script of this directory on the machines of `machines.sh`. Programs are files with their packages.
+pub fn run_script(script: &str, programs: &[(&str, &str)]) {
+    for (file, package) in programs {
+        require_file(file, package);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut shell = shell(&(read("machines.sh") + &read(script)), dir.path());
+    let output = shell.arg(binary()).arg(root()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    println!("{printed}");
+    let succeeded = output.status.success() && printed.ends_with("== done\n");
+    assert!(succeeded, "{script}: {}\n{}", failure_text(&output), logs(dir.path()));
+}
+
+/// The last lines of all logs in a directory.
+fn logs(dir: &Path) -> String {
+    let mut shown = String::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let log = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        shown += &format!("== {}\n{last}\n", path.display());
+    }
+    shown
+}
+
+/// A block that no test runs would be unverified.
+#[test]
+fn every_named_block_of_the_page_is_typed() {
+    let page = page();
+    let named = page.lines().filter_map(|line| line.trim_start().strip_prefix("```sh "));
+    let tests = ["guide.rs", "machines.sh", "tls.sh", "reach.sh"].map(read).concat();
+    let is_word = |c: char| c.is_alphanumeric() || c == '-';
+    let words: Vec<&str> = tests.split(|c: char| !is_word(c)).collect();
+    let missing: Vec<&str> = named.clone().filter(|name| !words.contains(name)).collect();
+    assert!(missing.is_empty() && named.count() > 15, "no test runs {missing:?}");
+}
+
 /// The block of a name, without the indentation of the list that it is in.
-fn block(page: &str, name: &str) -> String {
+pub fn block(page: &str, name: &str) -> String {
     let (_, rest) = page.split_once(&format!("```sh {name}\n")).unwrap_or_else(|| panic!("no block {name}"));
     let lines = rest.lines().take_while(|line| line.trim() != "```");
     lines.map(|line| line.trim_start().to_owned() + "\n").collect()
@@ -18,7 +86,7 @@ fn block(page: &str, name: &str) -> String {
 
 #[test]
 fn ten_commands_of_the_page_make_a_cluster() {
-    let page = std::fs::read_to_string(root().join("docs/guide/cluster.md")).unwrap();
+    let page = page();
     let [certificates, member, node, usage] =
         ["certificates", "member", "node", "use"].map(|name| block(&page, name));
     let commands = certificates.lines().count() + 3 * (member.lines().count() + node.lines().count());
@@ -55,7 +123,8 @@ start machine3 10.9.0.3 c
 until ls */notbefore-data/operator.token && [ $(ls */notbefore-data/listeners.json | wc -l) = 3 ]; do sleep 0.2; done 2>/dev/null
 cd "$(dirname "$(ls */notbefore-data/operator.token)")/.."
 case $PWD in */a) machine=machine1 ;; */b) machine=machine2 ;; */c) machine=machine3 ;; esac
-until ip netns exec $machine bash -euc 'notbefore cluster status' | grep -q '3 of 3 running'; do sleep 0.2; done
+# A node that has just joined is a problem for some seconds.
+until ip netns exec $machine bash -euc 'notbefore cluster status' >status && grep -q '3 of 3 running' status; do sleep 0.2; done
 ip netns exec $machine bash -euxc '{usage}'
 for n in 1 2 3; do
   curl -sS --fail -H Metadata:true "http://10.9.0.$n:9254/metadata/scheduledevents?api-version=2020-07-01"
@@ -63,10 +132,7 @@ for n in 1 2 3; do
 done
 "#
     );
-    let mut shell = Command::new("timeout");
-    shell.args(["--kill-after=1", "120", "unshare", "--net", "--mount", "--propagation=private", "--pid"]);
-    shell.args(["--fork", "--kill-child", "bash", "-euc", &script]).current_dir(dir.path());
-    as_typed(&mut shell);
+    let mut shell = shell(&script, dir.path());
     let bin = Path::new(binary()).parent().unwrap().display().to_string();
     shell.env("PATH", format!("{bin}:{}", std::env::var("PATH").unwrap_or_default()));
     let done = shell.output().unwrap();

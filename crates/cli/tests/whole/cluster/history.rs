@@ -36,6 +36,7 @@ pub enum Record {
     },
     Attempt(Attempt),
     Poll(Poll),
+    Move(Move),
     Restore(Restore),
     State(State),
 }
@@ -67,6 +68,7 @@ pub enum Command {
     },
     /// A StartRequest of a guest.
     GuestApproval {
+        guest: usize,
         event: Uuid,
     },
     /// Only one client writes a scope, and no value soon again.
@@ -113,6 +115,7 @@ pub struct Made {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Poll {
     pub guest: usize,
+    /// The guest's scope when the poll began; while its address moves, the scope before.
     pub scope: String,
     pub node: usize,
     /// If-None-Match.
@@ -139,6 +142,20 @@ pub struct DocumentEvent {
     pub not_before: String,
     pub description: String,
     pub resources: Vec<String>,
+}
+
+/// An address that moved from a VM of one scope to a VM of another one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Move {
+    pub guest: usize,
+    pub from: String,
+    pub to: String,
+    pub begun: Micros,
+    /// The node that acknowledged the new owner, and when.
+    pub node: usize,
+    pub acknowledged: Micros,
+    /// All nodes show the new owner.
+    pub settled: Micros,
 }
 
 /// A backup that was taken, and replaced the state later.

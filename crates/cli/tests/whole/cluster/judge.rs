@@ -6,7 +6,7 @@
 //! | nothing is applied twice | a tag has one operation, and a repeated command the same response; no trail has a fact twice; no setting returns to an earlier value |
 //! | a refused command changes nothing | no state has its tag or its VM |
 //! | a refusal is right | an event that "does not exist" or "has ended" for a command or a guest had ended then |
-//! | no guest sees another scope | every event of a document carries the guest's scope in its description, and names VMs of it |
+//! | no guest sees another scope | every event of a document carries the guest's scope in its description, and names VMs of it; while its address moves, all events are of the scope before or of the one after, or the guest gets 403 |
 //! | documents do not go back | a poll with a tag never gets an older incarnation; one incarnation of a scope is one document |
 //! | no event starts early | by the leader's clock not before NotBefore; by that of the guest not two seconds before |
 //!
@@ -20,14 +20,17 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::history::{
-    Attempt, Command, Document, EventState, Made, Micros, Outcome, Poll, Record, Restore, State, TrailFact,
-    Verb, wall,
+    Attempt, Command, Document, DocumentEvent, EventState, Made, Micros, Move, Outcome, Poll, Record,
+    Restore, State, TrailFact, Verb, wall,
 };
 
 /// How far the leader's clock may be ahead of the true one.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(2);
-/// Times of facts and documents are in whole seconds in some places.
-const SECOND: SignedDuration = SignedDuration::from_secs(1);
+/// How much later than it happened a fact may be dated: the leader's clock may be ahead, and times are in whole seconds in
+/// some places.
+const DATED_LATER_MAX: SignedDuration = SignedDuration::from_secs(3);
+/// Longest time from a decision about a response to its end; a long poll waits before the decision.
+const ANSWER_MAX: Micros = 2_000_000;
 
 /// What was checked, so that a history that shows nothing is noticed.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +47,9 @@ pub struct Tally {
     pub moved: usize,
     pub states: usize,
     pub trails: usize,
+    /// Moves of addresses, and documents that guests got meanwhile.
+    pub address_moves: usize,
+    pub documents_during_moves: usize,
     pub restores: usize,
     pub faults: BTreeMap<String, usize>,
 }
@@ -92,6 +98,7 @@ impl<'a> Tried<'a> {
 struct Judge<'a> {
     begin: Timestamp,
     restores: Vec<&'a Restore>,
+    moves: HashMap<usize, Vec<&'a Move>>,
     vms: HashMap<&'a str, &'a str>,
     tried: Vec<Tried<'a>>,
     /// VMs that a client has tried to remove.
@@ -107,6 +114,7 @@ pub fn judge(records: &[Record]) -> (Tally, Vec<Violation>) {
     let mut judge = Judge {
         begin: Timestamp::UNIX_EPOCH,
         restores: Vec::new(),
+        moves: HashMap::new(),
         vms: HashMap::new(),
         tried: Vec::new(),
         removed: HashSet::new(),
@@ -135,6 +143,7 @@ pub fn judge(records: &[Record]) -> (Tally, Vec<Violation>) {
                 judge.tried[place].attempts.push(attempt);
             }
             Record::Poll(poll) => polls.push(poll),
+            Record::Move(moved) => judge.moves.entry(moved.guest).or_default().push(moved),
             Record::Restore(restore) => judge.restores.push(restore),
             Record::State(state) => states.push(state),
         }
@@ -203,6 +212,7 @@ impl<'a> Judge<'a> {
             Outcome::NotSent | Outcome::Acknowledged(_) | Outcome::Refused { .. } => false,
         };
         self.tally.restores = self.restores.len();
+        self.tally.address_moves = self.moves.values().map(Vec::len).sum();
         self.tally.commands = self.tried.len();
         self.tally.acknowledged =
             self.tried.iter().filter(|one| one.acknowledgements().next().is_some()).count();
@@ -265,18 +275,24 @@ impl<'a> Judge<'a> {
             if known.is_some_and(|(_, from)| from != node) && *status != 0 {
                 self.tally.moved += 1;
             }
-            if !matches!(status, 0 | 200 | 304 | 503) {
+            let (scopes, is_moving) = self.scopes_of(poll);
+            if !(matches!(status, 0 | 200 | 304 | 503) || is_moving && *status == 403) {
                 found.push(format!("guest {guest} of {scope} got {status}: {poll:?}"));
             }
             let Some(document) = &poll.document else { continue };
             self.tally.documents += 1;
-            for event in &document.events {
-                let is_own = event.description.split(' ').next_back() == Some(scope);
-                let vms_are_own = event.resources.iter().all(|vm| self.vms.get(&**vm) == Some(&&**scope));
-                if !is_own || !vms_are_own {
-                    found.push(format!("guest {guest} of {scope} sees an event of another scope: {event:?}"));
-                }
+            let is_own = |event: &DocumentEvent, scope: &str| {
+                let vms_are_own = event.resources.iter().all(|vm| self.vms.get(&**vm) == Some(&scope));
+                event.description.split(' ').next_back() == Some(scope) && vms_are_own
+            };
+            if !scopes.iter().any(|scope| document.events.iter().all(|event| is_own(event, scope))) {
+                found.push(format!("guest {guest} of {scopes:?} sees an event of another scope: {poll:?}"));
             }
+            if is_moving {
+                self.tally.documents_during_moves += 1;
+                continue;
+            }
+            let Some(&scope) = scopes.first() else { continue };
             if era != self.era(poll.ended) {
                 continue;
             }
@@ -294,6 +310,30 @@ impl<'a> Judge<'a> {
             tags.insert((*guest, document.incarnation), (era, *node));
         }
         self.violations.extend(found.into_iter().map(Violation));
+    }
+
+    /// The scopes of which a poll may show the document, and whether the guest's address moves.
+    fn scopes_of(&self, poll: &'a Poll) -> (Vec<&'a str>, bool) {
+        let decided = poll.begun.max(poll.ended.saturating_sub(ANSWER_MAX));
+        let (mut scope, mut after, mut is_moving) = (&*poll.scope, None, false);
+        for moved in self.moves.get(&poll.guest).into_iter().flatten() {
+            if moved.settled <= decided {
+                scope = &moved.to;
+            } else if moved.begun <= poll.ended {
+                is_moving = true;
+                after = Some(&*moved.to);
+                if moved.node == poll.node && moved.acknowledged < decided {
+                    scope = &moved.to;
+                }
+            }
+        }
+        ([Some(scope), after].into_iter().flatten().collect(), is_moving)
+    }
+
+    /// Whether the address of a guest moved during an attempt.
+    fn moved_during(&self, guest: usize, attempt: &Attempt) -> bool {
+        let overlaps = |moved: &&Move| moved.begun <= attempt.ended && attempt.begun <= moved.settled;
+        self.moves.get(&guest).into_iter().flatten().any(overlaps)
     }
 
     fn check_state(&mut self, state: &State, polls: &[&Poll]) {
@@ -370,7 +410,7 @@ impl<'a> Judge<'a> {
                         Some(shown) => (!shows(shown, *verb, self.time(attempt.ended)))
                             .then(|| format!("is not in {shown:?}")),
                     },
-                    (Some(true), Command::GuestApproval { event }) => match events.get(event) {
+                    (Some(true), Command::GuestApproval { event, .. }) => match events.get(event) {
                         None => Some("its event is missing".to_owned()),
                         Some(shown) => (!shows(shown, Verb::Approve, self.time(attempt.ended)))
                             .then(|| format!("is not in {shown:?}")),
@@ -428,7 +468,9 @@ impl<'a> Judge<'a> {
         let last = one.attempts.last()?;
         let Outcome::Refused { status, code } = &last.outcome else { return None };
         let event = match one.command {
-            Command::GuestApproval { event } if *status == 400 => event,
+            Command::GuestApproval { guest, event } if *status == 400 && !self.moved_during(*guest, last) => {
+                event
+            }
             Command::Event { event, .. } if matches!(&**code, "unknown_event" | "event_ended") => event,
             Command::GuestApproval { .. }
             | Command::Event { .. }
@@ -443,7 +485,7 @@ impl<'a> Judge<'a> {
         }
         let has_ended = |fact: &TrailFact| {
             matches!(&*fact.kind, "EventCancelled" | "EventCompleted")
-                && fact.at <= self.time(last.ended) + SECOND
+                && fact.at <= self.time(last.ended) + DATED_LATER_MAX
         };
         let is_right = shown.trail.iter().any(has_ended);
         (!is_right).then(|| {
@@ -520,7 +562,7 @@ fn shows(event: &EventState, verb: Verb, acknowledged: Timestamp) -> bool {
             // An approval of an event that has started or ended adds nothing.
             let is_late = |fact: &TrailFact| {
                 matches!(&*fact.kind, "EventStarted" | "EventCancelled" | "EventCompleted")
-                    && fact.at < acknowledged + SECOND
+                    && fact.at < acknowledged + DATED_LATER_MAX
             };
             fact(event, "EventApproved").is_some() || event.trail.iter().any(is_late)
         }
@@ -700,7 +742,7 @@ mod tests {
         for verb in [Verb::Cancel, Verb::Complete] {
             assert!(lost(Command::Event { event: id(1), verb }).contains("is not in"), "{verb:?}");
         }
-        assert!(lost(Command::GuestApproval { event: id(1) }).contains("is not in"));
+        assert!(lost(Command::GuestApproval { guest: 0, event: id(1) }).contains("is not in"));
         assert_eq!(lost(Command::Event { event: id(1), verb: Verb::Start }), "");
     }
 
@@ -729,11 +771,11 @@ mod tests {
             let outcome = Outcome::Refused { status, code: code.to_owned() };
             found(|records| records.insert(4, attempt("b", 25, command, outcome)))
         };
-        assert!(refused(Command::GuestApproval { event: id(1) }, 400, "").contains("and it lived"));
+        assert!(refused(Command::GuestApproval { guest: 0, event: id(1) }, 400, "").contains("and it lived"));
         let cancel = Command::Event { event: id(1), verb: Verb::Cancel };
         assert!(refused(cancel.clone(), 404, "unknown_event").contains("and it lived"));
         assert_eq!(refused(cancel, 409, "event_started"), "");
-        assert_eq!(refused(Command::GuestApproval { event: id(2) }, 400, ""), "");
+        assert_eq!(refused(Command::GuestApproval { guest: 0, event: id(2) }, 400, ""), "");
     }
 
     #[test]
@@ -742,6 +784,38 @@ mod tests {
         assert!(
             found(|records| records[4] = poll(0, 30, None, 2, other, "Scheduled")).contains("another scope")
         );
+    }
+
+    #[test]
+    fn judge_knows_which_scope_an_address_has() {
+        let other = "c0-1 tenant-1/group/scope-0";
+        let to = "tenant-1/group/scope-0".to_owned();
+        let moved = Move {
+            guest: 5,
+            from: SCOPE.to_owned(),
+            to,
+            begun: 100,
+            node: 5,
+            acknowledged: 150,
+            settled: 200,
+        };
+        let at = |at, description: &str| {
+            found(|records| {
+                records.insert(0, Record::Move(moved.clone()));
+                records.insert(1, Record::Fleet { scopes: [(moved.to.clone(), vec!["vm-1".into()])].into() });
+                let Record::Poll(mut poll) = poll(5, at, None, 7, description, "Scheduled") else { panic!() };
+                if description == other {
+                    poll.document.as_mut().unwrap().events[0].resources = vec!["vm-1".into()];
+                }
+                records.insert(6, Record::Poll(poll));
+            })
+        };
+        for (second, before, after) in
+            [(50, true, false), (120, true, true), (160, false, true), (250, false, true)]
+        {
+            assert_eq!(at(second, TAG).is_empty(), before, "{second}: {}", at(second, TAG));
+            assert_eq!(at(second, other).is_empty(), after, "{second}: {}", at(second, other));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! scheduled it, by guests of its scope, and by timers; a setting only by one client.
 //!
 //! Guests poll with the tag of their last document. Some stay at one node, some move to another one for each poll, some
-//! wait for changes.
+//! wait for changes. A guest whose address has moved is another VM, and has no tag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,14 +41,23 @@ const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 pub struct Vm {
     pub id: Uuid,
+    pub name: String,
     pub scope: usize,
 }
 
 /// The fleet: `tenants × scopes` with a guest for each VM.
 pub struct Fleet {
     pub scopes: Vec<String>,
-    /// VM and guest have the same number.
     pub vms: Vec<Vm>,
+    /// As many as VMs. At the start VM and guest have the same number.
+    guests: Vec<Owner>,
+}
+
+/// Which VM has the address of a guest.
+struct Owner {
+    vm: AtomicUsize,
+    /// Rises when the address begins to move, and when it has moved; odd in between.
+    moves: AtomicUsize,
 }
 
 impl Fleet {
@@ -85,12 +94,37 @@ impl Fleet {
                 let body =
                     json!({"scope": scope, "vm": {"name": name, "addresses": [guest_address(vms.len())]}});
                 let made: wire::Vm = created("POST", "/v1/vms", body).parsed();
-                vms.push(Vm { id: made.id, scope: place });
-                names.entry(scope.clone()).or_default().push(name);
+                names.entry(scope.clone()).or_default().push(name.clone());
+                vms.push(Vm { id: made.id, name, scope: place });
             }
         }
         history.record(Record::Fleet { scopes: names });
-        Self { scopes, vms }
+        let owner = |vm| Owner { vm: AtomicUsize::new(vm), moves: AtomicUsize::new(0) };
+        let guests = (0..vms.len()).map(owner).collect();
+        Self { scopes, vms, guests }
+    }
+
+    /// The VM that has the address of a guest; while it moves, the VM before.
+    pub fn owner(&self, guest: usize) -> usize {
+        self.guests[guest].vm.load(Ordering::SeqCst)
+    }
+
+    fn moves(&self, guest: usize) -> usize {
+        self.guests[guest].moves.load(Ordering::SeqCst)
+    }
+
+    pub fn begin_move(&self, guest: usize) {
+        self.guests[guest].moves.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn end_move(&self, guest: usize, vm: usize) {
+        self.guests[guest].vm.store(vm, Ordering::SeqCst);
+        self.guests[guest].moves.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A guest of a scope.
+    pub fn guest_of(&self, scope: usize) -> usize {
+        (0..self.vms.len()).find(|&guest| self.vms[self.owner(guest)].scope == scope).unwrap()
     }
 
     pub fn of(&self, scope: usize) -> Vec<Uuid> {
@@ -199,7 +233,8 @@ impl Load {
     pub fn start(shared: &Arc<Shared>, clients: usize, random: &mut Random) -> Self {
         let mut threads = Vec::new();
         for number in 0..shared.fleet.vms.len() {
-            let mut guest = Guest { number, shared: Arc::clone(shared), random: random.fork(), tag: None };
+            let mut guest =
+                Guest { number, shared: Arc::clone(shared), random: random.fork(), tag: None, moves: 0 };
             threads.push(std::thread::spawn(move || guest.run()));
         }
         for number in 0..clients {
@@ -240,6 +275,8 @@ struct Guest {
     shared: Arc<Shared>,
     random: Random,
     tag: Option<u64>,
+    /// How often its address had moved when it got the tag.
+    moves: usize,
 }
 
 impl Guest {
@@ -251,14 +288,21 @@ impl Guest {
             };
             let waits = self.number % 3 == 1;
             let status = self.poll(node, waits);
-            if status != 200 && !(waits && status == 304) {
+            // A guest whose address is moving keeps no tag, and would get the same document at once.
+            let is_new = status == 200 && self.tag.is_some();
+            let has_waited = waits && status == 304;
+            if !(is_new || has_waited) {
                 pause(POLL_PAUSE, "a guest polls a few times a second");
             }
         }
     }
 
     fn poll(&mut self, node: usize, waits: bool) -> u16 {
-        let (shared, scope) = (&self.shared, self.shared.fleet.vms[self.number].scope);
+        let shared = &self.shared;
+        let moves = shared.fleet.moves(self.number);
+        let scope = shared.fleet.vms[shared.fleet.owner(self.number)].scope;
+        self.tag = self.tag.filter(|_| self.moves == moves);
+        self.moves = moves;
         let tag = self.tag.map(|tag| format!("If-None-Match: {tag}\r\n")).unwrap_or_default();
         let wait = if waits { format!("Prefer: wait={WAIT_SECONDS}\r\n") } else { String::new() };
         let request = format!(
@@ -281,7 +325,8 @@ impl Guest {
             document: document.clone(),
         };
         shared.history.record(Record::Poll(poll));
-        if let Some(document) = document {
+        let stays = moves.is_multiple_of(2) && shared.fleet.moves(self.number) == moves;
+        if let Some(document) = document.filter(|_| stays) {
             self.tag = Some(document.incarnation);
             let mut scheduled = document.events.iter().filter(|event| event.status == "Scheduled");
             if let Some(event) = scheduled.next_back().map(|event| event.id)
@@ -298,7 +343,13 @@ impl Guest {
         let change = Change { method: "POST", target: String::new(), body, guest: Some(self.number) };
         let node = self.random.index(self.shared.nodes.len());
         let key = format!("g{}-{}", self.number, self.random.next());
-        self.shared.attempt(node, &key, false, &Command::GuestApproval { event }, &change);
+        self.shared.attempt(
+            node,
+            &key,
+            false,
+            &Command::GuestApproval { guest: self.number, event },
+            &change,
+        );
     }
 }
 

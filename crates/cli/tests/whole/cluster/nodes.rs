@@ -1,4 +1,5 @@
-//! The nodes: `notbefore serve --etcd`, each on a machine of its own, with mutual TLS between them.
+//! The nodes: `notbefore serve --etcd`, each on a machine of its own, with mutual TLS between them and a wall clock of its
+//! own (libfaketime).
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,11 +13,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::network::{Machine, Network};
 use crate::support::binary;
 use crate::support::http::{Answer, NoResponse, exchange_within};
+use crate::support::namespace::require_file;
 
 /// The first token of all nodes.
-const TOKEN: &str = "the-first-token-of-the-cluster";
+pub const TOKEN: &str = "the-first-token-of-the-cluster";
 /// Limit of a request: longer than the deadline of a forwarded change.
 pub const REQUEST_MAX: Duration = Duration::from_secs(8);
+
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+/// For how many seconds a process keeps the offset of its clock before it reads the file again.
+const CLOCK_READ_EVERY: &str = "1";
 
 /// Where a node answers.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +66,7 @@ pub struct Node {
     pub address: NodeAddress,
     pub machine: usize,
     dir: PathBuf,
-    flags: Vec<String>,
+    pub flags: Vec<String>,
 }
 
 impl Drop for Node {
@@ -102,6 +108,7 @@ pub fn start(network: &Network, machines: &[usize], etcd: &str, dir: &Path, furt
         let flags = own.chain(["--operator-without-tls".to_owned()]);
         let flags = flags.chain(further.iter().map(|&flag| flag.to_owned())).collect();
         let mut node = Node { process: None, name, address: NodeAddress(address), machine, dir, flags };
+        node.set_clock(0.0);
         node.start(&network.machines[machine]);
         node
     };
@@ -113,8 +120,22 @@ impl Node {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
         let mut command = machine.namespace.command(binary());
         command.arg("serve").args(&self.flags).env("NOTBEFORE_LOG", "info").env("NO_COLOR", "1");
+        require_file(FAKETIME, "libfaketime");
+        command.env("LD_PRELOAD", FAKETIME).env("FAKETIME_TIMESTAMP_FILE", self.clock_path());
+        command.env("FAKETIME_CACHE_DURATION", CLOCK_READ_EVERY).env("DONT_FAKE_MONOTONIC", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.process = Some(command.spawn().unwrap());
+    }
+
+    fn clock_path(&self) -> PathBuf {
+        self.dir.join("clock")
+    }
+
+    /// Sets the node's wall clock to this many seconds from the true one, also while it runs.
+    pub fn set_clock(&self, offset: f64) {
+        let next = self.dir.join("clock.next");
+        fs::write(&next, format!("{offset:+}")).unwrap();
+        fs::rename(next, self.clock_path()).unwrap();
     }
 
     fn log_path(&self) -> PathBuf {
@@ -131,11 +152,21 @@ impl Node {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
             let _ = process.wait();
+            // libfaketime of a killed process leaves them, and fails if a later process of this id finds them.
+            for file in ["sem.faketime_sem", "faketime_shm"] {
+                let _ = fs::remove_file(format!("/dev/shm/{file}_{}", process.id()));
+            }
         }
     }
 
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(self.process.as_ref().unwrap()), signal).unwrap();
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.process.take().unwrap().wait().unwrap()
     }
 
     /// The exit status of a process that has ended by itself.

@@ -48,6 +48,8 @@ pub struct Tally {
 struct Expected {
     /// When its approval was first acknowledged, by the service's clock.
     approved_at: Option<Timestamp>,
+    /// Whether an approval without an answer may have landed.
+    may_be_approved: bool,
     cancelled: bool,
     started: bool,
     completed: bool,
@@ -166,6 +168,12 @@ impl Judge {
                         self.tally.refused += 1;
                         if let CommandKind::Schedule { tag } = &command.what {
                             self.refused_tags.insert(tag.clone());
+                        }
+                        // The approval may have landed and ended its VM, which was refused when it repeated it.
+                        if let CommandKind::GuestApproval { event, .. } = &command.what
+                            && command.log.iter().any(|line| line.contains("Unanswered"))
+                        {
+                            self.expected.entry(*event).or_default().may_be_approved = true;
                         }
                         continue;
                     }
@@ -338,7 +346,9 @@ impl Judge {
             wire::EventStatus::Completed => (completed, cancelled, started) == (1, 0, 1),
             wire::EventStatus::Cancelled => (completed, cancelled, started) == (0, 1, 0),
             wire::EventStatus::Started => (completed, cancelled, started) == (0, 0, 1),
-            wire::EventStatus::Scheduled => (completed, cancelled, started) == (0, 0, 0),
+            wire::EventStatus::Scheduled | wire::EventStatus::Advisory => {
+                (completed, cancelled, started) == (0, 0, 0)
+            }
             wire::EventStatus::Unknown(_) => false,
         };
         ensure(ends, event.id, || wrong("its status is not what its trail says"))?;
@@ -350,7 +360,7 @@ impl Judge {
         });
         ensure(order, event.id, || wrong("its trail is out of order"))?;
 
-        let Expected { approved_at, cancelled, started, completed } =
+        let Expected { approved_at, may_be_approved: _, cancelled, started, completed } =
             self.expected.get(&event.id).copied().unwrap_or_default();
         if let Some(at) = approved_at {
             // An approval of a started or ended event adds no fact; an earlier approval always does.
@@ -380,7 +390,9 @@ impl Judge {
         for entry in event.trail.iter().filter(|entry| entry.by.kind != wire::ActorKind::Timer) {
             #[allow(clippy::wildcard_enum_match_arm, reason = "no client does anything else")]
             let acknowledged = match &entry.what {
-                wire::FactDetail::EventApproved { .. } => expected.approved_at.is_some(),
+                wire::FactDetail::EventApproved { .. } => {
+                    expected.approved_at.is_some() || expected.may_be_approved
+                }
                 wire::FactDetail::EventCancelled { why: None, .. } => expected.cancelled,
                 wire::FactDetail::EventStarted { .. } if is_forced(entry) => expected.started,
                 wire::FactDetail::EventCompleted { .. } if is_by_token(entry) => expected.completed,

@@ -133,7 +133,7 @@ impl Rank {
     pub fn of(event: &wire::Event) -> Self {
         match &event.status {
             wire::EventStatus::Scheduled if event.approved => Self::Approved,
-            wire::EventStatus::Scheduled => Self::Scheduled,
+            wire::EventStatus::Scheduled | wire::EventStatus::Advisory => Self::Scheduled,
             wire::EventStatus::Started => Self::Started,
             wire::EventStatus::Completed | wire::EventStatus::Cancelled => Self::Ended,
             wire::EventStatus::Unknown(other) => panic!("no event has the status {other}"),

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 use super::deb;
 use crate::support::pages::root;
 
@@ -83,6 +85,31 @@ fn copyright_file_lists_every_linked_crate_with_licence() {
         assert!(text.len() > 40, "{one} has no text: {text:?}");
         assert!(field(paragraph, "Copyright").is_some(), "{one}");
     }
+}
+
+#[test]
+fn release_list_has_every_linked_crate_with_licence_and_checksum() {
+    let list = "cargo tree --locked --offline -p notbefore -e normal,no-proc-macro --prefix none -f '{p}|{l}|{r}' \
+                | tools/dependencies 1.2.3";
+    let done =
+        Command::new("bash").args(["-euo", "pipefail", "-c", list]).current_dir(root()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let list: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(list["bomFormat"], "CycloneDX");
+    assert_eq!(list["metadata"]["component"]["version"], "1.2.3");
+    let components = list["components"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut listed = Vec::new();
+    for one in components {
+        listed.push(format!("{}-{}", text(&one["name"]), text(&one["version"])));
+        let licence =
+            text(&one["licenses"][0]["expression"]).replace(['(', ')'], "").replace(" AND ", " OR ");
+        let licence = licence.replace(" WITH ", " with ");
+        assert!(licence.split(" OR ").all(|licence| ALLOWED.contains(&licence)), "{one}");
+        assert_eq!(text(&one["hashes"][0]["content"]).len(), 64, "{one}");
+    }
+    listed.sort();
+    assert_eq!(listed, linked());
 }
 
 #[test]

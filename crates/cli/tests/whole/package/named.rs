@@ -10,10 +10,14 @@ const DOCUMENTS: &str = "usr/share/doc/notbefore";
 /// Paths that pages name relative to the repository.
 const PARTS: [&str; 4] = ["docs/", "recipes/", "examples/", "dist/"];
 /// Paths that are not in the package: from other packages, or created by the site.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 13] = [
+    "/etc/notbefore/operator-ca.pem",
     "/etc/notbefore/proxy.secret",
     "/etc/notbefore/tenant.token",
+    "/etc/notbefore/tls",
+    "/usr/bin/etcd",
     "/usr/bin/env",
+    "/usr/bin/python3",
     "/usr/lib/debug/usr/bin/notbefore.debug",
     "/usr/local/",
     "/usr/sbin/ip",

@@ -17,18 +17,18 @@ start_unit = "work.service"
 "#;
 
 /// One property of a unit.
-fn property(machine: &Machine, unit: &str, name: &str) -> String {
+pub fn property(machine: &Machine, unit: &str, name: &str) -> String {
     machine.stdout("systemctl", &["show", "--value", "--property", name, unit]).trim().to_owned()
 }
 
 /// Runs systemctl on a unit; prints the journal on failure.
-fn systemctl(machine: &Machine, args: &[&str]) {
+pub fn systemctl(machine: &Machine, args: &[&str]) {
     let output = machine.command("systemctl", args).output().unwrap();
     let journal = || machine.stdout("journalctl", &["--no-pager", "--lines=30"]);
     assert!(output.status.success(), "systemctl {args:?}: {}\n{}", status_and_output(&output), journal());
 }
 
-fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
+pub fn wait_until(machine: &Machine, unit: &str, name: &str, value: &str) {
     wait_for(&format!("{unit}: {name}={value}"), || (property(machine, unit, name) == value).then_some(()));
 }
 

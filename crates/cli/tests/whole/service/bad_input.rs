@@ -67,7 +67,12 @@ fn bad_operator_requests_are_refused() {
     let near = refused(&["event", "schedule", "--type", "reboot", "one", "--in", "14m"]);
     assert!(near.contains("a Reboot gives 15 min of notice, so the earliest is 20"), "{near}");
     let sort = refused(&["event", "schedule", "--type", "pause", "one"]);
-    assert!(sort.contains("[possible values: freeze, reboot, redeploy, preempt, terminate]"), "{sort}");
+    assert!(
+        sort.contains(
+            "[possible values: freeze, reboot, redeploy, preempt, terminate, spotrebalancerecommendation]"
+        ),
+        "{sort}"
+    );
     assert!(refused(&["event", "show", "abcd"]).contains("there is no event abcd"));
     assert!(refused(&["event", "cancel", "00000000-0000-4000-8000-000000000000"]).contains("unknown_event"));
     assert!(refused(&["vm", "add", "ONE", "--scope", "a"]).contains("VM name ONE is taken"));

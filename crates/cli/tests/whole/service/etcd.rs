@@ -27,23 +27,47 @@ impl Drop for Etcd {
     }
 }
 
+/// Small, so that a test can fill it.
+const QUOTA_BYTES: &str = "16777216";
+
 impl Etcd {
     fn start() -> Self {
+        let peer = format!("http://{}", free_address());
+        let etcd = Self::spawn("m0", &peer, &format!("m0={peer}"));
+        etcd.wait_until_healthy();
+        etcd
+    }
+
+    /// Starts a member of a cluster, which may have no leader yet.
+    fn spawn(name: &str, peer: &str, cluster: &str) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let (url, peer) = (format!("http://{}", free_address()), format!("http://{}", free_address()));
+        let url = format!("http://{}", free_address());
         let process = Command::new("etcd")
-            .args(["--name", "m0", "--log-level", "error", "--unsafe-no-fsync"])
+            .args(["--name", name, "--log-level", "error", "--unsafe-no-fsync"])
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("m0={peer}")])
+            .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
+            .args(["--initial-cluster", cluster, "--quota-backend-bytes", QUOTA_BYTES])
             .arg("--data-dir")
             .arg(data.path())
             .stdout(Stdio::null())
             .spawn()
             .expect("Debian's etcd-server is installed");
-        let etcd = Self { process, url, _data: data };
-        wait_for("etcd", || etcd.ctl(&["endpoint", "health"]).status.success().then_some(()));
-        etcd
+        Self { process, url, _data: data }
+    }
+
+    fn wait_until_healthy(&self) {
+        wait_for("etcd", || self.ctl(&["endpoint", "health"]).status.success().then_some(()));
+    }
+
+    /// Writes until the quota is reached.
+    fn fill(&self) {
+        let junk = "x".repeat(100_000);
+        let mut number = 0;
+        wait_for("the quota to be reached", || {
+            number += 1;
+            let put = self.ctl(&["put", &format!("/junk/{number}"), &junk]);
+            String::from_utf8_lossy(&put.stderr).contains("database space exceeded").then_some(())
+        });
     }
 
     fn ctl(&self, arguments: &[&str]) -> Output {
@@ -244,4 +268,69 @@ fn node_without_etcd_answers_guests_for_a_while_and_recovers() {
     assert_eq!(stranger.status, 403);
     wait_for("changes to be taken", || (get("/readyz?changes").status == 200).then_some(()));
     node.cli(&["vm", "add", "web-2"]);
+}
+
+#[test]
+fn node_answers_guests_while_etcd_takes_no_writes() {
+    let etcd = Etcd::start();
+    let flags = ["--etcd", &etcd.url, "--node", "n1"];
+    let node = Service::start_with(&[("NOTBEFORE_NODE_TRUST_ADDRESSES_FOR", "10s")], &flags);
+    node.cli(&["vm", "add", "web-0", "--address", &GUEST.to_string()]);
+    let document = node.poll(GUEST, "2020-07-01").body;
+    etcd.fill();
+    let ready = || node.operator_request("GET", "/readyz", "", "");
+    wait_for("the reason", || ready().body.contains("the store takes no writes").then_some(()));
+    // Longer than addresses are trusted without an answer of etcd.
+    let since = std::cell::Cell::new(None);
+    wait_for("heartbeats to be away for long", || {
+        assert_eq!((ready().status, node.poll(GUEST, "2020-07-01").body), (200, document.clone()));
+        let metrics = node.operator_request("GET", "/metrics", "", "").body;
+        let age = metrics.lines().find_map(|line| line.strip_prefix("notbefore_cluster_watch_age_seconds "));
+        since.set(age.and_then(|age| age.parse::<f64>().ok()));
+        since.get().filter(|age| *age > 13.0)
+    });
+    etcd.signal(Signal::STOP);
+    wait_for("guests to get 503", || (node.poll(GUEST, "2020-07-01").status == 503).then_some(()));
+}
+
+#[test]
+fn node_that_starts_while_etcd_has_no_leader_waits_for_it() {
+    let peers = [(); 2].map(|()| format!("http://{}", free_address()));
+    let cluster = format!("m0={},m1={}", peers[0], peers[1]);
+    let first = Etcd::spawn("m0", &peers[0], &cluster);
+    let data = tempfile::tempdir().unwrap();
+    let log = data.path().join("log");
+    let arguments = ["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--node", "n1"];
+    let start = || {
+        let mut command = Command::new(binary());
+        command.args(arguments).args(["--etcd", &first.url, "--data"]).arg(data.path().join("data"));
+        command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap()
+    };
+    let waits = || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.contains("this node waits until etcd has a leader").then_some(())
+    };
+    // A member that has never had a leader accepts connections and does not answer.
+    let mut node = start();
+    wait_for("the node to wait", waits);
+    assert_eq!(node.try_wait().unwrap(), None, "it runs");
+    kill_process(Pid::from_child(&node), Signal::TERM).unwrap();
+    assert!(node.wait().unwrap().success(), "it stops at once");
+    // A member that has lost its leader answers, but no read or write.
+    let mut node = start();
+    wait_for("the node to wait", waits);
+    let second = Etcd::spawn("m1", &peers[1], &cluster);
+    let file = data.path().join("data/listeners.json");
+    wait_for("the node to serve", || file.exists().then_some(()));
+    kill_process(Pid::from_child(&node), Signal::TERM).unwrap();
+    assert!(node.wait().unwrap().success());
+    drop(second);
+    wait_for("etcd to lose its leader", || {
+        (!first.ctl(&["get", "x", "--command-timeout", "1s"]).status.success()).then_some(())
+    });
+    let mut node = start();
+    wait_for("the node to wait", waits);
+    assert_eq!(node.try_wait().unwrap(), None, "it runs");
+    kill_process(Pid::from_child(&node), Signal::TERM).unwrap();
+    assert!(node.wait().unwrap().success());
 }

@@ -83,7 +83,7 @@ fn get_and_approve_follow_event() {
 
     // The other VM of the scope sees the same event, marked as not its own.
     let seen = json(guest(&service, 1, &["get", "-o", "json"]));
-    assert_eq!((&seen["vm"], &seen["api_version"]), (&"web-1".into(), &"2020-07-01".into()));
+    assert_eq!((&seen["vm"], &seen["api_version"]), (&"web-1".into(), &"2024-07-09".into()));
     assert_eq!(seen["events"][0]["id"], event);
     assert_eq!((&seen["events"][0]["mine"], &seen["events"][0]["type"]), (&false.into(), &"Reboot".into()));
     assert_eq!(
@@ -115,7 +115,7 @@ fn raw_document_is_unchanged_at_every_version() {
     let data = tempfile::tempdir().unwrap();
     let service = service(&data);
     service.cli(&["event", "schedule", "--type", "freeze", "web-0"]);
-    for version in ["2017-03-01", "2019-01-01", "2020-07-01"] {
+    for version in ["2017-03-01", "2019-01-01", "2020-07-01", "2024-07-09"] {
         let raw = stdout_text(guest(&service, 0, &["get", "--raw", "--api-version", version]));
         assert_eq!(raw, service.poll([127, 0, 1, 1].into(), version).body, "{version}");
     }

@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use notbefore_wire::guest::version::EventsVersion;
+
 use crate::support;
 use crate::support::{Answer, Service, first_event};
 
@@ -65,9 +67,7 @@ fn scopes_are_isolated() {
     service.cli(&["vm", "evict", "a"]);
     let foreign = first_event(&service.poll(a, "2020-07-01").json());
 
-    for version in
-        ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
-    {
+    for version in EventsVersion::ALL.map(EventsVersion::as_str) {
         assert_eq!(service.poll(b, version).body, "{\"DocumentIncarnation\":1,\"Events\":[]}", "{version}");
     }
     // An id of another scope and an unknown id get identical responses.

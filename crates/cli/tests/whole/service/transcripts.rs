@@ -51,6 +51,11 @@ fn status_of_service() {
 }
 
 #[test]
+fn faults_of_guest_listener() {
+    Session::with_service(&Service::start(&["--driver", "manual", "--faults"])).check("faults");
+}
+
+#[test]
 fn lists() {
     Session::with_service(&service()).check("lists");
 }

@@ -123,7 +123,7 @@ impl TestCluster {
 
     /// Writes and watches until nothing is left.
     fn settle(&mut self) {
-        loop {
+        for _ in 0..1_000 {
             let mut idle = true;
             for node in 0..self.nodes.len() {
                 if self.nodes[node].is_stopped {
@@ -148,6 +148,7 @@ impl TestCluster {
                 return;
             }
         }
+        panic!("the nodes write without end");
     }
 
     fn pass(&mut self, time: Duration) {
@@ -485,13 +486,14 @@ fn late_heartbeat_of_the_process_before_a_restart_is_ignored() {
         is_watching: true,
         has_stopped: false,
         watched_revision: Revision(1),
+        claimed_at: None,
     };
     let now = cluster.now;
     let old = beat("b-1", 90, -60);
     let new = beat("b-2", 1, 0);
     let machine = &mut cluster.nodes[0].machine;
-    machine.heard("b", new, now);
-    machine.heard("b", old, now);
+    machine.heard("b", new, Revision(1_000), now);
+    machine.heard("b", old, Revision(1_001), now);
     assert_eq!(machine.peers["b"].record.epoch, "b-2");
     assert_eq!(machine.clock_offset(wall(now, SignedDuration::ZERO)).abs().as_secs(), 0);
 }
@@ -584,6 +586,77 @@ fn process_that_stood_still_gives_its_name_up() {
     // What the former process wrote when it went on does not confuse the new one.
     assert_eq!(cluster.nodes[3].lost_name, 0);
     cluster.only_leader();
+}
+
+/// Three processes of one name that stand still in turn. Each that goes on may write a heartbeat before its watch shows the
+/// processes after it.
+#[test]
+fn of_three_processes_that_stood_still_the_last_keeps_the_name() {
+    for order in [[0, 3, 4], [0, 4, 3], [3, 0, 4], [3, 4, 0], [4, 0, 3], [4, 3, 0]] {
+        let mut cluster = three();
+        for (stopped, epoch) in [(0, "a-2"), (3, "a-3")] {
+            cluster.nodes[stopped].is_stopped = true;
+            cluster.pass(5 * SECOND);
+            let next = cluster.new_process(0, epoch);
+            cluster.nodes.push(next);
+            cluster.pass(2 * SECOND);
+        }
+        cluster.nodes[4].is_stopped = true;
+        cluster.pass(5 * SECOND);
+        for node in order {
+            cluster.nodes[node].is_stopped = false;
+            cluster.pass(2 * SECOND);
+        }
+        let lost: Vec<usize> = [0, 3, 4].map(|node| cluster.nodes[node].lost_name).into();
+        assert_eq!(lost, [1, 1, 0], "{order:?}");
+        cluster.pass(2 * SECOND);
+        for other in [1, 2] {
+            let report = cluster.nodes[other].machine.report(wall(cluster.now, SignedDuration::ZERO));
+            let shown = (&*report.nodes[0].record.epoch, report.nodes[0].state);
+            assert_eq!(shown, ("a-3", NodeState::Running), "{order:?}");
+        }
+    }
+}
+
+/// A late heartbeat between the check of the name and the first heartbeat of the process that starts.
+#[test]
+fn late_heartbeat_of_a_process_that_lost_the_name_does_not_stop_a_start() {
+    let mut cluster = three();
+    cluster.nodes[0].is_stopped = true;
+    cluster.pass(5 * SECOND);
+    let second = cluster.new_process(0, "a-2");
+    cluster.nodes.push(second);
+    cluster.pass(2 * SECOND);
+    cluster.nodes[3].is_stopped = true;
+    cluster.pass(5 * SECOND);
+    let third = cluster.new_process(0, "a-3");
+    cluster.nodes.push(third);
+    cluster.nodes[4].is_stopped = true;
+    cluster.nodes[0].is_stopped = false;
+    cluster.pass(SECOND);
+    cluster.nodes[4].is_stopped = false;
+    cluster.pass(3 * SECOND);
+    let lost: Vec<usize> = [0, 4].map(|node| cluster.nodes[node].lost_name).into();
+    assert_eq!(lost, [1, 0]);
+    assert_eq!(cluster.nodes[1].machine.peers["a"].record.epoch, "a-3");
+}
+
+/// A restored store may have lower revisions than a claim in it.
+#[test]
+fn claim_of_another_store_does_not_hide_the_next_process() {
+    let mut cluster = three();
+    cluster.nodes[0].is_stopped = true;
+    cluster.pass(5 * SECOND);
+    let key = RecordKey::ClusterNode("a").encode();
+    let record: NodeRecord = records::decode(&key, &cluster.store.records[&key].1).unwrap();
+    let record = NodeRecord { beat: record.beat + 1, claimed_at: Some(Revision(1_000_000)), ..record };
+    cluster.store.commit(&Txn { put: vec![(key, records::encode(&record))], ..Txn::default() });
+    cluster.pass(5 * SECOND);
+    let next = cluster.new_process(0, "a-2");
+    cluster.nodes.push(next);
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.nodes[3].lost_name, 0);
+    assert_eq!(cluster.nodes[1].machine.peers["a"].record.epoch, "a-2");
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -759,4 +832,43 @@ fn leader_record_that_was_deleted_or_damaged_is_claimed_again() {
         cluster.pass(SECOND);
         cluster.only_leader();
     }
+}
+
+/// An operator may remove the record between the check of the name and the first heartbeat.
+#[test]
+fn node_whose_record_is_removed_while_it_starts_gets_its_name() {
+    let key = RecordKey::ClusterNode("a").encode();
+    let at = |seconds: u64| wall(Duration::from_secs(seconds), SignedDuration::ZERO);
+    let mut machine = Leadership::new(identity("a"), Some(Revision(4)), Revision(5), Vec::new(), at(100));
+    let expected = |actions: &[Action]| {
+        let beat = actions.iter().find_map(|action| match action {
+            Action::Write(ClusterWrite::Beat(_), txn) => Some(txn.expect.clone()),
+            Action::Write(ClusterWrite::Leader(_), _)
+            | Action::Become(_)
+            | Action::SteppedDown(_)
+            | Action::NameTaken => None,
+        });
+        beat.unwrap()[0].revision
+    };
+    assert_eq!(expected(&machine.handle(Input::Tick, at(100))), Some(Revision(4)));
+    let removed = Batch { revision: Revision(6), changes: [Change { key, value: None }].into() };
+    machine.handle(Input::Watched(removed), at(100));
+    assert_eq!(expected(&machine.handle(Input::Tick, at(101))), None);
+}
+
+#[test]
+fn node_whose_record_is_removed_is_not_reported() {
+    let mut cluster = TestCluster::new(2);
+    cluster.pass(10 * SECOND);
+    let names = |cluster: &TestCluster| {
+        let report = cluster.nodes[0].machine.report(wall(cluster.now, SignedDuration::ZERO));
+        report.nodes.into_iter().map(|node| node.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&cluster), ["a", "b"]);
+    let (key, revision) = (RecordKey::ClusterNode("b").encode(), Revision(1_000));
+    let change = Batch { revision, changes: [Change { key, value: None }].into() };
+    cluster.feed(0, Input::Watched(change));
+    assert_eq!(names(&cluster), ["a"]);
+    cluster.feed(0, Input::Synced(Revision(2_000), Vec::new()));
+    assert_eq!(names(&cluster), ["a"], "its own record returns with the next heartbeat");
 }

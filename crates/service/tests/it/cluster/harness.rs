@@ -6,19 +6,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use jiff::SignedDuration;
-use notbefore_core::{Actor, ScopeKind, Settings, VmId};
+use notbefore_core::{Actor, ScopeKind, VmId};
 use notbefore_engine::cluster::{NODE, NodeRecord, Role};
 use notbefore_engine::records::{self, Address};
 use notbefore_engine::{AddVm, Request, VmSpec};
 use notbefore_service::cluster::Standing;
 use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::config::ServeConfig;
-use notbefore_service::guest::settings::GuestSettings;
 use notbefore_service::janitor::HistoryLimits;
-use notbefore_service::nodes::NodesConfig;
 use notbefore_service::operator::change_rate::ChangeRateLimit;
-use notbefore_service::operator::server::OperatorServerConfig;
-use notbefore_service::proxy::ProxyConfig;
 use notbefore_service::running::Running;
 use notbefore_service::serve::{ServeError, serve};
 use notbefore_store::memory::MemoryStore;
@@ -62,7 +58,8 @@ impl TestCluster {
         let key = format!("{NODE}{name}");
         let found = self.store.snapshot().await.unwrap().get(&key).await.unwrap().unwrap();
         let record: NodeRecord = records::decode(&key, &found.value).unwrap();
-        let put = vec![(key.into(), records::encode(&NodeRecord { epoch: "other".to_owned(), ..record }))];
+        let other = NodeRecord { epoch: "other".to_owned(), claimed_at: None, ..record };
+        let put = vec![(key.into(), records::encode(&other))];
         let outcome = self.store.commit(Txn { put, ..Txn::default() }).await;
         assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
     }
@@ -288,30 +285,13 @@ async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &str
 
 fn config(data: PathBuf, store: Arc<dyn Store>, name: &str) -> ServeConfig {
     ServeConfig {
-        data,
         in_memory: false,
         cluster: Some(ClusterConfig::new(name.to_owned(), SharedStore::Given(store))),
-        sign_in_link: false,
-        root_token_file: None,
-        ready_file: None,
-        fleet: None,
-        guest: vec!["127.0.0.1:0".parse().unwrap()],
-        guest_vms: Vec::new(),
-        proxy: ProxyConfig::default(),
-        operator: "127.0.0.1:0".parse().unwrap(),
-        operator_without_tls: false,
-        operator_certificate: None,
         change_rate_limit: ChangeRateLimit {
             burst: 1_000.try_into().unwrap(),
             per_second: 1_000.try_into().unwrap(),
         },
-        nodes: NodesConfig::default(),
-        operator_server: OperatorServerConfig::default(),
-        guest_settings: GuestSettings::default(),
-        rfc1123_everywhere: false,
-        domain: Settings::default(),
-        exec: None,
         history: HistoryLimits { retention: SignedDuration::from_hours(24), bytes_max: None },
-        host_name: "localhost".to_owned(),
+        ..ServeConfig::in_memory(data)
     }
 }

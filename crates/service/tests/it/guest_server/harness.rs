@@ -13,6 +13,7 @@ use notbefore_service::clock::Clock;
 use notbefore_service::guest::GuestServer;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::client::Client as GuestClient;
+use notbefore_service::guest::interception::Interception;
 use notbefore_service::guest::platform::{
     ApproveError, GuestHandle, Platform, ReadThrough, RefusedRequest, Rendered,
 };
@@ -191,6 +192,10 @@ impl Platform for TestPlatform {
         found(name, false)
     }
 
+    fn path(&self, guest: &TestGuest) -> String {
+        format!("scope/{}", guest.name)
+    }
+
     fn record_client(&self, guest: &TestGuest, client: &GuestClient<'_>, _: Timestamp) {
         let agent = String::from_utf8_lossy(client.agent).into_owned();
         self.clients.lock().unwrap().push((guest.name.clone(), agent));
@@ -294,17 +299,25 @@ impl Platform for TestPlatform {
 }
 
 /// A clock that the test sets.
-pub struct TestClock(AtomicI64);
+pub struct TestClock {
+    now_ms: AtomicI64,
+    moves: watch::Sender<()>,
+}
 
 impl TestClock {
     pub fn advance_milliseconds(&self, milliseconds: i64) {
-        self.0.fetch_add(milliseconds, Ordering::Relaxed);
+        self.now_ms.fetch_add(milliseconds, Ordering::Relaxed);
+        self.moves.send_replace(());
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millisecond(self.0.load(Ordering::Relaxed)).unwrap()
+        Timestamp::from_millisecond(self.now_ms.load(Ordering::Relaxed)).unwrap()
+    }
+
+    fn moves(&self) -> Option<watch::Receiver<()>> {
+        Some(self.moves.subscribe())
     }
 }
 
@@ -347,6 +360,23 @@ impl TestServer {
     }
 
     pub async fn open_padded(settings: GuestSettings, padding: usize) -> TestServer {
+        TestServer::open_with(settings, padding, Arc::default()).await
+    }
+
+    /// A server that records requests and applies faults.
+    pub async fn intercepted(mode: Mode, interception: Arc<Interception>) -> TestServer {
+        TestServer::open_with(GuestSettings { mode, ..unlimited() }, 0, interception).await
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn open_with(
+        settings: GuestSettings,
+        padding: usize,
+        interception: Arc<Interception>,
+    ) -> TestServer {
         // The proxy's address is also a VM's address; this must have no effect.
         let by_address = [("127.0.0.2", "a"), ("127.0.0.3", "b"), ("127.0.0.9", "b")];
         let platform = Arc::new(TestPlatform {
@@ -368,9 +398,10 @@ impl TestServer {
             proxies: proxies(),
         });
         // Mon, 19 Sep 2016 18:29:47 GMT
-        let clock = Arc::new(TestClock(AtomicI64::new(1_474_309_787_000)));
-        let server =
-            Arc::new(GuestServer::new(Arc::clone(&platform), settings, Arc::clone(&clock) as Arc<dyn Clock>));
+        let now_ms = AtomicI64::new(1_474_309_787_000);
+        let clock = Arc::new(TestClock { now_ms, moves: watch::channel(()).0 });
+        let server = GuestServer::new(Arc::clone(&platform), settings, Arc::clone(&clock) as Arc<dyn Clock>);
+        let server = Arc::new(server.with_interception(interception));
         let (shutdown, closing) = watch::channel(false);
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();

@@ -39,6 +39,7 @@ fn message(stamp: Stamp) -> Message {
         client: ClientConnection {
             from: None,
             browser: Browser { client: None, port: 9002, is_encrypted: false },
+            shown: None,
         },
         headers: [("authorization".parse().unwrap(), format!("Bearer {SECRET}").parse().unwrap())]
             .into_iter()
@@ -328,7 +329,9 @@ async fn body_limit_of_operators_holds_at_a_follower() {
     let large = " ".repeat(8 * 1024 * 1024 + 1);
     let refused = cluster.follower.ask("POST", "/v1/vms", &large).await;
     assert_eq!(refused.problem(), (413, "body_too_large"));
-    let refused = cluster.follower.ask_with("POST", "/v1/vms", &[], &large[..5_000]).await;
+    let sign_in =
+        [("sec-fetch-site", "same-origin".to_owned()), ("content-type", "application/json".to_owned())];
+    let refused = cluster.follower.ask_with("POST", "/v1/sign-in", &sign_in, &large[..5_000]).await;
     assert_eq!(refused.problem(), (413, "body_too_large"), "without a token it is small");
     let body = new_vm("web", "10.0.0.1") + &large[..8 * 1024 * 1024 - 200];
     let answered = cluster.follower.ask("POST", "/v1/vms", &body).await;

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use axum::http::header;
 use notbefore_core::EventId;
@@ -12,6 +13,7 @@ use notbefore_service::clock::SystemClock;
 use notbefore_service::cluster::Standing;
 use notbefore_service::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use notbefore_service::guest::platform::{ApproveError, Platform};
+use notbefore_service::nodes::ForwardLimits;
 use notbefore_service::nodes::key::NodeKey;
 use notbefore_service::nodes::messages::{Approval, GuestIdentity};
 use notbefore_store::memory::MemoryStore;
@@ -68,20 +70,14 @@ async fn refusals_are_the_leaders() {
         let here = cluster.leader.ask(method, path, body).await;
         assert_eq!((there.status.as_u16(), &there.body), (status, &here.body), "{method} {path}");
     }
-    let wrong = [("authorization", "Bearer wrong".to_owned())];
-    let refused = cluster.follower.ask_with("POST", "/v1/vms", &wrong, "{}").await;
-    assert_eq!(refused.problem(), (401, "token_refused"));
-    let refused = cluster.follower.ask_with("POST", "/v1/vms", &[], "{}").await;
-    assert_eq!(refused.problem(), (401, "token_missing"));
-    assert_eq!(refused.headers[header::WWW_AUTHENTICATE], "Bearer");
-    let counted = |code: &str| {
-        cluster.leader.operator.refusals.counts.get_or_create(&[("code", code.to_owned())]).get()
-    };
-    assert_eq!(
-        (counted("token_refused"), counted("token_missing")),
-        (1, 1),
-        "the leader keeps the audit trail"
-    );
+    let reader = r#"{"name":"reader","grants":[{"role":"viewer","path":"/"}]}"#;
+    let created = cluster.follower.ask("POST", "/v1/tokens", reader).await;
+    let reader = [("authorization", format!("Bearer {}", created.body["secret"].as_str().unwrap()))];
+    let refused = cluster.follower.ask_with("POST", "/v1/vms", &reader, &new_vm("web", "10.0.0.1")).await;
+    assert_eq!(refused.problem(), (403, "not_permitted"));
+    let counts = &cluster.leader.operator.refusals.counts;
+    let counted = counts.get_or_create(&[("code", "not_permitted".to_owned())]).get();
+    assert_eq!(counted, 1, "the leader keeps the audit trail");
 }
 
 #[tokio::test]
@@ -203,6 +199,44 @@ async fn only_a_leader_creates_the_key() {
     timeout(PATIENCE, creation).await.unwrap().unwrap();
 }
 
+/// A follower may show a commit before the leader knows its outcome.
+#[tokio::test]
+async fn request_is_not_judged_by_an_older_state_than_its_follower_has_shown() {
+    let short = ForwardLimits { operator_timeout: Duration::from_millis(1_500), ..ForwardLimits::default() };
+    for is_late in [true, false] {
+        let limits = if is_late { short } else { ForwardLimits::default() };
+        let options = NodeOptions { limits, ..NodeOptions::default() };
+        let (cluster, hold) = Cluster::with_late_outcomes(options).await;
+        let added = cluster.follower.ask("POST", "/v1/vms", &new_vm("web", "10.0.0.1")).await;
+        assert_eq!(added.status, 201, "{added:?}");
+        hold.send_replace(true);
+        let event = "{\"type\":\"Reboot\",\"vms\":[\"web\"]}";
+        let scheduled = cluster.leader.ask("POST", "/v1/events", event);
+        let through_follower = async {
+            let (event, revision) = cluster.follower.event_of("web").await;
+            let cancel = format!("/v1/events/{event}/cancel");
+            let with_token = ("authorization", format!("Bearer {SECRET}"));
+            let if_match = [with_token, ("if-match", format!("\"{revision}\""))];
+            if is_late {
+                let refused = cluster.follower.ask("POST", &cancel, "").await;
+                assert_eq!(refused.problem(), (503, "unavailable"), "not 404: {refused:?}");
+                let refused = cluster.follower.ask_with("DELETE", "/v1/vms/web", &if_match, "").await;
+                assert_eq!(refused.problem(), (503, "unavailable"), "not 412: {refused:?}");
+                assert_eq!(refused.headers[header::RETRY_AFTER], "1");
+                assert_eq!((cluster.leader.refused("behind"), cluster.follower.forwarded("refused")), (2, 2));
+                hold.send_replace(false);
+            } else {
+                let asked = cluster.follower.ask_with("POST", &cancel, &if_match, "");
+                let (canceled, _) = tokio::join!(asked, async { hold.send_replace(false) });
+                assert_eq!(canceled.status, 200, "{canceled:?}");
+            }
+        };
+        let (scheduled, ()) = tokio::join!(scheduled, through_follower);
+        assert_eq!(scheduled.status, 201, "{scheduled:?}");
+        assert!(cluster.follower.has_vm("web"));
+    }
+}
+
 /// A VM with an event, added through the leader.
 async fn vm_with_event(cluster: &Cluster, name: &str, ip: &str) -> EventId {
     let added = cluster.follower.ask("POST", "/v1/vms", &new_vm(name, ip)).await;
@@ -251,6 +285,7 @@ async fn approval_with_an_address_that_moved_is_refused_unless_vouched_for() {
         vm,
         scope: view.scope_of(vm).unwrap().scope.id(),
         events: vec![event],
+        shown: None,
     };
     let by_address = || GuestIdentity::Address { network: "default".to_owned() };
     // The sender's view is old: by the leader's, this address is that of another VM, or of none.

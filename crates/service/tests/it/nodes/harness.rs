@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use jiff::{SignedDuration, Timestamp};
-use notbefore_core::{Settings, Token, VmId, WhenNotEnabled, samples};
+use notbefore_core::{EventId, Settings, Token, VmId, WhenNotEnabled, samples};
 use notbefore_engine::cluster::{Leader, NodeIdentity};
 use notbefore_engine::{Engine, EngineSettings, Role, TokenCommand};
 use notbefore_listener::host::AllowedHosts;
@@ -37,8 +37,8 @@ use notbefore_service::sessions::{SessionKey, SignInLimit};
 use notbefore_service::stored_key::{KeyKind, StoredKey};
 use notbefore_service::tokens;
 use notbefore_service::view::Views;
-use notbefore_store::Store;
 use notbefore_store::memory::MemoryStore;
+use notbefore_store::{Outcome, ReadError, Revision, Snapshot, Store, Txn, Watch, WatchError};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -152,6 +152,7 @@ impl Node {
             clock,
             delivery,
             vm_log: Arc::default(),
+            faults: None,
             guest_stats: Arc::default(),
             listening: operator::status::ListeningCache::default(),
             change_rate_limit: ChangeRateLimit { burst: NonZeroU32::MIN, per_second: NonZeroU32::MIN },
@@ -178,6 +179,11 @@ impl Node {
     /// Names the leader of this node's standing.
     pub fn follow(&self, leader: Option<Leader>) {
         self.standing.send_modify(|standing| standing.leader = leader);
+    }
+
+    /// From now on the node has shown every commit, as if its heartbeats returned: what its view lacks does not exist.
+    pub fn become_current(&self) {
+        self.standing.send_modify(|standing| standing.watched_at = Some(Duration::MAX));
     }
 
     /// Serves the node listener; returns its address.
@@ -212,12 +218,24 @@ impl Node {
         headers: &[(&str, String)],
         body: &str,
     ) -> Answered {
+        self.ask_from(CLIENT, method, path, headers, Body::from(body.to_owned())).await
+    }
+
+    /// The same from another address.
+    pub async fn ask_from(
+        &self,
+        from: IpAddr,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: Body,
+    ) -> Answered {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let mut request = request.body(Body::from(body.to_owned())).unwrap();
-        let from = SocketAddr::new(CLIENT, 50_000);
+        let mut request = request.body(body).unwrap();
+        let from = SocketAddr::new(from, 50_000);
         request.extensions_mut().insert(ConnectionInfo {
             from,
             is_loopback: false,
@@ -229,6 +247,21 @@ impl Node {
         let body = to_bytes(body, usize::MAX).await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
         Answered { status: head.status, headers: head.headers, body }
+    }
+
+    /// Waits until the node shows an event of this VM; returns its id and the revision of its scope.
+    pub async fn event_of(&self, name: &str) -> (EventId, u64) {
+        let shown = async {
+            loop {
+                let view = self.operator.views.newest();
+                let scope = view.scope_of(self.vm(name)).unwrap();
+                if let Some(event) = scope.scope.events.first() {
+                    return (event.id, scope.revision);
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(crate::PATIENCE, shown).await.expect("the node does not show the event")
     }
 
     pub fn has_vm(&self, name: &str) -> bool {
@@ -281,6 +314,19 @@ impl Cluster {
 
     pub async fn with(leaders_clock: Arc<dyn Clock>, follower: NodeOptions) -> Self {
         let (store, leader) = leader(leaders_clock).await;
+        Self::of(store, leader, follower).await
+    }
+
+    /// While the returned value is true, the follower shows commits of which the leader does not know the outcome.
+    pub async fn with_late_outcomes(follower: NodeOptions) -> (Self, watch::Sender<bool>) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (hold, are_held) = watch::channel(false);
+        let leaders: Arc<dyn Store> = Arc::new(LateOutcomes { store: Arc::clone(&store), are_held });
+        let leader = leader_on(&leaders, Arc::new(SystemClock)).await;
+        (Self::of(store, leader, follower).await, hold)
+    }
+
+    async fn of(store: Arc<dyn Store>, leader: Node, follower: NodeOptions) -> Self {
         let follower = Node::start(&store, follower).await;
         let address = leader.listen(None).await;
         follower.follow(Some(leader_at(address)));
@@ -288,16 +334,44 @@ impl Cluster {
     }
 }
 
+/// A store whose commits take effect at once, and whose outcomes arrive when a test lets them.
+struct LateOutcomes {
+    store: Arc<dyn Store>,
+    are_held: watch::Receiver<bool>,
+}
+
+#[async_trait::async_trait]
+impl Store for LateOutcomes {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
+        self.store.snapshot().await
+    }
+
+    async fn commit(&self, txn: Txn) -> Outcome {
+        let outcome = self.store.commit(txn).await;
+        let _ = self.are_held.clone().wait_for(|are_held| !are_held).await;
+        outcome
+    }
+
+    async fn watch(&self, after: Revision) -> Result<Box<dyn Watch>, WatchError> {
+        self.store.watch(after).await
+    }
+}
+
 /// A store with a token, a key and a leader.
 pub async fn leader(clock: Arc<dyn Clock>) -> (Arc<dyn Store>, Node) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    StoredKey::load_or_create(&*store, KeyKind::Node).await.unwrap();
+    let leader = leader_on(&store, clock).await;
+    (store, leader)
+}
+
+async fn leader_on(store: &Arc<dyn Store>, clock: Arc<dyn Clock>) -> Node {
+    StoredKey::load_or_create(&**store, KeyKind::Node).await.unwrap();
     let options = NodeOptions { name: "a", port: 9001, leads: true, clock, ..NodeOptions::default() };
-    let leader = Node::start(&store, options).await;
+    let leader = Node::start(store, options).await;
     let token = Token { hash: tokens::hash(SECRET), ..samples::token("root") };
     let create = notbefore_engine::Request::new(samples::operator(), TokenCommand::Create(token));
     leader.engine.ask(create).await.unwrap();
-    (store, leader)
+    leader
 }
 
 /// Every record under a prefix, as text.

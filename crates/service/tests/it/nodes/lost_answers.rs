@@ -30,7 +30,7 @@ use crate::PATIENCE;
 
 /// What a scripted leader does with a message after the hello.
 #[derive(Clone, Copy)]
-enum Then {
+pub enum Then {
     NeverAnswer,
     CloseConnection,
     /// With a revision that no node has.
@@ -79,7 +79,7 @@ async fn play(State(script): State<Script>, request: Request) -> Response {
 }
 
 /// A leader that follows a script; reports the messages that it receives.
-async fn scripted(store: &dyn Store, then: Then) -> (SocketAddr, mpsc::UnboundedReceiver<Kind>) {
+pub async fn scripted(store: &dyn Store, then: Then) -> (SocketAddr, mpsc::UnboundedReceiver<Kind>) {
     let key = Arc::new(StoredKey::load_or_create(store, KeyKind::Node).await.unwrap());
     let (received, messages) = mpsc::unbounded_channel();
     let (closing, shutdown) = watch::channel(false);
@@ -110,6 +110,7 @@ fn approval() -> Approval {
         vm: samples::vm(1),
         scope: samples::scope_id("default/default/web"),
         events: Vec::new(),
+        shown: None,
     }
 }
 

@@ -42,6 +42,8 @@ impl Platform {
             ("200 OK", NAME)
         } else if names {
             ("500 Internal Server Error", "not now")
+        } else if line.contains("api-version=2024-07-09") {
+            ("404 Not Found", "{ \"error\": \"Not found. Invalid version requested\" }")
         } else if line.contains("api-version=2020-07-01") {
             ("400 Bad Request", "{\"error\":\"Bad request. api-version is invalid\"}")
         } else if line.starts_with("POST") {

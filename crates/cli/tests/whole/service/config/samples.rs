@@ -47,10 +47,17 @@ fn every_sample_is_valid() {
             Some("toml") => is_content(binary(), &["serve", "--check-config", "--config", text]),
             Some("yaml") => is_content(binary(), &["fleet", "apply", "--check", text]),
             Some("service") => units.verify(name),
+            Some("conf") if path.parent().is_some_and(|dir| dir.ends_with("etcd.service.d")) => {
+                units.verify("etcd.service");
+            }
             // Read along with the unit that it belongs to.
             Some("conf") if path.parent().is_some_and(is_of_a_unit) => {}
             // service::dashboards checks these.
             Some("json" | "yml") => {}
+            // cluster::tls and cluster::reach run these.
+            Some("conf" | "cfg") if path.parent().is_some_and(|dir| dir.ends_with("cluster")) => {}
+            // examples::ci checks it.
+            _ if name == "Containerfile" => {}
             // Packaging files have their own test.
             _ if path.parent().is_some_and(|dir| dir.ends_with("debian")) => {}
             _ if std::fs::read_to_string(&path).unwrap().starts_with("#!/bin/") => {
@@ -75,7 +82,7 @@ fn systemd_unit_is_sandboxed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The units with their drop-ins, with the path of the tested binary.
+/// The units with their drop-ins, with the path of the tested binary, and Debian's unit of etcd.
 struct Units(tempfile::TempDir);
 
 impl Units {
@@ -88,6 +95,9 @@ impl Units {
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
             std::fs::write(to, text).unwrap();
         }
+        let etcd = "/lib/systemd/system/etcd.service";
+        crate::support::namespace::require_file(etcd, "etcd-server");
+        std::fs::copy(etcd, dir.path().join("etcd.service")).unwrap();
         Self(dir)
     }
 

@@ -21,6 +21,7 @@ fn platform(name: (&'static str, &'static str)) -> (String, Arc<AtomicUsize>) {
     let counted = approvals.clone();
     let endpoint = scripted_platform(move |line| match line {
         _ if line.starts_with("GET /metadata/instance/compute/name") => Some(name),
+        _ if line.contains("api-version=2024-07-09") => Some(("404 Not Found", "")),
         _ if line.contains("api-version=2020-07-01") => Some(BAD_VERSION),
         _ if line.starts_with("GET") => Some(("200 OK", DOCUMENT)),
         // The first approval fails with a temporary error.

@@ -1,0 +1,55 @@
+//! Faults of the guest listener by command line, and what operators see of them.
+
+use std::net::Ipv4Addr;
+
+use crate::support::Service;
+use serde_json::json;
+
+const VM: Ipv4Addr = Ipv4Addr::new(127, 1, 61, 1);
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 1, 61, 2);
+const NEWEST: &str = "2020-07-01";
+const FLEET: &str = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n      - { name: web-0, addresses: [127.1.61.1] }\n      - { name: web-1, addresses: [127.1.61.2] }\n";
+
+#[test]
+fn faults_affect_polls_until_they_end() {
+    let service = Service::start_with(&[("NOTBEFORE_LOG", "info")], &["--faults", "--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let readyz = || service.operator_request("GET", "/readyz", "", "").body;
+    assert_eq!((service.poll(VM, NEWEST).status, &*readyz()), (200, "ready\n"));
+
+    let added =
+        service.cli_json(&["fault", "add", "status", "--status", "500", "--vm", "web-0", "--count", "2"]);
+    assert_eq!(
+        (&added["id"], &added["vm"], &added["effects"]),
+        (&json!(1), &json!("default/default/web/web-0"), &json!(0))
+    );
+    assert!(readyz().contains("1 fault of the guest listener is active"), "{}", readyz());
+    assert_eq!(service.cli_json(&["status"])["service"]["faults"], 1);
+    assert_eq!([VM, VM, VM].map(|vm| service.poll(vm, NEWEST).status), [500, 500, 200]);
+    assert_eq!(service.poll(OTHER, NEWEST).status, 200);
+    let metrics = service.operator_request("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("notbefore_guest_faults_total{kind=\"status\"} 2"), "{metrics}");
+
+    // A document with another incarnation, whose tag is the shown one.
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0", "--in", "1h"]);
+    let before = service.poll(VM, NEWEST).json();
+    let hidden = service.cli_json(&["fault", "add", "hide-events", "--for", "1h"]);
+    let during = service.poll(VM, NEWEST).json();
+    assert_eq!(during["Events"], json!([]));
+    let cleared = service.cli_json(&["fault", "clear", &hidden["id"].to_string()]);
+    assert_eq!(cleared, json!({"cleared": 1}));
+    let after = service.poll(VM, NEWEST).json();
+    assert_eq!(after["Events"], before["Events"]);
+    let incarnation = |document: &serde_json::Value| document["DocumentIncarnation"].as_u64().unwrap();
+    assert_eq!(incarnation(&during), incarnation(&before) + 1);
+    assert_eq!(incarnation(&after), incarnation(&before) + 2);
+    assert_eq!((service.cli_json(&["fault", "list"]), &*readyz()), (json!([]), "ready\n"));
+    assert!(service.log().contains("fault added"), "{}", service.log());
+}
+
+#[test]
+fn faults_need_a_service_that_allows_them() {
+    let service = Service::start(&[]);
+    let refused = service.operator_request("POST", "/v1/faults", "", r#"{"kind":"reset"}"#);
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("faults_off")));
+}

@@ -1,0 +1,13 @@
+//! Tests of rehearsals with real processes, and in network namespaces (root).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod habits;
+mod handler;
+mod namespace;
+mod support;
+
+use std::time::Duration;
+
+/// Time limit of every wait in a test.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,87 @@
+"""A small right handler, with one wrong habit if the first argument names it."""
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import Any, Dict, Optional, Set
+
+URL = os.environ["NOTBEFORE_ENDPOINT"] + "/metadata/scheduledevents?api-version="
+VM = os.environ["NOTBEFORE_VM"]
+HABIT = sys.argv[1] if len(sys.argv) > 1 else ""
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+#: How long it takes to drain. A handler that does not look again approves what was cancelled meanwhile.
+DRAIN_SECONDS = 2.0 if HABIT == "approves-after-cancel" else 0.3
+
+
+class Handler:
+    def __init__(self) -> None:
+        self.version = "2024-07-09"
+        self.handled: Set[str] = set()
+
+    def send(self, body: Optional[bytes] = None) -> bytes:
+        request = urllib.request.Request(URL + self.version, data=body, headers={"Metadata": "true"})
+        try:
+            answer: bytes = DIRECT.open(request, timeout=150).read()
+        except urllib.error.HTTPError as error:
+            if error.code == 404 and self.version == "2024-07-09":
+                self.version = "2020-07-01"
+                return self.send(body)
+            if HABIT == "panics-on-status" and error.code not in (200, 404):
+                sys.exit(101)
+            if HABIT == "reads-errors-as-empty":
+                return b'{"Events": []}'
+            raise
+        return answer
+
+    def events(self) -> Dict[str, Dict[str, Any]]:
+        text = self.send().decode().replace("\n", " ")
+        return {event["EventId"]: event for event in json.loads(text)["Events"]}
+
+    def approve(self, event_id: str) -> None:
+        self.send(json.dumps({"StartRequests": [{"EventId": event_id}]}).encode())
+
+    def is_handled(self, event: Dict[str, Any]) -> bool:
+        is_mine = VM in event["Resources"] or HABIT in ("approves-everything", "ignores-resources")
+        statuses = ["Scheduled"]
+        if HABIT == "takes-advice-for-eviction":
+            statuses.append("Advisory")
+        return is_mine and event["EventStatus"] in statuses
+
+    def handle(self, event_id: str) -> None:
+        self.handled.add(event_id)
+        if HABIT == "approves-before-draining":
+            self.approve(event_id)
+        time.sleep(DRAIN_SECONDS)
+        if HABIT != "approves-everything":
+            print("drained", flush=True)
+        if HABIT == "approves-after-cancel":
+            self.events()
+        elif event_id not in self.events():
+            return
+        if HABIT not in ("approves-before-draining", "ignores-resources"):
+            self.approve(event_id)
+
+    def step(self) -> None:
+        events = self.events()
+        for event_id, event in events.items():
+            if event_id not in self.handled and self.is_handled(event):
+                self.handle(event_id)
+        for event_id in self.handled - set(self.events()):
+            self.handled.discard(event_id)
+            print("restored", flush=True)
+
+
+def main() -> None:
+    handler = Handler()
+    while True:
+        try:
+            handler.step()
+        except Exception as error:
+            print("error:", error, flush=True)
+        time.sleep(0.3)
+
+
+main()
