@@ -6,11 +6,13 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use crate::clock::{now, pause};
 use crate::http::{Client, Kept};
 use crate::process::{CoreSet, End, Owned, pinned, tail};
 
@@ -19,6 +21,12 @@ pub const POLL: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// A rate limit that is never reached. The check still runs and is measured.
 const UNLIMITED_RATE: &str = "4000000000";
+
+/// Pause between attempts while a service is not ready.
+const RETRY_EVERY: Duration = Duration::from_millis(5);
+
+/// Longest time for which a refused request is repeated.
+const REFUSED_MAX: Duration = Duration::from_secs(60);
 
 /// The binary and its core.
 #[derive(Clone, Debug)]
@@ -184,10 +192,20 @@ impl Service {
     }
 
     /// One operator request, which must succeed.
+    ///
+    /// Repeats a request that changed nothing, as its answer asks for: a node that is slowed down, by valgrind or a busy
+    /// machine, loses the lead now and then.
     pub fn operate(&self, method: &str, target: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let answer = self.operator()?.request(method, target, &body)?;
-        answer.json().with_context(|| format!("{method} {target}"))
+        let since = now();
+        loop {
+            let answer = self.operator()?.request(method, target, &body)?;
+            let is_refused = answer.status == 503 && answer.body.contains(r#""code":"unavailable""#);
+            if !is_refused || since.elapsed() > REFUSED_MAX {
+                return answer.json().with_context(|| format!("{method} {target}"));
+            }
+            pause(RETRY_EVERY);
+        }
     }
 
     /// One poll from an address, which must return 200.
@@ -210,7 +228,7 @@ impl Service {
     fn wait_for_200(&self, target: &str) -> anyhow::Result<()> {
         let mut client = self.operator()?;
         while client.request("GET", target, "")?.status != 200 {
-            crate::clock::pause(std::time::Duration::from_millis(5));
+            pause(RETRY_EVERY);
         }
         Ok(())
     }

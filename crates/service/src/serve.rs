@@ -28,7 +28,7 @@ use crate::cluster::Standing;
 use crate::cluster::etcd_status::EtcdStatusCache;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
 use crate::cluster::monitor::ClusterMonitor;
-use crate::cluster::readiness::{self, Readiness, Reviewer};
+use crate::cluster::readiness::{self, Reviewer};
 use crate::config::{GuestListener, ServeConfig};
 use crate::data_dir::{self, DataDir, DataDirError, make_private, write_atomic};
 use crate::delivery::digests::Digests;
@@ -400,11 +400,9 @@ pub async fn serve(
     let readiness = config.cluster.as_ref().zip(standing.clone()).map(|(cluster, standing)| {
         let now = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
         let reviewer = Reviewer::new(cluster.trust_addresses_for, now);
-        let (send, readiness) = watch::channel(Readiness::READY);
         let platform = Arc::clone(&platform);
         let trust_addresses = move |left| platform.trust_addresses_for(left);
-        let review = readiness::review(reviewer, standing, send, trust_addresses, Arc::clone(&clock));
-        (readiness, tokio::spawn(review))
+        readiness::start_review(reviewer, standing, trust_addresses, Arc::clone(&clock))
     });
     let interception = Arc::new(Interception::new(config.recorder.clone()));
     let server = GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock));

@@ -5,7 +5,7 @@
 //! that it knows by their address. It answers again as soon as its watch works. A store that takes no writes, but answers
 //! reads, is enough for that ([`Freshness`](notbefore_engine::cluster::freshness::Freshness)).
 //!
-//! [`Reviewer`] decides, and is pure; [`review`] follows the node's standing and the clock.
+//! [`Reviewer`] decides, and is pure; [`start_review`] follows the node's standing and the clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use notbefore_engine::ClockReading;
 use notbefore_engine::cluster::Leader;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::Standing;
 use crate::clock::Clock;
@@ -57,11 +58,6 @@ impl WhyRefused {
     }
 }
 
-impl Readiness {
-    /// A node that has just become ready.
-    pub const READY: Self = Self { trusts_addresses: true, refused: None };
-}
-
 /// The decision; see the module docs.
 #[derive(Debug)]
 pub struct Reviewer {
@@ -80,8 +76,10 @@ impl Reviewer {
     pub fn review(&mut self, standing: &Standing, now: ClockReading) -> Readiness {
         // Not the time of this review: a process that stood still has the standing of before.
         self.watched_at = self.watched_at.max(standing.watched_at.unwrap_or_default());
-        let is_living = |leader: &Leader| {
-            leader.id() == standing.me.id() || standing.living.iter().any(|node| *node == leader.id())
+        // The record may still name this node after it has stepped down, and names it before it leads.
+        let is_living = |leader: &Leader| match leader.id() == standing.me.id() {
+            true => standing.role.leads(),
+            false => standing.living.iter().any(|node| *node == leader.id()),
         };
         let why = match (standing.is_ready, standing.leader.as_ref().is_some_and(is_living)) {
             (false, _) if standing.is_read_only => Some(WhyRefused::StoreReadOnly),
@@ -100,9 +98,20 @@ impl Reviewer {
     }
 }
 
-/// Publishes what the node can do, until the service stops. `trust_addresses` gets the time for which addresses are
-/// trusted, again and again.
-pub async fn review(
+/// Publishes what the node can do, from this call until the service stops. `trust_addresses` gets the time for which
+/// addresses are trusted, again and again.
+pub fn start_review(
+    mut reviewer: Reviewer,
+    standings: watch::Receiver<Standing>,
+    trust_addresses: impl Fn(Duration) + Send + 'static,
+    clock: Arc<dyn Clock>,
+) -> (watch::Receiver<Readiness>, JoinHandle<()>) {
+    let now = ClockReading { wall: clock.now(), since_boot: clock.since_boot() };
+    let (send, readiness) = watch::channel(reviewer.review(&standings.borrow(), now));
+    (readiness, tokio::spawn(review(reviewer, standings, send, trust_addresses, clock)))
+}
+
+async fn review(
     mut reviewer: Reviewer,
     mut standings: watch::Receiver<Standing>,
     readiness: watch::Sender<Readiness>,
@@ -145,9 +154,12 @@ fn report(before: Readiness, now: Readiness) {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_engine::cluster::NodeIdentity;
+    use notbefore_engine::cluster::{NodeIdentity, Role};
+    use notbefore_store::Revision;
 
     use super::*;
+
+    const READY: Readiness = Readiness { trusts_addresses: true, refused: None };
 
     fn at(second: u64) -> ClockReading {
         let wall = Timestamp::from_second(1_790_000_000 + i64::try_from(second).unwrap()).unwrap();
@@ -169,14 +181,14 @@ mod tests {
     #[test]
     fn addresses_are_trusted_for_a_limited_time_without_the_store() {
         let mut reviewer = Reviewer::new(Duration::from_secs(600), at(0));
-        assert_eq!(reviewer.review(&standing_at(100, true), at(101)), Readiness::READY);
+        assert_eq!(reviewer.review(&standing_at(100, true), at(101)), READY);
         let away = standing_at(100, false);
         let refused = Some(ChangesRefused { since: at(103).wall, why: WhyRefused::StoreAway });
         for (second, trusts_addresses) in [(103, true), (699, true), (700, false), (5_000, false)] {
             let expected = Readiness { trusts_addresses, refused };
             assert_eq!(reviewer.review(&away, at(second)), expected, "{second}");
         }
-        assert_eq!(reviewer.review(&standing_at(5_001, true), at(5_001)), Readiness::READY);
+        assert_eq!(reviewer.review(&standing_at(5_001, true), at(5_001)), READY);
     }
 
     #[test]
@@ -222,5 +234,16 @@ mod tests {
         let silent = Standing { living: Vec::new(), ..standing(true, true) };
         let refused = reviewer.review(&silent, at(1)).refused;
         assert_eq!(refused.map(|refused| refused.why), Some(WhyRefused::NoLeader));
+    }
+    #[test]
+    fn node_that_the_record_names_takes_no_changes_while_it_does_not_lead() {
+        let mut reviewer = Reviewer::new(Duration::from_secs(600), at(0));
+        let mut standing = standing(true, true);
+        let me = &standing.me;
+        standing.leader = Some(Leader { node: me.name.clone(), epoch: me.epoch.clone(), url: String::new() });
+        let refused = reviewer.review(&standing, at(1)).refused;
+        assert_eq!(refused.map(|refused| refused.why), Some(WhyRefused::NoLeader));
+        standing.role = Role::Lead(Revision(7));
+        assert_eq!(reviewer.review(&standing, at(2)).refused, None);
     }
 }
