@@ -110,7 +110,8 @@ impl Client {
 
     fn with_token(reach: &ConnectionArgs, of_environment: Option<String>) -> Result<Self> {
         let files = DataFiles::open(reach.data_dir(), reach.names_data());
-        let no_token = |error| no_token(&files.path("operator.token"), &error);
+        let no_token =
+            |error| no_token(&files.path("operator.token"), files.path("operator.url").exists(), &error);
         let (token, token_of) = match of_environment {
             Some(token) => (Ok(token), TokenSource::Environment),
             None => (files.token().map_err(no_token), TokenSource::Directory),
@@ -400,14 +401,18 @@ fn token_of_environment() -> Result<Option<String>> {
     }
 }
 
-fn no_token(path: &Path, error: &io::Error) -> anyhow::Error {
+/// `serves_here`: the directory has the URL of a service.
+fn no_token(path: &Path, serves_here: bool, error: &io::Error) -> anyhow::Error {
     let path = path.display();
-    if error.kind() == io::ErrorKind::NotFound {
-        return anyhow!(
+    match (error.kind() == io::ErrorKind::NotFound, serves_here) {
+        (true, true) => anyhow!(
+            "no token at {path}; the service of this directory has its token elsewhere: that of a cluster is on the node that led first, or where 'notbefore token init' wrote it. Copy it to {path}, or set NOTBEFORE_TOKEN_FILE or NOTBEFORE_TOKEN"
+        ),
+        (true, false) => anyhow!(
             "no token at {path}; start a service here with 'notbefore serve', name its data directory with --data DIR or NOTBEFORE_DATA, or set NOTBEFORE_TOKEN"
-        );
+        ),
+        (false, _) => anyhow!("cannot read the token at {path}: {error}"),
     }
-    anyhow!("cannot read the token at {path}: {error}")
 }
 
 /// Parses a response, or returns its problem as an error.

@@ -63,8 +63,15 @@ pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
         let source = loaded.entries.iter().find(|one| one.key == key).map(|one| &one.source);
         matches!(source, Some(Source::Flag(_) | Source::Environment(_)))
     };
-    check_cluster_settings(&loaded.settings, is_default, is_given)?;
-    let config = validated(loaded.settings.clone()).map_err(|error| ConfigErrors::one(format!("{error:#}")));
+    let mut mistakes = cluster_mistakes(&loaded.settings, is_default, is_given);
+    let config = match validated(loaded.settings.clone()) {
+        Ok(config) if mistakes.is_empty() => Ok(config),
+        Ok(_) => Err(ConfigErrors(mistakes)),
+        Err(error) => {
+            mistakes.push(format!("{error:#}"));
+            Err(ConfigErrors(mistakes))
+        }
+    };
     if serve.print_config {
         // Print contradicting settings too: their sources show where to fix them.
         output.answer(&Effective::new(&loaded), |_| output::data(print::toml(&loaded).as_bytes()))?;
@@ -119,6 +126,7 @@ async fn run_until_stopped(config: ServeConfig, demo: Option<&demo::Files>, outp
         if let (Some(files), [guest, ..]) = (demo, running.addresses.guest.as_slice()) {
             demo::start(&files.directory, guest.at.address);
         }
+        running.leak_view();
         systemd::ready(running);
         tokio::spawn(systemd::keep_notified(running.clone()));
         let running = running.clone();
@@ -239,24 +247,25 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
     Ok(config)
 }
 
-/// Refuses settings that would start another service than the one that was meant.
-fn check_cluster_settings(
+/// Settings that would start another service than the one that was meant.
+fn cluster_mistakes(
     settings: &config::Settings,
     is_default: impl Fn(&str) -> bool,
     is_given: impl Fn(&str) -> bool,
-) -> Result<(), ConfigErrors> {
+) -> Vec<String> {
+    let mut mistakes = Vec::new();
     let endpoints = &settings.etcd.endpoints;
     if endpoints.is_empty() && is_given("etcd.endpoints") {
         let empty = "--etcd (etcd.endpoints) is set, but names no URL of etcd; name etcd's members, or leave it out to run a single node";
-        return Err(ConfigErrors::one(empty.to_owned()));
+        mistakes.push(empty.to_owned());
     }
     let is_remote =
         |url: &String| !["127.", "[::1]", "localhost"].iter().any(|here| url.contains(&format!("://{here}")));
     if endpoints.iter().any(is_remote) && is_default("node.listen") {
         let unreachable = "etcd is on other machines, and other nodes would not reach this node at its default --node-listen, which is a loopback address; set --node-listen ADDR to this machine's address, with --node-cert, --node-key and --node-ca. For several nodes on this machine only, set --node-listen 127.0.0.1:0";
-        return Err(ConfigErrors::one(unreachable.to_owned()));
+        mistakes.push(unreachable.to_owned());
     }
-    Ok(())
+    mistakes
 }
 
 /// The cluster of which this service is a node, if etcd is given.

@@ -9,7 +9,7 @@ pub mod load;
 pub mod table;
 mod user_operations;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -125,6 +125,8 @@ pub struct State {
     last_polls: HashMap<ScopeId, Timestamp>,
     /// The scope of each live or recently ended event.
     event_scopes: HashMap<EventId, ScopeId>,
+    /// The scopes with live events.
+    with_events: HashSet<ScopeId>,
     /// The scopes with a VM on a host.
     hosts: HashMap<String, BTreeSet<ScopeId>>,
     alive: Option<Alive>,
@@ -150,6 +152,11 @@ impl State {
 
     pub fn scopes(&self) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
         self.scopes.iter().filter_map(|(id, place)| Some((id, place.held.as_ref()?)))
+    }
+
+    /// The scopes with live events. Few of a large fleet have any, so a node that takes the lead looks at these alone.
+    pub fn scopes_with_events(&self) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
+        self.with_events.iter().filter_map(|id| Some((id, self.scope(id)?)))
     }
 
     pub fn vm(&self, id: VmId) -> Option<KnownVm<'_>> {
@@ -472,6 +479,10 @@ impl State {
         }
         for event in held.iter().flat_map(|held| held.value.event_ids()) {
             self.event_scopes.insert(event, id.clone());
+        }
+        match held.as_ref().is_some_and(|held| !held.value.events.is_empty()) {
+            true => _ = self.with_events.insert(id.clone()),
+            false => _ = self.with_events.remove(&id),
         }
         self.update_indexes(&id, before.as_deref(), held.as_ref().map(|held| &*held.value));
         self.host_operations.scope_changed(&id, held.as_ref().map(|held| &*held.value));

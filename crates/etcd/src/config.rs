@@ -84,7 +84,9 @@ pub enum ConfigError {
     EndpointTwice { endpoint: String },
     #[error("endpoints {one} and {other} of etcd have different schemes; use https for all, or http for all")]
     MixedSchemes { one: String, other: String },
-    #[error("endpoint {endpoint} of etcd is https, and no file with etcd's authority is given")]
+    #[error(
+        "endpoint {endpoint} of etcd is https, and no authority is given; set --etcd-ca FILE (etcd.ca) to the authority of etcd's certificates"
+    )]
     NoAuthority { endpoint: String },
     #[error(
         "endpoint {endpoint} of etcd is http, and certificates are given; write https, or leave the certificates out"

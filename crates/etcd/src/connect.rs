@@ -55,7 +55,7 @@ pub enum ConnectError {
     #[error("etcd refuses user {user}: wrong name or password; check both, and 'etcdctl user get {user}'")]
     WrongPassword { user: String },
     #[error(
-        "etcd requires authentication; name a user and its password, or a client certificate with the user's name"
+        "etcd requires authentication; set --etcd-user and --etcd-password-file, or --etcd-cert and --etcd-key with the user's name as the common name"
     )]
     UserRequired,
     #[error(

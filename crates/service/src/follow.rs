@@ -8,8 +8,9 @@ use notbefore_store::{Batch, Key, ReadError, Revision, Store, Versioned, WatchEr
 
 use crate::scan::Scan;
 
-/// Records in a page of a snapshot.
-const SNAPSHOT_PAGE: usize = 1_000;
+/// Records in a page when everything is read. In etcd 3.4 a page costs as much as the rest of its range, so few large pages
+/// are faster.
+pub const LOAD_PAGE: usize = 5_000;
 
 /// Why [`follow_commits`] returned.
 pub enum Followed {
@@ -57,7 +58,7 @@ pub async fn snapshot_for_engine(store: &dyn Store) -> Result<(Revision, Vec<(Ke
         .chain([CLUSTER])
         .flat_map(|kind| records::ranges(kind, snapshot.has_costly_ranges()))
     {
-        let mut scan = Scan::new(&*snapshot, &range, SNAPSHOT_PAGE);
+        let mut scan = Scan::new(&*snapshot, &range, LOAD_PAGE);
         while let Some(page) = scan.next().await? {
             if let Some(key) = page.damaged.first() {
                 return Err(ReadError::Damaged { key: key.to_string() });

@@ -43,7 +43,7 @@ mod path;
 mod plan;
 mod present;
 pub(crate) mod problem;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod scopes;
 mod seen;
 pub mod server;

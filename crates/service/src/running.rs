@@ -13,6 +13,7 @@ use crate::config::GuestListener;
 use crate::faults::Faults;
 use crate::listen::ListenAddress;
 use crate::runtime::EngineHandle;
+use crate::view::Views;
 
 /// A running service.
 #[derive(Clone)]
@@ -27,6 +28,15 @@ pub struct Running {
     pub standing: Option<watch::Receiver<Standing>>,
     /// The faults of its guest listener.
     pub faults: Arc<Faults>,
+    pub(crate) views: Arc<Views>,
+}
+
+impl Running {
+    /// Never frees the newest view, for a process that ends with the service. The system frees its memory at once. To drop
+    /// a large fleet record by record would take a core while another node takes the lead.
+    pub fn leak_view(&self) {
+        std::mem::forget(Arc::clone(&self.views));
+    }
 }
 
 /// The addresses of a running service.

@@ -38,6 +38,7 @@ use crate::exec::Exec;
 use crate::exec::lease::LeaseEnd;
 use crate::faults::Faults;
 use crate::fenced_store::FencedStore;
+use crate::follow::LOAD_PAGE;
 use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
 use crate::guest::interception::Interception;
@@ -68,8 +69,6 @@ use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 const CLUSTER_RECORDS_MAX: usize = 1_000;
 /// Interval at which a starting node tries again to use etcd.
 const RETRY_START_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
-/// Records read at a time at the start.
-const LOAD_PAGE: usize = 5_000;
 /// Interval at which VMs with a listener of their own are recorded as polled.
 const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
 /// Interval of turns of the agreed compaction; it takes place less often.
@@ -535,8 +534,19 @@ pub async fn serve(
         first_run: first_run_name(&views),
         listeners,
     };
-    ready(&Running { addresses, engine: engine.clone(), reloads, standing: standing.clone(), faults });
+    ready(&Running {
+        addresses,
+        engine: engine.clone(),
+        reloads,
+        standing: standing.clone(),
+        faults,
+        views: Arc::clone(&views),
+    });
 
+    if standing.is_some() {
+        // A node that has just started may lead next, and its first change must not wait for this.
+        tokio::task::spawn_blocking(operator::reader::prepare);
+    }
     let router = operator::router(Arc::clone(&operator));
     let other_nodes = node_listener.zip(nodes).map(|(listener, nodes)| {
         let server = NodeServer { operator, router: router.clone(), nodes, tls: node_tls };

@@ -48,7 +48,7 @@ impl Engine {
     fn is_anything_due(&self, now: Timestamp) -> bool {
         let hosts = self.state.host_operations();
         let host_is_due = |id| hosts.due(id).is_some_and(|due| due.at <= now);
-        self.state.scopes().any(|(id, held)| {
+        self.state.scopes_with_events().any(|(id, held)| {
             held.value.next_due(hosts.parts_in(id), None, now).is_some_and(|due| due <= now)
         }) || hosts.ids().any(host_is_due)
     }
@@ -57,7 +57,8 @@ impl Engine {
     pub(super) fn hold_clock(&mut self, jumped_by: SignedDuration) {
         self.clock_jumped_by = self.clock_jumped_by.saturating_add(jumped_by);
         let ids = |scope: &Scope| scope.events.iter().map(|event| event.id).collect::<Vec<EventId>>();
-        let mut events: Vec<EventId> = self.state.scopes().flat_map(|(_, held)| ids(&held.value)).collect();
+        let scopes = self.state.scopes_with_events();
+        let mut events: Vec<EventId> = scopes.flat_map(|(_, held)| ids(&held.value)).collect();
         for (_, made) in self.jobs.values().flat_map(|job| &job.own_records) {
             if let OwnRecord::Scope(scope) = made {
                 events.extend(ids(scope));
@@ -104,8 +105,7 @@ impl Engine {
         if !self.role.leads() {
             return;
         }
-        let with_events = self.state.scopes().filter(|(_, held)| !held.value.events.is_empty());
-        let scopes: Vec<ScopeId> = with_events.map(|(id, _)| id.clone()).collect();
+        let scopes: Vec<ScopeId> = self.state.scopes_with_events().map(|(id, _)| id.clone()).collect();
         for scope in scopes {
             self.renew_deadline(&scope, now);
         }

@@ -172,7 +172,7 @@ impl Engine {
 
     /// Takes over the runs of the previous process.
     pub(super) fn adopt_commands(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        let ids = self.state.scopes().map(|(id, _)| id);
+        let ids = self.state.scopes_with_events().map(|(id, _)| id);
         let mut scopes: Vec<ScopeId> = ids.filter(|id| self.has_foreign_runs(id)).cloned().collect();
         scopes.sort();
         for scope in scopes {

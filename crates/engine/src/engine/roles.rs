@@ -107,7 +107,7 @@ impl Engine {
         let due = |(id, held): (&ScopeId, &Revisioned<Scope>)| {
             Some((id.clone(), self.state.due_in(id, held, now)?))
         };
-        let dues: Vec<_> = self.state.scopes().filter_map(due).collect();
+        let dues: Vec<_> = self.state.scopes_with_events().filter_map(due).collect();
         for (scope, due) in dues {
             self.deadlines.set(&scope, Some(due));
         }

@@ -124,7 +124,9 @@ fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::Cluster
         let detail = "no node leads the cluster: changes are refused, guests are still answered; another node takes the lead within seconds if it can";
         problems.push(problem("no_leader", detail.to_owned()));
     }
-    for NodeReport { name, state, record, clock_offset, .. } in &report.nodes {
+    let has_tls = |node: &NodeReport| node.record.url.starts_with("https:");
+    let leader_has_tls = leading(report).map(has_tls);
+    for node @ NodeReport { name, state, record, clock_offset, .. } in &report.nodes {
         match state {
             NodeState::Running => {}
             NodeState::Stopped => continue,
@@ -159,6 +161,14 @@ fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::Cluster
                 "node {name} writes format level {own} at most and the cluster writes {level}, so it cannot lead: upgrade it, or raise node.format_level"
             );
             problems.push(problem("node_too_old", detail));
+        }
+        if let Some(leader_has_tls) = leader_has_tls.filter(|has| *has != has_tls(node)) {
+            let (one, other) =
+                if leader_has_tls { ("the leader", name.as_str()) } else { (name.as_str(), "the leader") };
+            let detail = format!(
+                "{one} uses mutual TLS between nodes and {other} does not, so changes at node {name} are refused: set --node-cert, --node-key and --node-ca on all nodes, or on none"
+            );
+            problems.push(problem("node_tls", detail));
         }
     }
     problems
@@ -372,6 +382,7 @@ mod tests {
         let just_started: Break = |node| (node.record.is_watching, node.record.beat) = (false, 1);
         let late: Break = |node| node.clock_offset = Some(SignedDuration::from_millis(-1_001));
         let old: Break = |node| node.record.level = 1;
+        let without_tls: Break = |node| node.record.url = "http://127.0.0.1:7400".to_owned();
         for (index, fault, expected) in [
             (0, silent, &["no_leader", "node_silent"][..]),
             (2, silent, &["node_silent"]),
@@ -381,6 +392,8 @@ mod tests {
             (2, just_started, &[]),
             (2, late, &["node_clock"]),
             (2, old, &["node_too_old"]),
+            (2, without_tls, &["node_tls"]),
+            (0, without_tls, &["node_tls", "node_tls"]),
         ] {
             let mut report = healthy();
             fault(&mut report.nodes[index]);

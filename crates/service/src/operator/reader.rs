@@ -56,6 +56,12 @@ static QUERY_PARAMETERS: LazyLock<HashMap<(String, Method), Vec<String>>> = Lazy
     all
 });
 
+/// Makes what the first request would make, in tens of milliseconds.
+pub fn prepare() {
+    LazyLock::force(&SCHEMAS);
+    LazyLock::force(&QUERY_PARAMETERS);
+}
+
 fn bad_query(why: &str) -> Problem {
     Problem::bad_request("bad_query", format!("the query is not valid: {why}"))
 }

@@ -299,8 +299,14 @@ fn commands_without_service_fail_with_hint() {
     let (code, stderr) = run(&["vm", "list"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("no token at") && stderr.contains("notbefore serve"), "{stderr}");
-    std::fs::write(nowhere.path().join("operator.token"), "nb_x\n").unwrap();
     std::fs::write(nowhere.path().join("operator.url"), "http://127.0.0.1:1\n").unwrap();
+    let (code, stderr) = run(&["cluster", "status"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("on the node that led first") && stderr.contains("NOTBEFORE_TOKEN_FILE"),
+        "{stderr}"
+    );
+    std::fs::write(nowhere.path().join("operator.token"), "nb_x\n").unwrap();
     let (code, stderr) = run(&["vm", "restart", "x"]);
     assert_eq!(code, Some(1));
     assert!(

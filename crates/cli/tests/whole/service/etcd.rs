@@ -132,6 +132,7 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
         (vec!["--etcd", "127.0.0.1:2379"], vec!["a URL of etcd", "127.0.0.1:2379"]),
         (vec!["--etcd", &https], vec!["etcd's authority"]),
         (vec!["--etcd", &https, "--etcd-ca", missing], vec![missing]),
+        (vec!["--etcd", &https], vec!["set --etcd-ca FILE"]),
         (vec!["--etcd", etcd_url, "--etcd-ca", missing], vec!["write https, or leave the certificates out"]),
         (vec!["--etcd", etcd_url, "--etcd-user", "nb"], vec!["--etcd-password-file"]),
         (vec!["--etcd", etcd_url, "--etcd-prefix", "/foreign/"], vec!["/foreign/settings", "another prefix"]),
@@ -141,6 +142,10 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
         (vec!["--node", "a"], vec!["no URL of etcd"]),
         (vec!["--etcd", ""], vec!["names no URL of etcd"]),
         (vec!["--etcd", "http://192.0.2.1:2379"], vec!["would not reach this node", "--node-listen"]),
+        (
+            vec!["--etcd", "http://192.0.2.1:2379", "--etcd-user", "a"],
+            vec!["2 mistakes", "would not reach this node", "belong together"],
+        ),
         (vec!["--etcd", etcd_url, "--guest-vm", "web-0=127.0.0.1:0"], vec!["notbefore vm add"]),
         (vec!["--etcd", etcd_url, "--node-listen", "0.0.0.0:0"], vec!["--node-listen"]),
         (
@@ -311,6 +316,8 @@ fn node_that_starts_while_etcd_has_no_leader_waits_for_it() {
         text.contains("this node waits until etcd has a leader").then_some(())
     };
     // A member that has never had a leader accepts connections and does not answer.
+    let member = first.url.trim_start_matches("http://");
+    wait_for("etcd to listen", || std::net::TcpStream::connect(member).ok());
     let mut node = start();
     wait_for("the node to wait", waits);
     assert_eq!(node.try_wait().unwrap(), None, "it runs");
