@@ -16,7 +16,7 @@ Rehearse = Callable[..., Verdict]
 
 def test_right_handler_passes(notbefore_rehearse: Rehearse) -> None:
     verdict = notbefore_rehearse(
-        "user-reboot", [sys.executable, HANDLER], drained="line:^drained", restored="line:^restored", compress=600, floor="2s"
+        "user-reboot", [sys.executable, HANDLER], drained="line:^drained", restored="line:^restored", compress=600, floor="10s"
     ).check()
     assert verdict.scenario == "user-reboot"
     assert {finding.outcome for finding in verdict.findings} == {"passed"}
@@ -25,7 +25,7 @@ def test_right_handler_passes(notbefore_rehearse: Rehearse) -> None:
 
 def test_wrong_handler_fails_with_the_cure(notbefore_rehearse: Rehearse) -> None:
     verdict = notbefore_rehearse(
-        "other-vm-only", [sys.executable, HANDLER, "approves-everything"], compress=600, floor="2s"
+        "other-vm-only", [sys.executable, HANDLER, "approves-everything"], compress=600, floor="10s"
     )
     assert not verdict.passed
     assert any("Resources" in finding.cure for finding in verdict.failures)

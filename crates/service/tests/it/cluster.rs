@@ -81,7 +81,7 @@ async fn follower_refuses_unknown_tokens_and_takes_new_ones() {
     let leader = cluster.leader().await;
     let (leader, follower) = (&cluster.nodes[leader], &cluster.nodes[1 - leader]);
     let vm = r#"{"scope":"web","vm":{"name":"web-0"}}"#;
-    let strangers = (0..50).map(|_| follower.operator("POST", "/v1/vms", "wrong", vm));
+    let strangers = (0..50).map(|_| follower.change("/v1/vms", "wrong", vm));
     let strangers = futures_util::future::join_all(strangers);
     let operators = async {
         let grants = r#"{"name":"new","grants":[{"role":"operator","path":"/"}]}"#;

@@ -35,11 +35,16 @@ fn stored_history_is_judged() {
     println!("{:#?}", assert_claims(&records, &file));
 }
 
+/// How long `./dev chaos` runs.
+pub fn minutes() -> Option<u64> {
+    std::env::var("NOTBEFORE_CHAOS_MINUTES").ok().map(|text| text.parse().unwrap())
+}
+
 #[test]
 #[ignore = "takes minutes: ./dev chaos"]
 fn random_faults_lose_and_duplicate_nothing() {
     in_own_thread(|| {
-        let minutes: u64 = std::env::var("NOTBEFORE_CHAOS_MINUTES").map_or(10, |text| text.parse().unwrap());
+        let minutes = minutes().unwrap_or(10);
         let seed = Random::seed();
         let dir =
             PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/chaos")).join(seed.to_string());

@@ -73,8 +73,9 @@ impl Fleet {
         let path = |scope: usize| format!("tenant-{}/group/scope-{}", scope % 2, scope / 2);
         let scopes: Vec<String> = (0..scopes).map(path).collect();
         let created = |method: &str, target: &str, body: Value| -> Answer {
+            // One for all attempts: the first may have taken effect.
+            let key = Uuid::new_v4().to_string();
             let answer = super::eventually(target, || {
-                let key = Uuid::new_v4().to_string();
                 node.request(method, target, &key, &body.to_string())
                     .ok()
                     .filter(|answer| answer.status != 503)

@@ -5,6 +5,8 @@
 # Arguments: the binary, and the source tree.
 binary=$1 source=$2 dist=$2/dist
 place=/run/machines
+# The machine may be busy, and rights cannot be granted twice.
+export ETCDCTL_DIAL_TIMEOUT=30s ETCDCTL_COMMAND_TIMEOUT=60s
 mount -t proc proc /proc
 mount -t tmpfs none /run
 mkdir $place

@@ -11,8 +11,11 @@ use serde_json::Value;
 use super::eventually;
 use super::network::{Machine, Network};
 
+const MIB: u64 = 1024 * 1024;
 /// Small, so that a test can fill it.
-const QUOTA_BYTES: u64 = 48 * 1024 * 1024;
+const QUOTA_BYTES: u64 = 48 * MIB;
+/// What the load of `./dev chaos` may store in a minute; it has stored 6 MiB.
+const CHAOS_BYTES_A_MINUTE: u64 = 16 * MIB;
 /// Size of a value that fills etcd. etcd takes requests of up to 1.5 MiB.
 const JUNK_BYTES: usize = 1024 * 1024;
 /// Not below the prefix of the nodes.
@@ -25,6 +28,10 @@ pub struct Member {
     pub machine: usize,
     dir: PathBuf,
     cluster: String,
+}
+
+fn quota_bytes() -> u64 {
+    QUOTA_BYTES + super::chaos::minutes().unwrap_or(0) * CHAOS_BYTES_A_MINUTE
 }
 
 impl Drop for Member {
@@ -73,7 +80,7 @@ impl Member {
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", &self.cluster, "--initial-cluster-state", "new"]);
-        command.args(["--quota-backend-bytes", &QUOTA_BYTES.to_string()]);
+        command.args(["--quota-backend-bytes", &quota_bytes().to_string()]);
         // 'ip netns exec' must find it: fail here with the name of the package.
         crate::support::namespace::require_file("/usr/bin/etcd", "etcd-server");
         crate::support::namespace::require_file("/usr/bin/etcdctl", "etcd-client");
@@ -191,7 +198,7 @@ pub fn fill(members: &[Member]) {
         if errors.contains("database space exceeded") {
             return;
         }
-        assert!(number < QUOTA_BYTES / JUNK_BYTES as u64 * 4, "etcd takes more than its quota: {errors}");
+        assert!(number < quota_bytes() / JUNK_BYTES as u64 * 4, "etcd takes more than its quota: {errors}");
     }
 }
 

@@ -23,8 +23,10 @@ fn units_of_a_cluster_use_the_certificates_of_the_guide() {
     systemctl(&machine, &["daemon-reload"]);
     // Both units are Type=notify, so systemctl waits until they are ready.
     systemctl(&machine, &["restart", "etcd"]);
-    let one = "export ETCDCTL_ENDPOINTS=https://10.9.0.1:2379\n";
-    let rights = [block(&page, "tls-etcdctl"), one.to_owned(), block(&page, "tls-rights")].concat();
+    // The machine may be busy, and rights cannot be granted twice.
+    let patience = "export ETCDCTL_DIAL_TIMEOUT=30s ETCDCTL_COMMAND_TIMEOUT=60s\n";
+    let one = format!("{patience}export ETCDCTL_ENDPOINTS=https://10.9.0.1:2379\n");
+    let rights = [block(&page, "tls-etcdctl"), one, block(&page, "tls-rights")].concat();
     machine.stdout("env", &["HOME=/root", "bash", "-euc", &rights]);
     systemctl(&machine, &["start", "notbefore"]);
     let keys = machine.stdout("stat", &["--format=%a %U %G", "/etc/notbefore/tls/node.key"]);

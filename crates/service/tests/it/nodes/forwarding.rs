@@ -202,7 +202,8 @@ async fn only_a_leader_creates_the_key() {
 /// A follower may show a commit before the leader knows its outcome.
 #[tokio::test]
 async fn request_is_not_judged_by_an_older_state_than_its_follower_has_shown() {
-    let short = ForwardLimits { operator_timeout: Duration::from_millis(1_500), ..ForwardLimits::default() };
+    // The leader refuses after half of it.
+    let short = ForwardLimits { operator_timeout: Duration::from_secs(6), ..ForwardLimits::default() };
     for is_late in [true, false] {
         let limits = if is_late { short } else { ForwardLimits::default() };
         let options = NodeOptions { limits, ..NodeOptions::default() };

@@ -42,7 +42,10 @@ fn counted(node: &Node, code: &str) -> u64 {
 
 #[tokio::test]
 async fn valid_tokens_get_through_while_callers_without_one_flood_a_follower() {
-    let cluster = Arc::new(Cluster::new().await);
+    let limits = ForwardLimits { operator_timeout: PATIENCE, ..ForwardLimits::default() };
+    let cluster = Arc::new(
+        Cluster::with(Arc::new(SystemClock), NodeOptions { limits, ..NodeOptions::default() }).await,
+    );
     let mut flood = JoinSet::new();
     for n in 0..300 {
         let cluster = Arc::clone(&cluster);
