@@ -65,7 +65,7 @@ async fn missing_rights_and_wrong_passwords_are_named() {
     let etcd = with_users(&["--unsafe-no-fsync"]).await;
     let missing = Password::File("/nowhere/password".into());
     let cases = [
-        (etcd.config("/nb/"), "etcd_user_required: ", "name a user"),
+        (etcd.config("/nb/"), "etcd_user_required: ", "set --etcd-user"),
         (as_user(&etcd, "/nb/", "nb", text("wrong")), "etcd_wrong_password: ", "nb"),
         (as_user(&etcd, "/nb/", "nobody", text("secret")), "etcd_wrong_password: ", "nobody"),
         (as_user(&etcd, "/nb/", "nb", missing), "etcd_password_file: ", "/nowhere/password"),
