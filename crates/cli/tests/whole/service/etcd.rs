@@ -130,7 +130,6 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
     for (flags, parts) in [
         (vec!["--etcd", &nothing_listens], vec!["no endpoint of etcd answers", &nothing_listens]),
         (vec!["--etcd", "127.0.0.1:2379"], vec!["a URL of etcd", "127.0.0.1:2379"]),
-        (vec!["--etcd", &https], vec!["etcd's authority"]),
         (vec!["--etcd", &https, "--etcd-ca", missing], vec![missing]),
         (vec!["--etcd", &https], vec!["set --etcd-ca FILE"]),
         (vec!["--etcd", etcd_url, "--etcd-ca", missing], vec!["write https, or leave the certificates out"]),
