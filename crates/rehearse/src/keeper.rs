@@ -1,13 +1,16 @@
-//! The keeper: a process that ends the handlers of a rehearsal which was killed with SIGKILL.
+//! The keeper: a process that cleans up after a rehearsal which was killed with SIGKILL: it ends the handlers and
+//! removes temporary directories.
 //!
 //! A rehearsal that ends in order stops its handlers itself. One that is killed cannot, so `notbefore rehearse` starts
 //! its own binary as `notbefore rehearse-keeper VALUE`. That process reads orders from a pipe, whose other end only the
-//! rehearsal has: `+PID` and `-PID` for the first process of each run of a handler. End of file comes however the
-//! rehearsal ends. Then the keeper kills, until none is left:
+//! rehearsal has: `+PID` and `-PID` for the first process of each run of a handler, and absolute paths of directories.
+//! End of file comes however the rehearsal ends. Then the keeper kills, until none is left:
 //!
 //! - processes whose environment has the variable `NOTBEFORE_REHEARSAL` with this value;
 //! - the first processes, their descendants, and the members of their groups, also those that cleared their
 //!   environment.
+//!
+//! Last, it removes the directories, if the rehearsal has not.
 //!
 //! Not found: a process without that variable that has left both the group and its parents. The keeper of the exec
 //! driver (`notbefore_service::exec::keeper`) finds those too, as it is the parent of its command. A handler stays a
@@ -16,6 +19,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -91,6 +95,14 @@ impl Keeper {
         self.order(&format!("-{pid}\n"));
     }
 
+    /// The rehearsal has created this directory, and removes it itself if it ends in order.
+    pub(crate) fn add_directory(&self, directory: &Path) {
+        // A path that is not one line of text, from an odd TMPDIR, is left to the rehearsal alone.
+        if let Some(path) = directory.to_str().filter(|path| directory.is_absolute() && !path.contains('\n')) {
+            self.order(&format!("{path}\n"));
+        }
+    }
+
     fn order(&self, order: &str) {
         let mut orders = self.link.orders.lock().unwrap_or_else(PoisonError::into_inner);
         // Fails if the keeper was killed; then the rehearsal has to end in order.
@@ -98,11 +110,16 @@ impl Keeper {
     }
 }
 
-/// Reads orders to their end, then kills the handlers. `value` is that of [`VARIABLE`].
+/// Reads orders to their end, kills the handlers, and removes directories. `value` is that of [`VARIABLE`].
 pub fn keep(orders: impl BufRead, value: &str) -> io::Result<()> {
-    let mut firsts = Firsts::new();
+    let (mut firsts, mut directories) = (Firsts::new(), Vec::new());
     for order in orders.lines() {
-        obey(&order?, &mut firsts, |pid| Process::find(pid).map(|process| process.started));
+        let order = order?;
+        if order.starts_with('/') {
+            directories.push(PathBuf::from(order));
+        } else {
+            obey(&order, &mut firsts, |pid| Process::find(pid).map(|process| process.started));
+        }
     }
     let entry = format!("{VARIABLE}={value}");
     for _ in 0..ROUNDS_MAX {
@@ -117,6 +134,10 @@ pub fn keep(orders: impl BufRead, value: &str) -> io::Result<()> {
         if let Some(process) = left.last() {
             wait_for_end(process.pid);
         }
+    }
+    for directory in directories {
+        // Fails if the rehearsal has removed it.
+        let _ = std::fs::remove_dir_all(directory);
     }
     Ok(())
 }

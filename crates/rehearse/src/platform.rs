@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ pub struct Platform {
     requests: Mutex<Option<mpsc::UnboundedReceiver<TimedRequest>>>,
     stop: watch::Sender<bool>,
     served: JoinHandle<Result<(), ServeError>>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// A request, and when it was answered, since the platform began.
@@ -253,8 +253,13 @@ impl Platform {
             requests: Mutex::new(Some(requests)),
             stop,
             served,
-            _directory: directory,
+            directory,
         })
+    }
+
+    /// Where the service has its files.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The base URL for a VM's guest: `http://127.0.0.1:PORT`.

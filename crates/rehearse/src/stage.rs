@@ -178,6 +178,9 @@ impl Stage {
             })),
         };
         let platform = Platform::start(spec).await?;
+        if let Some(keeper) = options.handler.as_ref().and_then(|handler| handler.keeper.as_ref()) {
+            keeper.add_directory(platform.directory());
+        }
         let requests = platform.take_requests().ok_or(PlatformError::Ended)?;
         let (news_sender, news) = mpsc::unbounded_channel();
         let pace = options.pace;
@@ -344,7 +347,13 @@ impl Stage {
             let endpoint = self.platform.endpoint(&vm).unwrap_or_default().to_owned();
             let state = match self.states.entry(vm.clone()) {
                 Slot::Occupied(known) => known.into_mut(),
-                Slot::Vacant(new) => new.insert(tempfile::tempdir().map_err(StageError::State)?),
+                Slot::Vacant(new) => {
+                    let state = new.insert(TempDir::with_prefix("notbefore-state-").map_err(StageError::State)?);
+                    if let Some(keeper) = &spec.keeper {
+                        keeper.add_directory(state.path());
+                    }
+                    state
+                }
             };
             let namespace = self.namespaces.get(&vm);
             let place = HandledVm { name: &vm, endpoint: &endpoint, state: state.path(), namespace };

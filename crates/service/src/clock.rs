@@ -158,6 +158,9 @@ pub(crate) fn boot_id() -> std::io::Result<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
 }
 
+/// Runs since its first use in this process: one monotonic time for all threads.
+pub(crate) static UPTIME: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
+
 /// A monotonic stopwatch, independent of the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);

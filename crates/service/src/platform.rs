@@ -21,7 +21,7 @@ use notbefore_wire::guest::version::EventsVersion;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use crate::clock::Stopwatch;
+use crate::clock::UPTIME;
 use crate::delivery::{Delivery, DeliveryRole, VmPolls};
 use crate::guest::caller::{Caller, ListenerIdentity, ProxyClaim};
 use crate::guest::client::Client;
@@ -55,11 +55,10 @@ pub struct ScheduledEvents {
     reads: Semaphore,
     /// The node's place in a cluster; none for a service with one node.
     nodes: Option<Arc<Nodes>>,
-    /// Until when this node says which VM has an address: milliseconds of `uptime`. A single node always does.
+    /// Until when this node says which VM has an address: milliseconds of [`UPTIME`]. A single node always does.
     trusted_until_ms: AtomicU64,
     /// Limits reads of scopes for guests that are ahead of this node.
     read_throughs: Mutex<ReadThroughs<Option<StoredScope>>>,
-    uptime: Stopwatch,
 }
 
 /// A scope as the store has it.
@@ -79,6 +78,10 @@ pub struct ResolvedGuest {
 }
 
 impl ResolvedGuest {
+    fn new(vm: VmId, guest: &Guest<'_>, is_proxied: bool) -> Self {
+        Self { vm, scope: Arc::clone(guest.scope), position: guest.position, is_proxied }
+    }
+
     fn vm_polls(&self) -> Option<&VmPolls> {
         self.scope.vm_polls(self.position)
     }
@@ -110,7 +113,6 @@ impl ScheduledEvents {
         store: Arc<dyn Store>,
     ) -> Self {
         let (reads, read_throughs) = (Semaphore::new(READS_MAX), Mutex::default());
-        let uptime = Stopwatch::start();
         Self {
             views,
             engine,
@@ -120,7 +122,6 @@ impl ScheduledEvents {
             store,
             reads,
             read_throughs,
-            uptime,
             trusted_until_ms: AtomicU64::new(u64::MAX),
             nodes: None,
         }
@@ -134,8 +135,9 @@ impl ScheduledEvents {
     /// For how long this node of a cluster says which VM has an address. Polls compare it with the time, so that a
     /// process that stood still does not answer with what it knew before.
     pub fn trust_addresses_for(&self, left: Duration) {
-        let until = if left.is_zero() { Duration::ZERO } else { self.uptime.elapsed() + left };
-        self.trusted_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Relaxed);
+        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        let until_ms = if left_ms == 0 { 0 } else { UPTIME.elapsed_ms().saturating_add(left_ms) };
+        self.trusted_until_ms.store(until_ms, Relaxed);
     }
 
     /// Records that polls of a client begin.
@@ -180,16 +182,18 @@ impl ScheduledEvents {
         let record = record.map(|record| records::decode::<Vm>(&key, &record.value)).transpose()?;
         Ok(record.map(|vm| vm.instance).unwrap_or_default())
     }
-}
 
-/// The VM at the caller's address. Without a fleet, a caller on this machine is the first-run VM.
-fn identify<'v>(view: &'v View, caller: &Caller) -> Option<(VmId, Option<Guest<'v>>)> {
-    match &*caller.listener {
-        ListenerIdentity::Network(network) => {
-            let first_run = || view.first_run.filter(|_| caller.is_local).map(|vm| (vm, view.guest(vm)));
-            view.guest_at(network, caller.source).or_else(first_run)
-        }
-        ListenerIdentity::Bound(vm) => view.at_path(vm).map(|vm| (vm, view.guest(vm))),
+    /// The VM at the caller's address. Without a fleet, a caller on this machine is the first-run VM.
+    fn identify(&self, caller: &Caller) -> Option<ResolvedGuest> {
+        let view = self.views.newest_guard();
+        let (vm, found) = match &*caller.listener {
+            ListenerIdentity::Network(network) => {
+                let first_run = || view.first_run.filter(|_| caller.is_local).map(|vm| (vm, view.guest(vm)));
+                view.guest_at(network, caller.source).or_else(first_run)?
+            }
+            ListenerIdentity::Bound(vm) => view.at_path(vm).map(|vm| (vm, view.guest(vm)))?,
+        };
+        found.map(|guest| ResolvedGuest::new(vm, &guest, false))
     }
 }
 
@@ -202,23 +206,21 @@ impl Platform for ScheduledEvents {
     }
 
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<ResolvedGuest> {
+        if !caller.is_proxy {
+            return self.trusts_addresses().then(|| self.identify(caller)).flatten();
+        }
+        let vm = VmId(self.proxies.vm(caller, claim)?);
         let view = self.views.newest_guard();
-        let (vm, found) = match caller.is_proxy {
-            true => {
-                let vm = VmId(self.proxies.vm(caller, claim)?);
-                (vm, view.guest(vm))
-            }
-            false if self.trusts_addresses() => identify(&view, caller)?,
-            false => return None,
-        };
-        let Some(Guest { scope, position }) = found else {
-            if caller.is_proxy {
-                // The proxy's list is probably older than the fleet; its guest gets only a 403.
-                self.proxies.log_refusal(caller, &format!("X-Instance-ID {vm} is no known VM"));
-            }
-            return None;
-        };
-        Some(ResolvedGuest { vm, scope: Arc::clone(scope), position, is_proxied: caller.is_proxy })
+        let found = view.guest(vm);
+        if found.is_none() {
+            // The proxy's list is probably older than the fleet; its guest gets only a 403.
+            self.proxies.log_refusal(caller, &format!("X-Instance-ID {vm} is no known VM"));
+        }
+        found.map(|guest| ResolvedGuest::new(vm, &guest, true))
+    }
+
+    fn guest_by_address(&self, caller: &Caller, uptime_ms: u64) -> Option<ResolvedGuest> {
+        (uptime_ms < self.trusted_until_ms.load(Relaxed)).then(|| self.identify(caller)).flatten()
     }
 
     fn path(&self, guest: &ResolvedGuest) -> String {
@@ -228,7 +230,7 @@ impl Platform for ScheduledEvents {
     fn trusts_addresses(&self) -> bool {
         match self.trusted_until_ms.load(Relaxed) {
             u64::MAX => true,
-            until => self.uptime.elapsed() < Duration::from_millis(until),
+            until => UPTIME.elapsed_ms() < until,
         }
     }
 
@@ -269,7 +271,7 @@ impl Platform for ScheduledEvents {
         tag: u64,
         version: EventsVersion,
     ) -> ReadThrough<ResolvedGuest> {
-        let (id, came_at) = (guest.scope.scope.id(), self.uptime.elapsed());
+        let (id, came_at) = (guest.scope.scope.id(), UPTIME.elapsed());
         loop {
             // The view may have caught up. A VM that is gone or has moved gets its answer at the next poll.
             let view = self.views.newest();
@@ -285,7 +287,7 @@ impl Platform for ScheduledEvents {
                 PollAnswer::Document => return sent(Arc::clone(own), position),
                 PollAnswer::ReadThrough => {}
             }
-            let now = self.uptime.elapsed();
+            let now = UPTIME.elapsed();
             let Some(left) = (came_at + READ_TIMEOUT).checked_sub(now) else {
                 return ReadThrough::NotModified;
             };

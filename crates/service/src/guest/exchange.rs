@@ -94,14 +94,14 @@ impl<P: Platform> GuestServer<P> {
         head_cache: &mut HeadCache,
         bytes: &[u8],
         caller: &Caller,
-        Turn { now, is_first, .. }: Turn,
+        Turn { now, uptime_ms, is_first, .. }: Turn,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
         if !caller.is_proxy
             && let Some(cached) = head_cache.find(bytes)
         {
             let (head_length, poll) = (cached.head_length(), cached.poll);
             let guest =
-                self.platform.guest(caller, &ProxyClaim::default()).ok_or_else(|| self.unknown_caller())?;
+                self.platform.guest_by_address(caller, uptime_ms).ok_or_else(|| self.unknown_caller())?;
             let verdict = match self.check_rate(&guest, now) {
                 Ok(()) => {
                     if is_first {

@@ -44,6 +44,8 @@ impl Buffers {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub now: Timestamp,
+    /// When the worker woke up, by [`UPTIME`](crate::clock::UPTIME).
+    pub uptime_ms: u64,
     /// The client has shut down its write side; it may still read.
     pub has_hung_up: bool,
     /// The connection has not sent a request before, so its client is recorded.

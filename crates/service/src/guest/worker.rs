@@ -49,7 +49,7 @@ use super::platform::{GuestHandle, Platform, RefusedRequest, Rendered};
 use super::response::{Persistence, Response};
 use super::slots::{self, Slots, Token};
 use super::{GuestServer, is_connection_error};
-use crate::clock::Stopwatch;
+use crate::clock::UPTIME;
 use crate::wait_queues::Registration;
 
 /// Epoll events handled before the mailbox is read.
@@ -86,7 +86,7 @@ pub(super) struct Parked {
 
 struct OpenConnection<K> {
     parked: Parked,
-    /// When it expires, or its held poll does, on the worker's stopwatch.
+    /// When it expires, or its held poll does, by [`UPTIME`].
     until_ms: u64,
     /// It has not sent a request yet.
     is_new: bool,
@@ -154,7 +154,6 @@ pub(super) struct Worker<P: Platform> {
     ready: Vec<Token>,
     /// Held polls to check again, the next one last.
     woken: Vec<Token>,
-    stopwatch: Stopwatch,
     now_ms: u64,
     now: Timestamp,
     /// When the next sweep is due.
@@ -176,7 +175,6 @@ impl<P: Platform> Worker<P> {
         let (own, others): (Vec<_>, Vec<_>) =
             (mailboxes.iter().cloned().enumerate()).partition(|(at, _)| *at == number);
         let mailbox = own.into_iter().next().map(|(_, mailbox)| mailbox).ok_or(io::ErrorKind::NotFound)?;
-        let stopwatch = Stopwatch::start();
         let worker = Worker {
             now: server.clock.now(),
             server,
@@ -190,8 +188,7 @@ impl<P: Platform> Worker<P> {
             buffers: Buffers::new(),
             ready: Vec::new(),
             woken: Vec::new(),
-            now_ms: stopwatch.elapsed_ms(),
-            stopwatch,
+            now_ms: UPTIME.elapsed_ms(),
             sweep_at_ms: u64::MAX,
             paused_until_ms: None,
             is_failing: false,
@@ -216,7 +213,7 @@ impl<P: Platform> Worker<P> {
                     break;
                 }
             }
-            self.now_ms = self.stopwatch.elapsed_ms();
+            self.now_ms = UPTIME.elapsed_ms();
             self.now = self.server.clock.now();
             let ready = std::mem::take(&mut self.ready);
             let mut is_closing = false;
@@ -453,7 +450,7 @@ impl<P: Platform> Worker<P> {
             return;
         }
         let is_first = std::mem::take(&mut open.is_new);
-        let turn = Turn { now: self.now, has_hung_up, is_first, is_last: false };
+        let turn = Turn { now: self.now, uptime_ms: self.now_ms, has_hung_up, is_first, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
         match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
             // A new connection whose request has not arrived yet: unknown callers do not wait among VMs.
@@ -677,7 +674,7 @@ impl<P: Platform> Worker<P> {
     fn serve_last(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token) else { return };
         if open.held.is_none() {
-            let turn = Turn { now: self.now, has_hung_up: false, is_first: open.is_new, is_last: true };
+            let turn = Turn { now: self.now, uptime_ms: self.now_ms, has_hung_up: false, is_first: open.is_new, is_last: true };
             let Parked { socket, caller, .. } = &open.parked;
             match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
                 Step::Keep | Step::NoData | Step::More | Step::Close => return,

@@ -78,7 +78,7 @@ fn runs(pid: &str) -> bool {
 }
 
 #[test]
-fn no_handler_survives_a_rehearsal_that_is_killed() {
+fn killed_rehearsal_leaves_no_process_and_no_directory() {
     let bare = "echo $$ >pids.new; /bin/mv pids.new pids; exec /bin/sleep 1000";
     for handler in [
         &["--", "sh", "-c", STUBBORN][..],
@@ -86,8 +86,9 @@ fn no_handler_survives_a_rehearsal_that_is_killed() {
         // Nothing of it has the variable of the keeper.
         &["--", "env", "-i", "/bin/sh", "-c", bare],
     ] {
-        let dir = tempdir().unwrap();
+        let (dir, temporary) = (tempdir().unwrap(), tempdir().unwrap());
         let mut rehearsal = Command::new(binary())
+            .env("TMPDIR", temporary.path())
             .args(["rehearse", "user-reboot"])
             .args(handler)
             .current_dir(dir.path())
@@ -98,9 +99,12 @@ fn no_handler_survives_a_rehearsal_that_is_killed() {
         let pids = wait_for("the handler to run", || fs::read_to_string(dir.path().join("pids")).ok());
         let pids: Vec<&str> = pids.split_whitespace().collect();
         assert!(!pids.is_empty() && pids.iter().all(|pid| runs(pid)), "{pids:?}");
+        let is_empty = || fs::read_dir(temporary.path()).unwrap().next().is_none().then_some(());
+        assert_eq!(is_empty(), None, "the test does not see the rehearsal's directories");
         rehearsal.kill().unwrap();
         rehearsal.wait().unwrap();
         wait_for("the handler's processes to end", || pids.iter().all(|pid| !runs(pid)).then_some(()));
+        wait_for("the directories to be removed", is_empty);
     }
 }
 
