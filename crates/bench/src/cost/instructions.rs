@@ -28,8 +28,9 @@ fn limit(mode: Mode) -> f64 {
     }
 }
 
-/// Largest difference between a node of a cluster and a single service, as a share. A node compares one time more.
-const DIFFERENCE_MAX: f64 = 0.1;
+/// Largest difference between a node of a cluster and a single service, as a share. Both run the same code; counts vary
+/// by one per cent between runs.
+const DIFFERENCE_MAX: f64 = 0.03;
 
 /// Counts and compares with the limit: one service, and a node on etcd, which must cost the same. Only sequential polls
 /// are compared with each other: their number per wake-up is always one.

@@ -271,6 +271,21 @@ async fn approval_through_follower_is_visible_there() {
 }
 
 #[tokio::test]
+async fn fast_path_identifies_no_caller_after_the_end_of_the_trust() {
+    let cluster = Cluster::new().await;
+    vm_with_event(&cluster, "web", "10.0.0.1").await;
+    let (platform, caller) = (&cluster.follower.platform, caller("10.0.0.1"));
+    let is_known_at = |uptime_ms| platform.guest_by_address(&caller, uptime_ms).is_some();
+    assert!(is_known_at(u64::MAX - 1), "a single service trusts its addresses for ever");
+    platform.trust_addresses_for(Duration::from_secs(600));
+    assert!(is_known_at(0));
+    assert!(!is_known_at(u64::MAX - 1), "the worker woke up too late");
+    platform.trust_addresses_for(Duration::ZERO);
+    assert!(!is_known_at(0));
+    assert!(platform.guest(&caller, &ProxyClaim::default()).is_none());
+}
+
+#[tokio::test]
 async fn approval_with_an_address_that_moved_is_refused_unless_vouched_for() {
     let cluster = Cluster::new().await;
     let event = vm_with_event(&cluster, "web", "10.0.0.1").await;
