@@ -98,7 +98,8 @@ impl Keeper {
     /// The rehearsal has created this directory, and removes it itself if it ends in order.
     pub(crate) fn add_directory(&self, directory: &Path) {
         // A path that is not one line of text, from an odd TMPDIR, is left to the rehearsal alone.
-        if let Some(path) = directory.to_str().filter(|path| directory.is_absolute() && !path.contains('\n')) {
+        if let Some(path) = directory.to_str().filter(|path| directory.is_absolute() && !path.contains('\n'))
+        {
             self.order(&format!("{path}\n"));
         }
     }

@@ -211,7 +211,7 @@ impl Platform {
                 },
                 // One rehearsal has few guests, and a report card many rehearsals.
                 threads: Some(NonZeroUsize::MIN),
-                // A clock that stands still would never refill it.
+                // A test that moves the clock by hand polls as fast as it can.
                 rate_limit: GuestSettings::default().rate_limit.filter(|_| spec.time == Time::Running),
                 ..GuestSettings::default()
             },

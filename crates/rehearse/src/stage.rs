@@ -348,7 +348,8 @@ impl Stage {
             let state = match self.states.entry(vm.clone()) {
                 Slot::Occupied(known) => known.into_mut(),
                 Slot::Vacant(new) => {
-                    let state = new.insert(TempDir::with_prefix("notbefore-state-").map_err(StageError::State)?);
+                    let state =
+                        new.insert(TempDir::with_prefix("notbefore-state-").map_err(StageError::State)?);
                     if let Some(keeper) = &spec.keeper {
                         keeper.add_directory(state.path());
                     }

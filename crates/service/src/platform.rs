@@ -55,8 +55,8 @@ pub struct ScheduledEvents {
     reads: Semaphore,
     /// The node's place in a cluster; none for a service with one node.
     nodes: Option<Arc<Nodes>>,
-    /// Until when this node says which VM has an address: milliseconds of [`UPTIME`]. A single node always does.
-    trusted_until_ms: AtomicU64,
+    /// Until when this node says which VM has an address: nanoseconds of [`UPTIME`]. A single node always does.
+    trusted_until_ns: AtomicU64,
     /// Limits reads of scopes for guests that are ahead of this node.
     read_throughs: Mutex<ReadThroughs<Option<StoredScope>>>,
 }
@@ -122,7 +122,7 @@ impl ScheduledEvents {
             store,
             reads,
             read_throughs,
-            trusted_until_ms: AtomicU64::new(u64::MAX),
+            trusted_until_ns: AtomicU64::new(u64::MAX),
             nodes: None,
         }
     }
@@ -135,9 +135,8 @@ impl ScheduledEvents {
     /// For how long this node of a cluster says which VM has an address. Polls compare it with the time, so that a
     /// process that stood still does not answer with what it knew before.
     pub fn trust_addresses_for(&self, left: Duration) {
-        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-        let until_ms = if left_ms == 0 { 0 } else { UPTIME.elapsed_ms().saturating_add(left_ms) };
-        self.trusted_until_ms.store(until_ms, Relaxed);
+        let until = if left.is_zero() { Duration::ZERO } else { UPTIME.elapsed() + left };
+        self.trusted_until_ns.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// Records that polls of a client begin.
@@ -183,6 +182,10 @@ impl ScheduledEvents {
         Ok(record.map(|vm| vm.instance).unwrap_or_default())
     }
 
+    fn trusts_addresses_at(&self, uptime: Duration) -> bool {
+        uptime.as_nanos() < u128::from(self.trusted_until_ns.load(Relaxed))
+    }
+
     /// The VM at the caller's address. Without a fleet, a caller on this machine is the first-run VM.
     fn identify(&self, caller: &Caller) -> Option<ResolvedGuest> {
         let view = self.views.newest_guard();
@@ -219,8 +222,8 @@ impl Platform for ScheduledEvents {
         found.map(|guest| ResolvedGuest::new(vm, &guest, true))
     }
 
-    fn guest_by_address(&self, caller: &Caller, uptime_ms: u64) -> Option<ResolvedGuest> {
-        (uptime_ms < self.trusted_until_ms.load(Relaxed)).then(|| self.identify(caller)).flatten()
+    fn guest_by_address(&self, caller: &Caller, uptime: Duration) -> Option<ResolvedGuest> {
+        self.trusts_addresses_at(uptime).then(|| self.identify(caller)).flatten()
     }
 
     fn path(&self, guest: &ResolvedGuest) -> String {
@@ -228,10 +231,7 @@ impl Platform for ScheduledEvents {
     }
 
     fn trusts_addresses(&self) -> bool {
-        match self.trusted_until_ms.load(Relaxed) {
-            u64::MAX => true,
-            until => UPTIME.elapsed_ms() < until,
-        }
+        self.trusts_addresses_at(UPTIME.elapsed())
     }
 
     fn record_client(&self, guest: &ResolvedGuest, client: &Client<'_>, now: Timestamp) {

@@ -207,17 +207,17 @@ pub struct SignInLimit(Mutex<HashMap<IpAddr, RateState>>);
 
 impl SignInLimit {
     /// Counts an attempt; over the limit, returns the time to wait.
-    pub fn try_acquire(&self, from: Option<IpAddr>, now: Timestamp) -> Result<(), Duration> {
+    pub fn try_acquire(&self, from: Option<IpAddr>, uptime: Duration) -> Result<(), Duration> {
         let (limit, burst) = (RateLimit::new(NonZeroU32::MIN), Duration::from_secs(ATTEMPTS_AT_ONCE.into()));
         let mut sources = lock(&self.0);
         if sources.len() >= SOURCES_MAX {
             // The state of an address that has waited long enough says nothing.
-            sources.retain(|_, state| !state.is_full(now));
+            sources.retain(|_, state| !state.is_full(uptime));
         }
         // Attempts of many addresses at once: the surplus shares one state.
         let known = group(from).filter(|from| sources.len() < SOURCES_MAX || sources.contains_key(from));
         let key = known.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-        limit.acquire(sources.entry(key).or_default(), now, burst)
+        limit.acquire(sources.entry(key).or_default(), uptime, burst)
     }
 }
 
@@ -335,13 +335,17 @@ mod tests {
     fn attempts_are_limited_by_address() {
         let limit = SignInLimit::default();
         let allowed = |from: &str, second| {
-            (0..20).filter(|_| limit.try_acquire(Some(from.parse().unwrap()), at(second)).is_ok()).count()
+            (0..20)
+                .filter(|_| {
+                    limit.try_acquire(Some(from.parse().unwrap()), Duration::from_secs(second)).is_ok()
+                })
+                .count()
         };
         assert_eq!((allowed("10.0.0.1", 0), allowed("10.0.0.2", 0)), (10, 10));
         assert_eq!((allowed("10.0.0.1", 0), allowed("10.0.0.1", 3)), (0, 3));
         assert_eq!((allowed("fd00::1", 0), allowed("fd00::2", 0)), (10, 0), "one network, one limit");
         for n in 0..10_000_u32 {
-            let _ = limit.try_acquire(Some(IpAddr::from(n.to_be_bytes())), at(3));
+            let _ = limit.try_acquire(Some(IpAddr::from(n.to_be_bytes())), Duration::from_secs(3));
         }
         assert!(lock(&limit.0).len() <= SOURCES_MAX + 1);
     }

@@ -5,6 +5,7 @@
 //! this module, so there is one set of rules.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -25,6 +26,7 @@ use super::response::{Persistence, Response, ResponseMeta};
 use super::rules::{self, RequestKind};
 use super::settings::Mode;
 use super::{GuestServer, conditional};
+use crate::clock::UPTIME;
 
 /// A request whose head is complete and examined.
 pub(super) struct Exchange<G> {
@@ -94,15 +96,15 @@ impl<P: Platform> GuestServer<P> {
         head_cache: &mut HeadCache,
         bytes: &[u8],
         caller: &Caller,
-        Turn { now, uptime_ms, is_first, .. }: Turn,
+        Turn { now, uptime, is_first, .. }: Turn,
     ) -> Result<Option<Exchange<P::Guest>>, GuestError> {
         if !caller.is_proxy
             && let Some(cached) = head_cache.find(bytes)
         {
             let (head_length, poll) = (cached.head_length(), cached.poll);
             let guest =
-                self.platform.guest_by_address(caller, uptime_ms).ok_or_else(|| self.unknown_caller())?;
-            let verdict = match self.check_rate(&guest, now) {
+                self.platform.guest_by_address(caller, uptime).ok_or_else(|| self.unknown_caller())?;
+            let verdict = match self.check_rate(&guest, uptime) {
                 Ok(()) => {
                     if is_first {
                         self.platform.record_client(&guest, &cached.client(), now);
@@ -247,9 +249,9 @@ impl<P: Platform> GuestServer<P> {
     }
 
     /// Applies the VM's rate limit.
-    fn check_rate(&self, guest: &P::Guest, now: Timestamp) -> Result<(), GuestError> {
+    fn check_rate(&self, guest: &P::Guest, uptime: Duration) -> Result<(), GuestError> {
         match self.rate_limit.zip(guest.rate_state()) {
-            Some((limit, rate_state)) if !limit.try_acquire(rate_state, now) => {
+            Some((limit, rate_state)) if !limit.try_acquire(rate_state, uptime) => {
                 Err(GuestError::TooManyRequests)
             }
             Some(_) | None => Ok(()),
@@ -265,7 +267,7 @@ impl<P: Platform> GuestServer<P> {
         now: Timestamp,
         poll: impl FnOnce(P::Guest, EventsVersion) -> Evaluation<P::Guest>,
     ) -> Result<Evaluation<P::Guest>, GuestError> {
-        self.check_rate(&guest, now)?;
+        self.check_rate(&guest, UPTIME.elapsed())?;
         let newest = self.settings.newest_version;
         let verdict = match rules::decide(head, mode, newest, guest.is_proxied())? {
             RequestKind::Approve => Verdict::Approve(guest),

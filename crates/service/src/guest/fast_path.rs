@@ -8,6 +8,7 @@
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use bytes::Buf;
 use jiff::Timestamp;
@@ -45,7 +46,7 @@ impl Buffers {
 pub(super) struct Turn {
     pub now: Timestamp,
     /// When the worker woke up, by [`UPTIME`](crate::clock::UPTIME).
-    pub uptime_ms: u64,
+    pub uptime: Duration,
     /// The client has shut down its write side; it may still read.
     pub has_hung_up: bool,
     /// The connection has not sent a request before, so its client is recorded.

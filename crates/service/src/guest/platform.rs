@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::hash::Hash;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -96,10 +97,10 @@ pub trait Platform: Send + Sync + 'static {
     /// The VM that this request is for now, if it is known. The claim is empty unless the caller is a trusted proxy.
     fn guest(&self, caller: &Caller, claim: &ProxyClaim<'_>) -> Option<Self::Guest>;
 
-    /// [`Platform::guest`] of a caller that is no proxy. `uptime_ms` is when its worker
-    /// woke up, by [`UPTIME`](crate::clock::UPTIME): the fast path reads no clock of its own.
-    fn guest_by_address(&self, caller: &Caller, uptime_ms: u64) -> Option<Self::Guest> {
-        let _ = uptime_ms;
+    /// [`Platform::guest`] of a caller that is no proxy. `uptime` is when its worker woke
+    /// up, by [`UPTIME`](crate::clock::UPTIME): the fast path reads no clock of its own.
+    fn guest_by_address(&self, caller: &Caller, uptime: Duration) -> Option<Self::Guest> {
+        let _ = uptime;
         self.guest(caller, &ProxyClaim::default())
     }
 

@@ -28,6 +28,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use notbefore_wire::guest::version::EventsVersion;
@@ -154,6 +155,8 @@ pub(super) struct Worker<P: Platform> {
     ready: Vec<Token>,
     /// Held polls to check again, the next one last.
     woken: Vec<Token>,
+    /// When the worker woke up, by [`UPTIME`], and the same in milliseconds.
+    uptime: Duration,
     now_ms: u64,
     now: Timestamp,
     /// When the next sweep is due.
@@ -161,6 +164,10 @@ pub(super) struct Worker<P: Platform> {
     /// When the pause of the listeners ends.
     paused_until_ms: Option<u64>,
     is_failing: bool,
+}
+
+fn milliseconds(uptime: Duration) -> u64 {
+    u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl<P: Platform> Worker<P> {
@@ -175,6 +182,7 @@ impl<P: Platform> Worker<P> {
         let (own, others): (Vec<_>, Vec<_>) =
             (mailboxes.iter().cloned().enumerate()).partition(|(at, _)| *at == number);
         let mailbox = own.into_iter().next().map(|(_, mailbox)| mailbox).ok_or(io::ErrorKind::NotFound)?;
+        let uptime = UPTIME.elapsed();
         let worker = Worker {
             now: server.clock.now(),
             server,
@@ -188,7 +196,8 @@ impl<P: Platform> Worker<P> {
             buffers: Buffers::new(),
             ready: Vec::new(),
             woken: Vec::new(),
-            now_ms: UPTIME.elapsed_ms(),
+            uptime,
+            now_ms: milliseconds(uptime),
             sweep_at_ms: u64::MAX,
             paused_until_ms: None,
             is_failing: false,
@@ -213,7 +222,8 @@ impl<P: Platform> Worker<P> {
                     break;
                 }
             }
-            self.now_ms = UPTIME.elapsed_ms();
+            self.uptime = UPTIME.elapsed();
+            self.now_ms = milliseconds(self.uptime);
             self.now = self.server.clock.now();
             let ready = std::mem::take(&mut self.ready);
             let mut is_closing = false;
@@ -450,7 +460,7 @@ impl<P: Platform> Worker<P> {
             return;
         }
         let is_first = std::mem::take(&mut open.is_new);
-        let turn = Turn { now: self.now, uptime_ms: self.now_ms, has_hung_up, is_first, is_last: false };
+        let turn = Turn { now: self.now, uptime: self.uptime, has_hung_up, is_first, is_last: false };
         let Parked { socket, caller, .. } = &open.parked;
         match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
             // A new connection whose request has not arrived yet: unknown callers do not wait among VMs.
@@ -674,7 +684,13 @@ impl<P: Platform> Worker<P> {
     fn serve_last(&mut self, token: Token) {
         let Some(open) = self.open.get_mut(token) else { return };
         if open.held.is_none() {
-            let turn = Turn { now: self.now, uptime_ms: self.now_ms, has_hung_up: false, is_first: open.is_new, is_last: true };
+            let turn = Turn {
+                now: self.now,
+                uptime: self.uptime,
+                has_hung_up: false,
+                is_first: open.is_new,
+                is_last: true,
+            };
             let Parked { socket, caller, .. } = &open.parked;
             match fast_path::serve(&self.server, socket.as_fd(), caller, &mut self.buffers, turn) {
                 Step::Keep | Step::NoData | Step::More | Step::Close => return,

@@ -27,6 +27,7 @@ use utoipa::ToSchema;
 
 use super::problem::{Problem, Refused};
 use super::{BODY_BYTES_MAX, Operator, reader};
+use crate::clock::UPTIME;
 use crate::nodes::signature::Sequence;
 use crate::tokens::KnownToken;
 
@@ -92,7 +93,7 @@ impl Principal {
             return Ok(());
         }
         let limit = operator.change_rate_limit;
-        limit.try_acquire(&self.known.changes, operator.clock.now()).map_err(|wait| {
+        limit.try_acquire(&self.known.changes, UPTIME.elapsed()).map_err(|wait| {
             let detail = format!(
                 "token {} has made {} changes at once and may make {} a second; repeat the request after the time that Retry-After gives",
                 self.name(), limit.burst, limit.per_second

@@ -29,6 +29,7 @@ use super::access::{self, Principal};
 use super::problem::{ApiResult, Problem};
 use super::visibility::Caller;
 use super::{Operator, audit, reader, tokens};
+use crate::clock::UPTIME;
 use crate::proxy::AddressPrefix;
 use crate::sessions::{self, LinkError, SealedSession, SessionKey, SignInLimit};
 use crate::tokens::KnownToken;
@@ -239,7 +240,7 @@ pub enum SignInSecret {
 pub fn admit_sign_in(operator: &Operator, request: &Request) -> Result<Browser, Problem> {
     check_origin(request.method(), request.headers())?;
     let browser = operator.sessions.browser(request.extensions(), request.headers());
-    let admitted = operator.sessions.sign_ins.try_acquire(browser.client, operator.clock.now());
+    let admitted = operator.sessions.sign_ins.try_acquire(browser.client, UPTIME.elapsed());
     admitted.map_err(|wait| {
         let detail =
             "too many attempts to sign in from this address; wait for the time that Retry-After gives";
