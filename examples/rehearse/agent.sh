@@ -12,6 +12,8 @@ chmod +x "$NOTBEFORE_STATE/report"
 cat >"$NOTBEFORE_STATE/agent.toml" <<TOML
 [[rule]]
 name = "drain"
+# Drains on the advice to rebalance, too, and stays drained if an eviction follows.
+advisory = true
 
 [[rule.before]]
 command = ["$NOTBEFORE_STATE/report", "drained"]

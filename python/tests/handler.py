@@ -14,12 +14,15 @@ HABIT = sys.argv[1] if len(sys.argv) > 1 else ""
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 #: How long it takes to drain. A handler that does not look again approves what was cancelled meanwhile.
 DRAIN_SECONDS = 2.0 if HABIT == "approves-after-cancel" else 0.3
+#: Drains on advice, stays drained for the eviction that follows, and handles nothing else.
+ON_ADVICE = HABIT in ("drains-on-advice", "stays-drained-after-advice")
 
 
 class Handler:
     def __init__(self) -> None:
         self.version = "2024-07-09"
         self.handled: Set[str] = set()
+        self.is_drained = False
 
     def send(self, body: Optional[bytes] = None) -> bytes:
         request = urllib.request.Request(URL + self.version, data=body, headers={"Metadata": "true"})
@@ -46,22 +49,29 @@ class Handler:
     def is_handled(self, event: Dict[str, Any]) -> bool:
         is_mine = VM in event["Resources"] or HABIT in ("approves-everything", "ignores-resources")
         statuses = ["Scheduled"]
-        if HABIT == "takes-advice-for-eviction":
+        if HABIT == "takes-advice-for-eviction" or ON_ADVICE:
             statuses.append("Advisory")
         return is_mine and event["EventStatus"] in statuses
 
     def handle(self, event_id: str) -> None:
         self.handled.add(event_id)
-        if HABIT == "approves-before-draining":
+        if ON_ADVICE:
+            # Drains once, and approves nothing.
+            if not self.is_drained:
+                print("drained", flush=True)
+            self.is_drained = True
+            return
+        if HABIT in ("approves-before-draining", "drains-with-the-answer"):
             self.approve(event_id)
-        time.sleep(DRAIN_SECONDS)
+        if HABIT != "drains-with-the-answer":
+            time.sleep(DRAIN_SECONDS)
         if HABIT != "approves-everything":
             print("drained", flush=True)
         if HABIT == "approves-after-cancel":
             self.events()
         elif event_id not in self.events():
             return
-        if HABIT not in ("approves-before-draining", "ignores-resources"):
+        if HABIT not in ("approves-before-draining", "drains-with-the-answer", "ignores-resources"):
             self.approve(event_id)
 
     def step(self) -> None:
@@ -69,8 +79,11 @@ class Handler:
         for event_id, event in events.items():
             if event_id not in self.handled and self.is_handled(event):
                 self.handle(event_id)
-        for event_id in self.handled - set(self.events()):
+        left = self.events()
+        for event_id in self.handled - set(left):
             self.handled.discard(event_id)
+            if HABIT == "stays-drained-after-advice" or (ON_ADVICE and left):
+                continue
             print("restored", flush=True)
 
 
@@ -80,6 +93,8 @@ def main() -> None:
         try:
             handler.step()
         except Exception as error:
+            if isinstance(getattr(error, "reason", None), ConnectionRefusedError):
+                sys.exit("the rehearsal is gone")
             print("error:", error, flush=True)
         time.sleep(0.3)
 

@@ -277,22 +277,15 @@ fn doctor(scenarios: Vec<Scenario>, play: &Play, side_by_side: usize, output: Ou
     conclude(&card.reports)
 }
 
-/// Failures with their cures, then the sum.
+/// Failures with their cures and proofs, then the sum.
 fn card_text(card: &Card) -> String {
-    use notbefore_rehearse::verdict::Outcome;
-    let mut lines = Vec::new();
+    let mut shown = String::new();
     for report in card.reports.iter().filter(|report| !report.verdict.is_passed()) {
-        lines.push(text::line(&report.verdict));
-        for finding in &report.verdict.findings {
-            if let Outcome::Failed { why, cure, .. } = &finding.outcome {
-                lines.push(format!("    {}: {why}", finding.expectation));
-                lines.push(format!("      {cure}"));
-            }
-        }
+        shown += &(text::line(&report.verdict) + "\n");
+        shown += &text::failures(&report.recording, &report.verdict);
     }
     let all = card.passed + card.failed;
-    lines.push(format!("{} of {} passed", card.passed, counted(all, "scenario")));
-    lines.join("\n") + "\n"
+    shown + &format!("{} of {} passed\n", card.passed, counted(all, "scenario"))
 }
 
 fn merge(files: &[std::path::PathBuf], page: &Path) -> Result<()> {

@@ -26,6 +26,7 @@ pub struct Crowd {
     /// Ends the polls when it is dropped.
     _tasks: JoinSet<()>,
     vms: usize,
+    started: Stopwatch,
 }
 
 #[derive(Default)]
@@ -70,7 +71,7 @@ impl Crowd {
                 }
             });
         }
-        Self { tally, _tasks: tasks, vms }
+        Self { tally, _tasks: tasks, vms, started: Stopwatch::start() }
     }
 
     /// Ends the polls and counts them.
@@ -80,6 +81,7 @@ impl Crowd {
             answers: self.tally.answers.load(Relaxed),
             failures: self.tally.failures.load(Relaxed),
             slowest: Duration::from_millis(self.tally.slowest_ms.load(Relaxed)),
+            polled_for: self.started.elapsed(),
         }
     }
 }

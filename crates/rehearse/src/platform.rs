@@ -157,10 +157,12 @@ struct Sink {
 }
 
 impl RequestSink for Sink {
-    fn arrived(&self, vm: &RecordedVm) {
+    fn arrived(&self, vm: &RecordedVm) -> Duration {
         if let Some(hook) = &self.arrival_hook {
             hook(vm.path.rsplit('/').next().unwrap_or_default());
         }
+        // What the hook has found in the handler's output is before this.
+        self.elapsed.elapsed()
     }
 
     fn record(&self, request: RecordedRequest) {

@@ -170,7 +170,7 @@ impl Player {
                 progress.is_moved = true;
                 deeds.push(Deed::MoveToNotBefore { event: name.clone() });
             }
-            if progress.end_due(announcement, pace).is_some_and(|due| due <= now) {
+            if progress.end_due(scenario, announcement, pace).is_some_and(|due| due <= now) {
                 progress.is_completed = true;
                 deeds.push(Deed::Complete { event: name.clone() });
             }
@@ -191,8 +191,9 @@ impl Player {
         let steps = steps.filter_map(|index| self.step_due(index));
         let events = self.events.iter().flat_map(|(name, progress)| {
             let announcement = self.scenario.announcement(base_name(name));
-            let dues =
-                announcement.map(|one| [progress.move_due(one, self.pace), progress.end_due(one, self.pace)]);
+            let dues = announcement.map(|one| {
+                [progress.move_due(one, self.pace), progress.end_due(&self.scenario, one, self.pace)]
+            });
             dues.into_iter().flatten().flatten()
         });
         steps.chain(events).chain(self.finish_due().filter(|_| !self.is_finished)).min()
@@ -274,7 +275,7 @@ impl Player {
                 let notice = one.notice.map(|notice| self.pace.notice(notice).wait).unwrap_or_default();
                 // Events of one operation may take turns.
                 let turns = u32::try_from(one.vms.len()).unwrap_or(u32::MAX);
-                (notice + one.runs.map(|runs| self.pace.wait(runs)).unwrap_or_default()).saturating_mul(turns)
+                (notice + run(&self.scenario, one, self.pace).unwrap_or_default()).saturating_mul(turns)
             }
             Action::Approve(_)
             | Action::Start(_)
@@ -366,11 +367,24 @@ impl Progress {
     }
 
     /// When the event ends.
-    fn end_due(&self, announcement: &Announcement, pace: Pace) -> Option<Duration> {
+    fn end_due(&self, scenario: &Scenario, announcement: &Announcement, pace: Pace) -> Option<Duration> {
         let is_running = self.gone_at.is_none() && !self.is_completed;
-        let runs = announcement.runs.filter(|_| is_running)?;
-        Some(self.started_at? + pace.wait(runs))
+        Some(self.started_at? + run(scenario, announcement, pace).filter(|_| is_running)?)
     }
+}
+
+/// How long an event stays Started. The seconds of faults are not divided, so a fault that the event outlasts in real
+/// time would outlast the event at a fast pace. The event then stays until the fault is over, and the rest of its time.
+fn run(scenario: &Scenario, announcement: &Announcement, pace: Pace) -> Option<Duration> {
+    let runs = announcement.runs?;
+    let outlasted = scenario.steps.iter().filter_map(|step| {
+        let When::After { moment: Moment::Started, event, delay } = &step.when else { return None };
+        let Action::AddFault(fault) = &step.action else { return None };
+        let active = Duration::from_secs(fault.active_seconds?.into());
+        let rest = runs.checked_sub(*delay + active).filter(|_| *event == announcement.event)?;
+        Some(pace.wait(*delay) + active + pace.wait(rest))
+    });
+    Some(outlasted.fold(pace.wait(runs), Duration::max))
 }
 
 fn own_time(when: &When) -> Option<Duration> {
@@ -438,6 +452,37 @@ mod tests {
         player.observe(s(20), "e", State::Gone);
         assert_eq!((player.due(s(24)), player.next_due()), (vec![], Some(s(25))));
         assert_eq!((player.due(s(25)), player.due(s(26))), (vec![Deed::Finish], vec![]));
+    }
+
+    #[test]
+    fn event_outlasts_its_timed_fault_at_every_pace() {
+        let vanishing = crate::library::find("vanishing-event").unwrap().unwrap();
+        for compress in [1.0, 2.0, 60.0, 120.0, 300.0, 1_000.0] {
+            for floor in [1, 5, 20] {
+                let pace = Pace { compress, floor: s(floor) };
+                let mut player = Player::new(vanishing.clone(), pace);
+                player.begin(s(0));
+                player.observe(s(1_000), "restart", State::Scheduled);
+                player.observe(s(1_000), "restart", State::Started);
+                let (mut faulted_at, mut ended_at) = (None, None);
+                while ended_at.is_none() {
+                    let due = player.next_due().unwrap();
+                    for deed in player.due(due) {
+                        match deed {
+                            Deed::Step(1) => faulted_at = Some(due),
+                            Deed::Complete { .. } => ended_at = Some(due),
+                            Deed::Step(_) | Deed::MoveToNotBefore { .. } | Deed::Finish => {}
+                        }
+                    }
+                }
+                let returned_at = faulted_at.unwrap() + s(4);
+                let shown_again = ended_at.unwrap().saturating_sub(returned_at);
+                assert!(shown_again >= s(floor), "{compress} {floor}: {shown_again:?}");
+            }
+        }
+        let real = Player::new(vanishing, Pace { compress: 1.0, floor: s(5) });
+        let announcement = real.scenario.announcement("restart").unwrap();
+        assert_eq!(run(&real.scenario, announcement, real.pace), announcement.runs);
     }
 
     #[test]

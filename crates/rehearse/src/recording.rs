@@ -72,6 +72,9 @@ pub struct CrowdSummary {
     /// Polls that were refused or not answered.
     pub failures: u64,
     pub slowest: Duration,
+    /// From the first poll to the end of the rehearsal.
+    #[serde(default)]
+    pub polled_for: Duration,
 }
 
 /// An announced event.

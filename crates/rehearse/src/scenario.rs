@@ -196,14 +196,15 @@ pub enum Expectation {
     DoesNotApprove {
         event: String,
     },
-    /// Reports `drained` after the announcement: before its approval, and before the event starts.
+    /// Reports `drained` before its approval, and before the event starts. A drain from before the announcement counts
+    /// if nothing has undone it.
     Drains {
         event: String,
     },
     DoesNotDrain {
         event: String,
     },
-    /// Reports `restored` after the event is gone, within this time, and not before.
+    /// Reports `restored` after the event is gone, within this time, and not before. After advice, only if it has drained.
     Restores {
         event: String,
         within: Option<Duration>,

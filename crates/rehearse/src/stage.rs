@@ -587,8 +587,6 @@ impl Stage {
     fn take_request(&mut self, (answered_at, request): TimedRequest) {
         let vm = request.vm.as_ref().and_then(|vm| vm.path.rsplit('/').next()).map(str::to_owned);
         let Some(vm) = vm.filter(|vm| self.recording.handled_vms.contains(vm)) else { return };
-        let took = request.answered_at.duration_since(request.received_at);
-        let took = Duration::try_from(took).unwrap_or_default();
         let recorded = recorded(&request, answered_at, self.platform.is_compensated());
         // Handlers may ask for other things first, such as the name of the VM.
         let is_answered_poll = recorded.is_poll() && recorded.status.is_some();
@@ -608,7 +606,7 @@ impl Stage {
             // Look at once whether it started the event.
             self.looked_at = Duration::ZERO;
         }
-        self.record_at(answered_at.saturating_sub(took), Some(&vm), What::Request(Box::new(recorded)));
+        self.record_at(request.arrived_at, Some(&vm), What::Request(Box::new(recorded)));
         for name in read {
             let is_new = !self
                 .recording

@@ -57,7 +57,7 @@ fn runs(case: &Case<'_>, vm: &str) -> Vec<(Duration, Duration)> {
 fn polls(case: &Case<'_>, vm: &str) -> Finding {
     let every = case.scenario.polls_every;
     let expectation = format!("{vm} polls at least every {}", seconds(every));
-    let polls: Vec<_> = case.recording.requests(vm).filter(|(_, _, request)| request.is_poll()).collect();
+    let polls: Vec<_> = case.polls(vm).collect();
     if polls.is_empty() {
         let index = case.recording.requests(vm).next().map(|(index, _, _)| index);
         let why = match index {
@@ -65,7 +65,7 @@ fn polls(case: &Case<'_>, vm: &str) -> Finding {
             None => "no request arrived".to_owned(),
         };
         let cure = "poll the URL in NOTBEFORE_ENDPOINT, or run a handler with a fixed address with --netns";
-        return failed(expectation, why, cure, index.into_iter().collect());
+        return failed(expectation, why, cure, index.or_else(|| case.start_of(vm)).into_iter().collect());
     }
     if !polls.iter().any(|(_, _, request)| matches!(request.status, Some(200 | 304))) {
         let (index, _, request) = polls[0];
@@ -92,7 +92,10 @@ fn polls(case: &Case<'_>, vm: &str) -> Finding {
             longest = (gap, last.into_iter().collect(), since);
         }
     }
-    let (gap, evidence, since) = longest;
+    let (gap, mut evidence, since) = longest;
+    if evidence.is_empty() {
+        evidence.extend(case.start_of(vm));
+    }
     match gap > every + GAP_SLACK {
         false => passed(expectation, format!("{} polls, longest gap {}", polls.len(), seconds(gap))),
         true => {

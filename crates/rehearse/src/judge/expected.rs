@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Approval, Case, failed, not_judged, passed, seconds};
+use super::markers::{does_not_drain, drains, restores};
+use super::{Case, failed, not_judged, passed, seconds};
 use crate::player::base_name;
-use crate::recording::{Exit, Marker, RecordedEvent, Unread};
+use crate::recording::{Exit, RecordedEvent, Unread};
 use crate::scenario::{Announcement, Expectation};
 use crate::verdict::Finding;
 
@@ -84,6 +85,7 @@ fn approves(
     let read = vms.iter().filter_map(|vm| case.first_read(vm, event)).min_by_key(|(_, at)| *at);
     let evidence =
         |index: Option<usize>| read.map(|(index, _)| index).into_iter().chain(index).collect::<Vec<_>>();
+    let polls = || vms.iter().flat_map(|vm| case.read_or_last_polls(vm, event)).collect();
     let accepted = approvals.iter().find(|approval| approval.status == Some(200));
     Some(match (accepted, approvals.first(), read) {
         (Some(approval), _, _) if approval.at <= deadline => {
@@ -115,7 +117,7 @@ fn approves(
         (None, None, None) => {
             let why = "it never read a document with the event".to_owned();
             let cure = "poll about once a second, and go on after every error";
-            failed(expectation, why, cure, Vec::new())
+            failed(expectation, why, cure, polls())
         }
     })
 }
@@ -136,173 +138,26 @@ fn does_not_approve(case: &Case<'_>, vm: &str, name: &str, event: &RecordedEvent
     }
 }
 
-/// The finding if the handler has no such marker.
-fn unknown_marker(case: &Case<'_>, expectation: &str, marker: Marker) -> Option<Finding> {
-    let is_known = case.recording.markers.contains(&marker);
-    let why = format!("say how the handler shows it: --{}", marker.as_str());
-    (!is_known).then(|| not_judged(expectation.to_owned(), why))
-}
-
-fn drains(case: &Case<'_>, vm: &str, name: &str, event: &RecordedEvent) -> Finding {
-    let expectation = format!("{vm} is drained before {name} is approved or starts");
-    if let Some(finding) = unknown_marker(case, &expectation, Marker::Drained) {
-        return finding;
-    }
-    let approval = case.approvals(vm, event).next();
-    if is_approved_elsewhere(case, vm, event) {
-        return not_judged(expectation, "another VM or the operator approved first");
-    }
-    let drained = case.recording.markers(vm, Marker::Drained).find(|(_, at)| *at >= event.scheduled_at);
-    let read = case.first_read(vm, event).map(|(index, _)| index);
-    match (drained, approval) {
-        (None, approval) => {
-            let why = "it never reported that it is drained".to_owned();
-            let cure = "stop taking work and finish what runs when the event is announced";
-            failed(expectation, why, cure, read.into_iter().chain(approval.map(|one| one.index)).collect())
-        }
-        // What a handler shows before it gets the answer, it did before the approval.
-        (Some((index, at)), Some(approval)) if at > approval.answered_at => {
-            let why =
-                format!("it approved at {} and was drained only at {}", seconds(approval.at), seconds(at));
-            let cure = "approve after the preparation: the platform may start at once";
-            failed(expectation, why, cure, vec![approval.index, index])
-        }
-        (Some((index, at)), _) if event.started_at.is_some_and(|started| at > started) => {
-            let started = event.started_at.unwrap_or_default();
-            let why =
-                format!("the event started at {}, and it was drained at {}", seconds(started), seconds(at));
-            let cure = "begin as soon as the event is in the document, and stay within the notice";
-            failed(expectation, why, cure, read.into_iter().chain([index]).collect())
-        }
-        (Some((_, at)), _) => {
-            passed(expectation, format!("after {}", seconds(at.saturating_sub(event.scheduled_at))))
-        }
-    }
-}
-
-/// An approval speaks for all VMs of the event, so another one may have ended this VM's notice.
-fn is_approved_elsewhere(case: &Case<'_>, vm: &str, event: &RecordedEvent) -> bool {
-    let is_before_start = |approval: Approval| event.started_at.is_none_or(|started| approval.at <= started);
-    event.approved_at.is_some() && !case.approvals(vm, event).next().is_some_and(is_before_start)
-}
-
-fn does_not_drain(case: &Case<'_>, vm: &str, name: &str, event: &RecordedEvent) -> Finding {
-    let expectation = format!("{vm} is not drained for {name}");
-    if let Some(finding) = unknown_marker(case, &expectation, Marker::Drained) {
-        return finding;
-    }
-    let drained = case.recording.markers(vm, Marker::Drained).filter(|(_, at)| *at >= event.scheduled_at);
-    match drained.into_iter().find(|(_, at)| !may_be_drained(case, vm, *at)) {
-        None => passed(expectation, ""),
-        Some((index, at)) => {
-            let why = format!("it was drained at {}", seconds(at));
-            let cure = match event.resources.iter().any(|resource| resource == vm) {
-                true => "react in proportion to EventType, EventStatus and DurationInSeconds",
-                false => "compare Resources with the VM's own name, and ignore events of other VMs",
-            };
-            let read = case.first_read(vm, event).map(|(index, _)| index);
-            failed(expectation, why, cure, read.into_iter().chain([index]).collect())
-        }
-    }
-}
-
-/// Whether a live event is a reason to drain the VM: it affects the VM, and the scenario does not forbid it.
-fn may_be_drained(case: &Case<'_>, vm: &str, at: Duration) -> bool {
-    let is_forbidden = |name: &str| {
-        let forbids = |one: &Expectation| matches!(one, Expectation::DoesNotDrain { event } if event == base_name(name));
-        case.scenario.expectations.iter().any(forbids)
-    };
-    case.recording.events.iter().any(|(name, event)| {
-        let is_live = event.scheduled_at <= at && event.gone_at.is_none_or(|gone_at| at <= gone_at);
-        is_live && event.resources.iter().any(|resource| resource == vm) && !is_forbidden(name)
-    })
-}
-
-fn restores(
-    case: &Case<'_>,
-    vm: &str,
-    name: &str,
-    event: &RecordedEvent,
-    within: Option<Duration>,
-) -> Finding {
-    let limit = match within {
-        Some(within) => case.pace().wait(within),
-        None => case.scenario.rest(case.pace()),
-    };
-    let expectation =
-        format!("{vm} is restored within {} after {name} is gone, and not before", seconds(limit));
-    if let Some(finding) = unknown_marker(case, &expectation, Marker::Restored) {
-        return finding;
-    }
-    let drained_at = case.recording.markers(vm, Marker::Drained).find(|(_, at)| *at >= event.scheduled_at);
-    if drained_at.is_none()
-        && case.recording.markers.contains(&Marker::Drained)
-        && is_approved_elsewhere(case, vm, event)
-    {
-        return not_judged(expectation, "another VM or the operator approved before it was drained");
-    }
-    let since = drained_at.map_or(event.scheduled_at, |(_, at)| at);
-    let restored = case.recording.markers(vm, Marker::Restored).find(|(_, at)| *at >= since);
-    let Some(gone_at) = event.gone_at else {
-        return not_judged(expectation, format!("the rehearsal ended before {name} was gone"));
-    };
-    match restored {
-        Some((index, at)) if at < gone_at => {
-            let why = format!(
-                "it was restored at {}, and the event was there until {}",
-                seconds(at),
-                seconds(gone_at)
-            );
-            let cure = "only a document that no longer lists the event is the all-clear; an error or an empty body is not";
-            let last = case.recording.requests(vm).filter(|(_, before, _)| *before <= at).last();
-            failed(
-                expectation,
-                why,
-                cure,
-                last.map(|(index, _, _)| index).into_iter().chain([index]).collect(),
-            )
-        }
-        Some((_, at)) if at <= gone_at + limit => {
-            passed(expectation, format!("after {}", seconds(at.saturating_sub(gone_at))))
-        }
-        late => {
-            let why = match late {
-                Some((_, at)) => format!("it took {}", seconds(at.saturating_sub(gone_at))),
-                None => "it never reported that it is restored".to_owned(),
-            };
-            let cure =
-                "undo the preparation when the document no longer lists the event, also after a cancel";
-            let read = case.recording.requests(vm).find(|(_, at, request)| {
-                *at > gone_at
-                    && request.is_poll()
-                    && request.shows.as_ref().is_some_and(|ids| !ids.contains(&event.id))
-            });
-            failed(expectation, why, cure, read.map(|(index, _, _)| index).into_iter().collect())
-        }
-    }
-}
-
 /// The event that the scenario waited for in vain.
 pub(super) fn reads(case: &Case<'_>, unread: &Unread) -> Finding {
     let Unread { event, step, action } = unread;
     let events = case.recording.events.iter().filter(|(name, _)| crate::player::base_name(name) == event);
     let scheduled_at = events.map(|(_, event)| event.scheduled_at).min().unwrap_or_default();
     let waited = case.recording.ended_at.saturating_sub(scheduled_at);
-    let vms = case.recording.handled_vms.iter();
-    let polls = vms.flat_map(|vm| case.recording.requests(vm)).filter(|(_, _, request)| request.is_poll());
-    let polls: Vec<usize> =
-        polls.filter(|(_, at, _)| *at >= scheduled_at).map(|(index, _, _)| index).collect();
+    let vms = || case.recording.handled_vms.iter();
+    let polls = vms().flat_map(|vm| case.polls(vm)).filter(|(_, at, _)| *at >= scheduled_at).count();
+    let last = vms().flat_map(|vm| case.last_polls(vm, case.recording.ended_at)).collect();
     let is_advice = case.scenario.announcement(event).is_some_and(Announcement::is_advice);
     let why = format!(
         "in {} none of {} polls showed it, and step {step} ({action}) waits for that",
         seconds(waited),
-        polls.len()
+        polls
     );
     let cure = match is_advice {
         true => "poll with api-version=2024-07-09: older versions do not show advice",
         false => "poll about once a second, and go on after every error",
     };
-    failed(format!("a handler reads {event}"), why, cure, polls.last().copied().into_iter().collect())
+    failed(format!("a handler reads {event}"), why, cure, last)
 }
 
 fn exits(case: &Case<'_>, vm: &str, code: i32) -> Finding {
@@ -317,11 +172,10 @@ fn exits(case: &Case<'_>, vm: &str, code: i32) -> Finding {
             let why = format!("it ended at {} with {own}", seconds(at));
             failed(expectation, why, "end in order when the VM is about to go", vec![index])
         }
-        None => failed(
-            expectation,
-            "it still ran at the end".to_owned(),
-            "end when the VM is about to go",
-            Vec::new(),
-        ),
+        None => {
+            let why = "it still ran at the end".to_owned();
+            let polls = case.last_polls(vm, case.recording.ended_at);
+            failed(expectation, why, "end when the VM is about to go", polls)
+        }
     }
 }

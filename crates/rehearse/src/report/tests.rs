@@ -288,7 +288,12 @@ fn terminal() {
     golden("passed.txt", &text::timeline(&good.recording, &good.verdict, 100, false));
     golden("failed.txt", &text::timeline(&bad.recording, &bad.verdict, 100, false));
     golden("failed-narrow.txt", &text::timeline(&bad.recording, &bad.verdict, 60, false));
-    golden("report-card.txt", &[good, bad].map(|one| text::line(&one.verdict) + "\n").concat());
+    golden(
+        "report-card.txt",
+        &[good, bad]
+            .map(|one| text::line(&one.verdict) + "\n" + &text::failures(&one.recording, &one.verdict))
+            .concat(),
+    );
 }
 
 #[test]
@@ -362,7 +367,9 @@ fn file_of_another_format_or_broken_is_an_error_with_the_cure() {
 fn hostile_text_stays_text() {
     let reports = [hostile()];
     let Report { recording, verdict, .. } = &reports[0];
-    let terminal = text::timeline(recording, verdict, 100, false) + &text::line(verdict);
+    let terminal = text::timeline(recording, verdict, 100, false)
+        + &text::line(verdict)
+        + &text::failures(recording, verdict);
     let (xml, page) = (junit::document(&reports), html::page(&reports));
     for text in [&terminal, &xml, &page] {
         let char = text.chars().find(|char| notbefore_wire::text::is_unprintable(*char) && *char != '\n');

@@ -60,6 +60,23 @@ pub fn line(verdict: &Verdict) -> String {
     text
 }
 
+/// The failed expectations of a report card: why, what to do, and the entries that prove it, without the timeline.
+pub fn failures(recording: &Recording, verdict: &Verdict) -> String {
+    let mut text = String::new();
+    let has_vms = vm_width(recording) > 0;
+    for finding in &verdict.findings {
+        let Outcome::Failed { why, cure, evidence } = &finding.outcome else { continue };
+        text += &format!("    {}: {}\n", printable(&finding.expectation), printable(why));
+        text += &format!("      to do: {}\n", printable(cure));
+        for entry in evidence.iter().filter_map(|index| recording.entries.get(*index)) {
+            let vm = entry.vm.as_deref().filter(|_| has_vms).map(|vm| printable(vm) + "  ");
+            let said = describe::entry(recording, entry, Detail::Short);
+            text += &format!("      {:>9}  {}{said}\n", describe::instant(entry.at), vm.unwrap_or_default());
+        }
+    }
+    text
+}
+
 /// Width of the column of VMs: none if all is about one VM.
 fn vm_width(recording: &Recording) -> usize {
     let vms: BTreeSet<&str> = recording.entries.iter().filter_map(|entry| entry.vm.as_deref()).collect();

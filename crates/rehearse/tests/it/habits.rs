@@ -1,6 +1,8 @@
-//! Whole rehearsals with a real handler, right and with planted bugs. Each bug fails its expectation.
+//! Whole rehearsals with a real handler, right and with planted bugs. Each bug fails its expectation, in a test of its own.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use notbefore_rehearse::handler::{HandlerSpec, MarkerSource};
@@ -50,40 +52,73 @@ fn failures(verdict: &Verdict) -> Vec<String> {
     findings.map(|finding| finding.expectation.clone()).collect()
 }
 
-/// A scenario, a habit, and the beginning of an expectation that must fail.
-const PLANTED: [(&str, &str, &str); 7] = [
-    ("other-vm-only", "approves-everything", "web-0 approves only events that affect it"),
-    ("other-vm-only", "ignores-resources", "web-0 is not drained for other"),
-    ("server-errors", "reads-errors-as-empty", "web-0 is restored within"),
-    ("user-reboot", "approves-before-draining", "web-0 is drained before restart is approved"),
-    ("advisory-nothing", "takes-advice-for-eviction", "web-0 does not approve advice"),
-    ("server-errors", "panics-on-status", "the handler of web-0 keeps running"),
-    ("cancelled-maintenance", "approves-after-cancel", "web-0 does not approve an event that was cancelled"),
-];
+/// Tests of whole rehearsals: the scenario, the handler's habit, and the beginning of an expectation that must fail. A
+/// right handler has none.
+macro_rules! rehearsals {
+    ($($name:ident: $scenario:literal, $habit:literal => $failure:expr;)*) => {
+        const REHEARSALS: &[Rehearsal] = &[$(($scenario, $habit)),*];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn planted_bugs_are_found_and_a_right_handler_passes() {
-    let mut playing = JoinSet::new();
-    for (scenario, habit, expectation) in PLANTED {
-        playing.spawn(async move {
-            let failed = failures(&verdict(scenario, habit).await);
-            assert!(
-                failed.iter().any(|one| one.starts_with(expectation)),
-                "{habit} in {scenario}: {failed:?}"
-            );
+        $(
+            #[test]
+            fn $name() {
+                check(($scenario, $habit), $failure);
+            }
+        )*
+    };
+}
+
+/// A scenario and a habit.
+type Rehearsal = (&'static str, &'static str);
+
+/// Verdicts by rehearsal. All are played side by side, because each has half a minute of waits.
+static PLAYED: LazyLock<BTreeMap<Rehearsal, Mutex<Receiver<Verdict>>>> = LazyLock::new(|| {
+    let (mut playing, mut played) = (Vec::new(), BTreeMap::new());
+    for &(scenario, habit) in REHEARSALS {
+        let (sender, receiver) = channel();
+        // Fails if the test has failed.
+        playing.push(async move { _ = sender.send(verdict(scenario, habit).await) });
+        assert!(played.insert((scenario, habit), Mutex::new(receiver)).is_none(), "{scenario} {habit}");
+    }
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut playing: JoinSet<()> = playing.into_iter().collect();
+            while playing.join_next().await.is_some() {}
         });
+    });
+    played
+});
+
+fn check(rehearsal: Rehearsal, failure: impl Into<Option<&'static str>>) {
+    // An error: the rehearsal panicked, and its message is above.
+    let verdict = PLAYED[&rehearsal].lock().unwrap().recv().unwrap();
+    match failure.into() {
+        Some(failure) => {
+            assert!(failures(&verdict).iter().any(|one| one.starts_with(failure)), "{verdict:#?}");
+        }
+        None => assert!(verdict.is_passed(), "{verdict:#?}"),
     }
-    let scenarios: std::collections::BTreeSet<&str> =
-        PLANTED.iter().map(|(scenario, _, _)| *scenario).collect();
-    for scenario in scenarios {
-        playing.spawn(async move {
-            let verdict = verdict(scenario, "").await;
-            assert!(verdict.is_passed(), "{verdict:#?}");
-        });
-    }
-    while let Some(played) = playing.join_next().await {
-        played.unwrap();
-    }
+}
+
+rehearsals! {
+    approves_everything: "other-vm-only", "approves-everything" => "web-0 approves only events that affect it";
+    ignores_resources: "other-vm-only", "ignores-resources" => "web-0 is not drained for other";
+    reads_errors_as_empty: "server-errors", "reads-errors-as-empty" => "web-0 is restored within";
+    approves_before_draining: "user-reboot", "approves-before-draining" => "web-0 is drained before restart is approved";
+    drains_with_the_answer: "user-reboot", "drains-with-the-answer" => "web-0 is drained before restart is approved";
+    takes_advice_for_eviction: "advisory-nothing", "takes-advice-for-eviction" => "web-0 does not approve advice";
+    stays_drained_after_advice: "advisory-nothing", "stays-drained-after-advice" => "web-0 is restored within";
+    panics_on_status: "server-errors", "panics-on-status" => "the handler of web-0 keeps running";
+    approves_after_cancel: "cancelled-maintenance", "approves-after-cancel" => "web-0 does not approve an event that was cancelled";
+    right_in_other_vm_only: "other-vm-only", "" => None;
+    right_in_server_errors: "server-errors", "" => None;
+    right_in_user_reboot: "user-reboot", "" => None;
+    right_in_advisory_nothing: "advisory-nothing", "" => None;
+    right_in_cancelled_maintenance: "cancelled-maintenance", "" => None;
+    right_in_vanishing_event: "vanishing-event", "" => None;
+    right_in_two_events: "two-events", "" => None;
+    // It drains on advice and stays drained for the eviction.
+    right_on_advice: "advisory-preempt", "drains-on-advice" => None;
 }
 
 #[tokio::test(flavor = "multi_thread")]

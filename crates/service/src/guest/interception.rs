@@ -36,6 +36,8 @@ use crate::metrics::Tally;
 pub struct RecordedRequest {
     /// When its head was complete, by the service's clock.
     pub received_at: Timestamp,
+    /// What [`RequestSink::arrived`] returned; zero if the VM is not known.
+    pub arrived_at: Duration,
     /// When the answer was written or the connection was reset.
     pub answered_at: Timestamp,
     /// The VM that sent it, if it is known.
@@ -70,9 +72,11 @@ pub struct RecordedVm {
 
 /// Gets every request of guests.
 pub trait RequestSink: Send + Sync + 'static {
-    /// Called when the head of a VM's request is complete, before anything is decided; it must not block for long.
-    fn arrived(&self, vm: &RecordedVm) {
+    /// Called when the head of a VM's request is complete, before it has any effect; it must not block for long. Returns
+    /// the time by the sink's own clock.
+    fn arrived(&self, vm: &RecordedVm) -> Duration {
         let _ = vm;
+        Duration::ZERO
     }
 
     /// Called after the answer was written or the connection was reset, by the task of the connection: it must not block.
@@ -158,10 +162,8 @@ impl Interception {
         after
     }
 
-    fn arrived(&self, vm: &RecordedVm) {
-        if let Some(Recorder(sink)) = &self.recorder {
-            sink.arrived(vm);
-        }
+    fn arrived(&self, vm: &RecordedVm) -> Duration {
+        self.recorder.as_ref().map_or(Duration::ZERO, |Recorder(sink)| sink.arrived(vm))
     }
 
     pub(super) fn record(&self, request: RecordedRequest) {
@@ -191,6 +193,7 @@ pub(super) fn begin_record(head: Option<&Head<'_, '_>>, caller: &Caller, now: Ti
     let value = |name| head.and_then(|head| head.all(name).next()).map(text);
     RecordedRequest {
         received_at: now,
+        arrived_at: Duration::ZERO,
         answered_at: now,
         vm: None,
         caller: caller.source,
@@ -273,9 +276,9 @@ impl<P: Platform> GuestServer<P> {
         let before = self.interception.before(id, class, rules::has_strict_metadata(&head), now);
         let received_since_boot = self.clock.since_boot();
         let vm = RecordedVm { id, path: self.platform.path(&guest) };
-        self.interception.arrived(&vm);
+        let arrived_at = self.interception.arrived(&vm);
         let vm = Some(vm);
-        let record = RecordedRequest { vm, ..begin_record(Some(&head), caller, now) };
+        let record = RecordedRequest { vm, arrived_at, ..begin_record(Some(&head), caller, now) };
         let mut after = None;
         let evaluation = match before.ending {
             Some(Ending::Reset | Ending::Status(_)) => {

@@ -147,3 +147,58 @@ fn scenario_that_waits_for_an_unread_event_ends_with_a_verdict() {
         assert!(stdout.contains(said), "{said}\n{stdout}");
     }
 }
+
+/// The agent of the example drains on advice, and has one rule for advice and eviction.
+#[test]
+fn agent_that_drains_on_advice_passes() {
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/rehearse/agent.sh");
+    let place = Path::new(binary()).parent().unwrap().display();
+    let path = format!("{place}:{}", std::env::var("PATH").unwrap());
+    let mut command = Command::new(binary());
+    command.env("PATH", path).args(["--output", "json", "rehearse", "doctor", "--compress", "1000"]);
+    for scenario in ["advisory-preempt", "advisory-nothing", "advisory-date", "two-events"] {
+        command.args(["--only", scenario]);
+    }
+    let output = command.args(["--drained", "call", "--restored", "call", "--"]).arg(agent).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stdout}");
+    let card: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let note = |scenario: &str, beginning: &str| {
+        let reports = card["reports"].as_array().unwrap();
+        let report = reports.iter().find(|report| report["verdict"]["scenario"] == scenario).unwrap();
+        let findings = report["verdict"]["findings"].as_array().unwrap();
+        let is_it = |one: &&serde_json::Value| one["expectation"].as_str().unwrap().starts_with(beginning);
+        findings.iter().find(is_it).unwrap()["note"].as_str().unwrap().to_owned()
+    };
+    let drained = note("advisory-preempt", "web-0 is drained before eviction");
+    assert!(drained.ends_with("before it was announced"), "{drained}");
+    for scenario in ["advisory-nothing", "advisory-date"] {
+        let restored = note(scenario, "web-0 is restored within");
+        assert!(restored.starts_with("after "), "{restored}");
+    }
+}
+
+/// Polls once, then never again.
+const ONE_POLL: &str = "curl --silent --noproxy '*' -H Metadata:true \"$NOTBEFORE_ENDPOINT/metadata/scheduledevents?api-version=2020-07-01\" >/dev/null; exec sleep 600";
+
+#[test]
+fn report_card_cites_what_proves_a_failure() {
+    let dir = tempdir().unwrap();
+    let scenario = "summary: x\nvms: [web-0]\npolls_every: 1s\nsteps:\n  - { at: 1s, schedule: { event: restart, cause: user-restart, vms: [web-0] } }\nexpect: [approves: restart]\n";
+    fs::write(dir.path().join("mine.yaml"), scenario).unwrap();
+    let output = Command::new(binary())
+        .args(["rehearse", "doctor", "--only", "mine.yaml", "--compress", "1000", "--floor", "1s"])
+        .args(["--", "sh", "-c", ONE_POLL])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    let (_, failure) = stdout.split_once("it never read a document with the event\n").expect(&stdout);
+    let lines: Vec<&str> = failure.lines().map(str::trim).collect();
+    assert_eq!(lines[0], "to do: poll about once a second, and go on after every error");
+    assert!(
+        lines[1].contains(" s  poll: 200, incarnation ") && lines[1].ends_with(", no events"),
+        "{stdout}"
+    );
+}
