@@ -19,7 +19,8 @@ def test_right_handler_passes(notbefore_rehearse: Rehearse) -> None:
         "user-reboot", [sys.executable, HANDLER], drained="line:^drained", restored="line:^restored", compress=600, floor="10s"
     ).check()
     assert verdict.scenario == "user-reboot"
-    assert {finding.outcome for finding in verdict.findings} == {"passed"}
+    assert verdict.findings and not verdict.failures
+    assert all(not verdict.evidence(finding) for finding in verdict.findings)
     assert verdict.recording["handled_vms"] == ["web-0"]
 
 
@@ -28,7 +29,9 @@ def test_wrong_handler_fails_with_the_cure(notbefore_rehearse: Rehearse) -> None
         "other-vm-only", [sys.executable, HANDLER, "approves-everything"], compress=600, floor="10s"
     )
     assert not verdict.passed
-    assert any("Resources" in finding.cure for finding in verdict.failures)
+    failure = next(finding for finding in verdict.failures if "Resources" in finding.cure)
+    approvals = [entry for entry in verdict.evidence(failure) if entry.get("method") == "POST"]
+    assert [entry["approves"] for entry in approvals] == [[verdict.recording["events"]["other"]["id"]]]
     with pytest.raises(NotPassed, match="FAILED"):
         verdict.check()
 

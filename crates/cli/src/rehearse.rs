@@ -40,9 +40,9 @@ pub struct NotPassed(String);
 pub fn run(rehearse: Rehearse, output: Output) -> Result<()> {
     match rehearse.verb {
         Some(RehearseVerb::List) => list(output),
-        Some(RehearseVerb::Show { scenario }) => show(&scenario),
-        Some(RehearseVerb::Schema) => output::json(&schema::schema()),
-        Some(RehearseVerb::Report { files, html }) => merge(&files, &html),
+        Some(RehearseVerb::Show { scenario }) => show(&scenario, output),
+        Some(RehearseVerb::Schema) => output.answer(&schema::schema(), output::json),
+        Some(RehearseVerb::Report { files, html, output }) => merge(&files, html, output),
         Some(RehearseVerb::Doctor { only, side_by_side, play }) => {
             let scenarios = match only.is_empty() {
                 true => library::all().map_err(UsageError)?,
@@ -75,10 +75,14 @@ fn list(output: Output) -> Result<()> {
     output::text(&output.list(&listed, &columns, "there are no scenarios")?)
 }
 
-fn show(name: &str) -> Result<()> {
+/// The text of the file, which is YAML, or the same as JSON.
+fn show(name: &str, output: Output) -> Result<()> {
     let known = library::ALL.iter().find(|(known, _)| *known == name);
     let (_, text) = known.ok_or_else(|| UsageError(unknown(name)))?;
-    output::text(text)
+    match output {
+        Output::Json => output::json(&serde_saphyr::from_str::<serde_json::Value>(text)?),
+        Output::Table | Output::Wide | Output::Yaml | Output::Name => output::text(text),
+    }
 }
 
 /// A scenario of the library, or of a file.
@@ -232,7 +236,7 @@ fn one(scenario: Scenario, play: &Play, output: Output) -> Result<()> {
     conclude(&[report])
 }
 
-/// The report card of a handler.
+/// The report card of a handler, or several recordings in one.
 #[derive(Serialize)]
 struct Card {
     passed: usize,
@@ -240,6 +244,13 @@ struct Card {
     /// Scenarios that could not be played, with the reason.
     not_played: BTreeMap<String, String>,
     reports: Vec<Report>,
+}
+
+impl Card {
+    fn new(reports: Vec<Report>, not_played: BTreeMap<String, String>) -> Self {
+        let passed = reports.iter().filter(|report| report.verdict.is_passed()).count();
+        Self { passed, failed: reports.len() - passed, not_played, reports }
+    }
 }
 
 fn doctor(scenarios: Vec<Scenario>, play: &Play, side_by_side: usize, output: Output) -> Result<()> {
@@ -266,8 +277,7 @@ fn doctor(scenarios: Vec<Scenario>, play: &Play, side_by_side: usize, output: Ou
             Err(error) => _ = not_played.insert(one.scenario, error.to_string()),
         }
     }
-    let passed = reports.iter().filter(|report| report.verdict.is_passed()).count();
-    let card = Card { passed, failed: reports.len() - passed, not_played, reports };
+    let card = Card::new(reports, not_played);
     output.answer(&card, |card| output::text(&card_text(card)))?;
     write_files(play, &card.reports)?;
     if !card.not_played.is_empty() {
@@ -288,8 +298,13 @@ fn card_text(card: &Card) -> String {
     shown + &format!("{} of {} passed\n", card.passed, counted(all, "scenario"))
 }
 
-fn merge(files: &[std::path::PathBuf], page: &Path) -> Result<()> {
-    let read = |file: &std::path::PathBuf| {
+/// One page of several recordings, or one card with `--output json`.
+fn merge(files: &[PathBuf], page: Option<PathBuf>, output: Output) -> Result<()> {
+    if let Some(format) = page.as_ref().and_then(|page| page.to_str()).filter(|page| is_format(page)) {
+        let cure = format!("write --output {format} for the format, ./{format} for a file of this name");
+        return Err(UsageError(format!("-o names the page, as --html does; {cure}")).into());
+    }
+    let read = |file: &PathBuf| {
         let name = output::file_name(file);
         let json = std::fs::read_to_string(file)
             .map_err(|error| UsageError(format!("cannot read {name}: {error}")))?;
@@ -297,8 +312,20 @@ fn merge(files: &[std::path::PathBuf], page: &Path) -> Result<()> {
         read_reports(&json).map_err(|error| UsageError(format!("{name} {error}")))
     };
     let reports = files.iter().map(read).collect::<Result<Vec<_>, _>>()?.concat();
-    write(page, &html::page(&reports))?;
-    output::line(&format!("{}: {}", output::file_name(page), counted(reports.len(), "rehearsal")))
+    let page = page.or_else(|| output.is_text().then(|| PathBuf::from("report.html")));
+    if let Some(page) = &page {
+        write(page, &html::page(&reports))?;
+    }
+    let card = Card::new(reports, BTreeMap::new());
+    output.answer(&card, |card| {
+        let page = page.as_deref().map(output::file_name).unwrap_or_default();
+        output::line(&format!("{page}: {}", counted(card.reports.len(), "rehearsal")))
+    })
+}
+
+/// Whether a text is a value of `--output`.
+fn is_format(text: &str) -> bool {
+    <Output as clap::ValueEnum>::from_str(text, false).is_ok()
 }
 
 fn read_reports(text: &str) -> Result<Vec<Report>, notbefore_rehearse::report::ReadError> {

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from notbefore._binary import binary
 
@@ -29,6 +29,8 @@ class Finding:
     outcome: str
     why: str = ""
     cure: str = ""
+    #: Numbers of the entries of the recording that prove a failure; `Verdict.evidence` returns the entries.
+    evidence: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Verdict:
     @property
     def failures(self) -> List[Finding]:
         return [finding for finding in self.findings if finding.outcome == "failed"]
+
+    def evidence(self, finding: Finding) -> List[Dict[str, Any]]:
+        """The entries of the recording that prove a failure: requests, output, steps, changes of events."""
+        entries: List[Dict[str, Any]] = self.recording["entries"]
+        return [entries[number] for number in finding.evidence]
 
     def check(self) -> "Verdict":
         """Raises NotPassed, with the timeline and what to change, if an expectation failed."""
@@ -102,6 +109,7 @@ def rehearse(
             finding["outcome"],
             finding.get("why") or finding.get("note", ""),
             finding.get("cure", ""),
+            tuple(finding.get("evidence", ())),
         )
         for finding in report["verdict"]["findings"]
     ]

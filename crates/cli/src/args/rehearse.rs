@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use notbefore_rehearse::handler::MarkerSource;
 
+use super::Output;
 use crate::time::parse_duration;
 
 #[derive(Debug, clap::Args)]
@@ -88,9 +89,13 @@ pub enum RehearseVerb {
         /// Files of --record
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// The page
-        #[arg(long, value_name = "FILE", default_value = "report.html")]
-        html: PathBuf,
+        /// The page [default: report.html; none with --output json or yaml]
+        #[arg(long, short = 'o', value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// Output format
+        // In the place of the global flag of this id, whose short form is -o.
+        #[arg(long, help_heading = "Global options", value_enum, default_value_t = Output::Table)]
+        output: Output,
     },
     /// Print the JSON schema of scenario files
     Schema,

@@ -1,19 +1,28 @@
 //! The JSON schema of scenario files, for editors.
 
-use notbefore_rehearse::scenario::Moment;
+use notbefore_rehearse::scenario::{EXPECTATION_KEYS, Moment, STEP_KEYS};
+use notbefore_wire::operator::faults::{ACTIVE_MAX_S, SKIP_BY_MAX};
 use notbefore_wire::operator::{Cause, FaultKind, FaultRequests, ScopeKind};
 use serde_json::{Value, json};
 
 /// A time span.
 fn span(description: &str) -> Value {
-    json!({ "type": ["string", "integer"], "pattern": "^ *[0-9]+[smhdw]?([0-9]+[smhdw])* *$", "description": description })
+    json!({ "type": ["string", "integer"], "minimum": 0, "pattern": "^ *[0-9]+[smhdw]?([0-9]+[smhdw])* *$", "description": description })
 }
 
 fn name(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
+/// For each key, a schema that requires it.
+fn required_each(keys: &[&str]) -> Value {
+    keys.iter().map(|key| json!({ "required": [key] })).collect()
+}
+
 pub fn schema() -> Value {
+    // `at` comes first, `within` last.
+    let actions = required_each(&STEP_KEYS[1..]);
+    let expectations = required_each(&EXPECTATION_KEYS[..EXPECTATION_KEYS.len() - 1]);
     let causes: Vec<&str> = Cause::ALL.iter().map(Cause::as_str).collect();
     let kinds: Vec<&str> = ScopeKind::ALL.iter().map(ScopeKind::as_str).collect();
     let faults: Vec<&str> = FaultKind::ALL.iter().map(FaultKind::as_str).collect();
@@ -32,6 +41,7 @@ pub fn schema() -> Value {
             },
         }],
     });
+    let runs = json!({ "anyOf": [span("How long it stays Started"), { "const": "until-completed", "description": "A step ends it" }] });
     let event = json!({
         "type": "object", "required": ["event", "cause", "vms"], "additionalProperties": false,
         "properties": {
@@ -39,14 +49,11 @@ pub fn schema() -> Value {
             "cause": { "enum": causes },
             "vms": { "type": "array", "minItems": 1, "items": { "type": "string" } },
             "notice": span("From the announcement to NotBefore"),
-            "runs": span("How long it stays Started; 'until-completed' for a step that ends it"),
+            "runs": runs,
             "duration_seconds": { "type": "integer", "minimum": -1 },
             "description": { "type": "string", "maxLength": 512 },
         },
     });
-    let mut event = event;
-    event["properties"]["runs"] =
-        json!({ "anyOf": [span("How long it stays Started"), { "const": "until-completed" }] });
     let fault = json!({
         "oneOf": [{ "enum": faults }, {
             "type": "object", "required": ["kind"], "additionalProperties": false,
@@ -56,10 +63,10 @@ pub fn schema() -> Value {
                 "requests": { "enum": requests },
                 "every": { "type": "integer", "minimum": 1 },
                 "count": { "type": "integer", "minimum": 1 },
-                "active_seconds": { "type": "integer", "minimum": 1 },
+                "active_seconds": { "type": "integer", "minimum": 1, "maximum": ACTIVE_MAX_S },
                 "seconds": { "type": "integer" },
                 "status": { "type": "integer", "minimum": 400, "maximum": 599 },
-                "by": { "type": "integer", "minimum": 2 },
+                "by": { "type": "integer", "minimum": 2, "maximum": SKIP_BY_MAX },
             },
         }],
     });
@@ -76,8 +83,8 @@ pub fn schema() -> Value {
             "keeps_running": { "type": "boolean", "default": true },
             "rests": span("How long the rehearsal goes on after the last event"),
             "vms": { "type": "array", "minItems": 1, "items": vm },
-            "steps": { "type": "array", "items": {
-                "type": "object", "additionalProperties": false,
+            "steps": { "type": "array", "minItems": 1, "maxItems": 1000, "items": {
+                "type": "object", "additionalProperties": false, "oneOf": actions,
                 "properties": {
                     "at": { "anyOf": [
                         span("Since the beginning"),
@@ -91,14 +98,31 @@ pub fn schema() -> Value {
                 },
             } },
             "expect": { "type": "array", "items": {
-                "type": "object", "additionalProperties": false,
+                "type": "object", "additionalProperties": false, "oneOf": expectations,
+                "dependentSchemas": { "within": { "anyOf": required_each(&["approves", "restores"]) } },
                 "properties": {
                     "approves": name("An event"), "does_not_approve": name("An event"),
                     "drains": name("An event"), "does_not_drain": name("An event"),
-                    "restores": name("An event"), "exits": { "type": "integer" },
+                    "restores": name("An event"), "exits": { "type": "integer", "minimum": 0, "maximum": 255 },
                     "within": span("Before compression"),
                 },
             } },
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schema_has_all_keys_of_steps_and_expectations() {
+        let schema = schema();
+        for (list, keys) in [("steps", STEP_KEYS), ("expect", EXPECTATION_KEYS)] {
+            let known = schema["properties"][list]["items"]["properties"].as_object().unwrap();
+            let mut keys = keys.to_vec();
+            keys.sort_unstable();
+            assert!(known.keys().eq(keys), "{list}: {known:?}");
+        }
+    }
 }

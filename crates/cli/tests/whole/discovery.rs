@@ -177,7 +177,7 @@ fn systemd_networkd_lease_is_read() {
     assert!(by.starts_with("the DHCP lease /run/systemd/netif/leases/"), "{by}");
 }
 
-/// `NOTBEFORE_ENDPOINT` equals `--endpoint`; the agent has its own variable.
+/// For `get`, `NOTBEFORE_ENDPOINT` equals `--endpoint`.
 #[test]
 fn endpoint_without_port_tries_both_ports() {
     let network = Network::new(&["--guest", &format!("{OTHER_ADDRESS}:8080")]);

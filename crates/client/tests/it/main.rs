@@ -661,7 +661,19 @@ async fn configured_endpoint_is_final_then_environment() {
     assert_eq!((found.client.endpoint(), &found.by), (&good.endpoint, &DiscoverySource::Environment));
     assert!(!memory.exists(), "the environment still has the name");
 
-    // With a configured endpoint, no other is tried.
+    // With NOTBEFORE_ENDPOINT, no other is tried.
+    let requests = good.requests().len();
+    let elsewhere = Platform::start([answer(404, "", "")]).await;
+    discovery.named = Some(elsewhere.endpoint.to_string());
+    let error = discovery.find().await.unwrap_err().to_string();
+    let said = "the endpoint that was named does not answer:\n  ";
+    let expected = format!("{said}{} (NOTBEFORE_ENDPOINT): 404 Not Found", elsewhere.endpoint);
+    assert!(error.starts_with(&expected), "{error}");
+    assert_eq!(good.requests().len(), requests);
+    discovery.named = Some(good.endpoint.to_string());
+    assert_eq!(discovery.find().await.unwrap().by, DiscoverySource::Named);
+
+    // With a configured endpoint, no other is tried, not even that of NOTBEFORE_ENDPOINT.
     let requests = good.requests().len();
     let elsewhere = Platform::start([answer(404, "", "")]).await;
     discovery.setting = Some(elsewhere.endpoint.clone());

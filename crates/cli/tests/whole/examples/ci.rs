@@ -18,11 +18,14 @@ use crate::support::{binary, wait_for};
 
 const CONTAINERFILE: &str = "dist/container/Containerfile";
 
-/// `docker exec ID notbefore …` and `docker compose exec -T SERVICE notbefore …`, without a container.
+/// `docker exec ID notbefore …`, `docker compose exec -T SERVICE notbefore …` and a copy of the program, without a
+/// container.
 const DOCKER: &str = r#"#!/bin/sh
 case "$*" in
   "exec the-service notbefore "*) shift 3 ;;
   "compose exec -T notbefore notbefore "*) shift 5 ;;
+  "create "*/notbefore:*) echo the-service; exit ;;
+  "cp the-service:/usr/bin/notbefore .") exec ln -s "$NOTBEFORE_BINARY" notbefore ;;
   *) echo "unexpected: docker $*" >&2; exit 125 ;;
 esac
 exec "$NOTBEFORE_BINARY" "$@"
@@ -212,6 +215,31 @@ fn github_job_tests_handler_with_service_container() {
     let run = steps.iter().find(|step| step["env"]["SERVICE"] == "${{ job.services.notbefore.id }}").unwrap();
     let container = Container::start(&variables(&service["env"]));
     assert_all_approved(&container.shell(&format!("{}\nkill %1", run["run"].as_str().unwrap())));
+}
+
+/// One quick scenario in the place of all.
+#[test]
+fn github_job_rehearses_handler_and_stores_card() {
+    let workflow = yaml("examples/ci/github-actions.yaml");
+    let steps = workflow["jobs"]["rehearse"]["steps"].as_array().unwrap();
+    let script: Vec<&str> = steps.iter().filter_map(|step| step["run"].as_str()).collect();
+    let image = workflow["jobs"]["handler"]["services"]["notbefore"]["image"].as_str().unwrap();
+    let program = in_json(&instruction("ENTRYPOINT")).remove(0);
+    assert_eq!(script[0], format!("docker cp \"$(docker create {image})\":{program} ."));
+
+    let container = Container::new(&BTreeMap::new());
+    let scenario = "summary: x\nvms: [web-0]\nrests: 1s\nsteps: [{ at: 1s, schedule: { event: e, cause: user-restart, vms: [web-0], runs: 1s } }]\nexpect: [approves: e]\n";
+    std::fs::write(container.dir.path().join("quick.yaml"), scenario).unwrap();
+    let doctor = "rehearse doctor ";
+    assert!(script[1].contains(doctor), "{script:?}");
+    let script = script.join("\n").replace(doctor, &format!("{doctor}--only quick.yaml --floor 20s "));
+    let done = container.shell(&script);
+    assert!(done.status.success(), "{}", failure_text(&done));
+    let stored = steps.iter().find(|step| step["if"] == "always()").unwrap();
+    assert_eq!(stored["with"]["path"], "card.*");
+    let card = |suffix| std::fs::read_to_string(container.dir.path().join("card").with_extension(suffix));
+    assert!(card("xml").unwrap().contains("failures=\"0\""), "{:?}", card("xml"));
+    assert!(card("html").unwrap().contains("quick"));
 }
 
 #[test]

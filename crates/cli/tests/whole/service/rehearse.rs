@@ -1,12 +1,15 @@
-//! `notbefore rehearse` as a command: what it refuses before it plays, how it ends early, and that no handler outlives
-//! it.
+//! `notbefore rehearse` as a command: what it refuses before it plays, its verdict in every format, how it ends early,
+//! and that no handler outlives it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use tempfile::tempdir;
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
 
+use crate::support::pages::root;
 use crate::support::{binary, wait_for};
 
 fn rehearse(dir: &Path, arguments: &[&str]) -> (i32, String) {
@@ -52,6 +55,7 @@ fn what_cannot_work_is_refused_before_the_rehearsal() {
             "--junit and --html name the same file x; give each its own",
         ),
         (&["report", "no.json"], "cannot read no.json"),
+        (&["report", "no.json", "-o", "json"], "-o names the page, as --html does; write --output json"),
     ] {
         let (code, stderr) = rehearse(dir.path(), arguments);
         assert_eq!(code, 2, "{arguments:?}: {stderr}");
@@ -148,36 +152,6 @@ fn scenario_that_waits_for_an_unread_event_ends_with_a_verdict() {
     }
 }
 
-/// The agent of the example drains on advice, and has one rule for advice and eviction.
-#[test]
-fn agent_that_drains_on_advice_passes() {
-    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/rehearse/agent.sh");
-    let place = Path::new(binary()).parent().unwrap().display();
-    let path = format!("{place}:{}", std::env::var("PATH").unwrap());
-    let mut command = Command::new(binary());
-    command.env("PATH", path).args(["--output", "json", "rehearse", "doctor", "--compress", "1000"]);
-    for scenario in ["advisory-preempt", "advisory-nothing", "advisory-date", "two-events"] {
-        command.args(["--only", scenario]);
-    }
-    let output = command.args(["--drained", "call", "--restored", "call", "--"]).arg(agent).output().unwrap();
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{stdout}");
-    let card: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    let note = |scenario: &str, beginning: &str| {
-        let reports = card["reports"].as_array().unwrap();
-        let report = reports.iter().find(|report| report["verdict"]["scenario"] == scenario).unwrap();
-        let findings = report["verdict"]["findings"].as_array().unwrap();
-        let is_it = |one: &&serde_json::Value| one["expectation"].as_str().unwrap().starts_with(beginning);
-        findings.iter().find(is_it).unwrap()["note"].as_str().unwrap().to_owned()
-    };
-    let drained = note("advisory-preempt", "web-0 is drained before eviction");
-    assert!(drained.ends_with("before it was announced"), "{drained}");
-    for scenario in ["advisory-nothing", "advisory-date"] {
-        let restored = note(scenario, "web-0 is restored within");
-        assert!(restored.starts_with("after "), "{restored}");
-    }
-}
-
 /// Polls once, then never again.
 const ONE_POLL: &str = "curl --silent --noproxy '*' -H Metadata:true \"$NOTBEFORE_ENDPOINT/metadata/scheduledevents?api-version=2020-07-01\" >/dev/null; exec sleep 600";
 
@@ -201,4 +175,253 @@ fn report_card_cites_what_proves_a_failure() {
         lines[1].contains(" s  poll: 200, incarnation ") && lines[1].ends_with(", no events"),
         "{stdout}"
     );
+}
+
+/// A handler that drains and approves events of its VM; `approves-everything` in its arguments: also those of others.
+const HANDLER: &str = "import json, os, sys, time, urllib.request as r
+url = os.environ['NOTBEFORE_ENDPOINT'] + '/metadata/scheduledevents?api-version=2020-07-01'
+name = os.environ.get('NOTBEFORE_VM', 'web-0')
+direct = r.build_opener(r.ProxyHandler({}))
+def send(body=None):
+    return direct.open(r.Request(url, data=body, headers={'Metadata': 'true'})).read()
+done = set()
+while True:
+    for event in json.loads(send())['Events']:
+        is_mine = name in event['Resources'] or 'approves-everything' in sys.argv
+        if is_mine and event['EventId'] not in done and event['EventStatus'] == 'Scheduled':
+            done.add(event['EventId'])
+            print('drained', flush=True)
+            send(json.dumps({'StartRequests': [{'EventId': event['EventId']}]}).encode())
+    time.sleep(0.1)
+";
+
+/// Three seconds with a handler that approves at once; the rehearsal itself polls for twenty VMs.
+const OWN_EVENT: &str = "summary: x
+vms: [web-0, { name: w, count: 20, polled: true }]
+rests: 1s
+steps:
+  - { at: 1s, schedule: { event: restart, cause: user-restart, vms: [web-0], runs: 1s } }
+expect:
+  - drains: restart
+  - approves: restart
+";
+
+/// Three seconds as well: the event is cancelled a second after it is read.
+const OTHERS_EVENT: &str = "summary: x
+vms: [web-0, { name: web-1, handler: false }]
+rests: 1s
+steps:
+  - { at: 1s, schedule: { event: other, cause: host-reboot, vms: [web-1], runs: 1s } }
+  - { at: read other + 1s, cancel: other }
+expect: [does_not_approve: other]
+";
+
+/// Waits of the scenarios above end with the handler's reaction. The floor is how long a slow handler may take.
+const QUICK: [&str; 4] = ["--compress", "1000000", "--floor", "20s"];
+
+/// A directory with the handler and the scenarios.
+fn scene() -> TempDir {
+    let dir = tempdir().unwrap();
+    for (file, text) in [("handler.py", HANDLER), ("own.yaml", OWN_EVENT), ("others.yaml", OTHERS_EVENT)] {
+        fs::write(dir.path().join(file), text).unwrap();
+    }
+    dir
+}
+
+/// Runs a verb with [`QUICK`], flags, and the handler with an argument. Returns exit code and standard output.
+fn judged(dir: &TempDir, verb: &[&str], flags: &[&str], argument: &str) -> (i32, String) {
+    let mut command = Command::new(binary());
+    command.arg("rehearse").args(verb).args(QUICK).args(["--drained", "line:^drained"]).args(flags);
+    let command = command.args(["--", "python3", "handler.py", argument]).current_dir(dir.path());
+    let done = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert_ne!(done.status.code(), Some(2), "{err}");
+    (done.status.code().unwrap(), out.into_owned())
+}
+
+fn outcomes(report: &Value) -> Vec<&str> {
+    let findings = report["verdict"]["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["outcome"].as_str().unwrap()).collect()
+}
+
+fn printed(dir: &TempDir, arguments: &[&str]) -> String {
+    let done =
+        Command::new(binary()).arg("rehearse").args(arguments).current_dir(dir.path()).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{arguments:?}: {err}");
+    out.into_owned()
+}
+
+fn printed_json(dir: &TempDir, arguments: &[&str]) -> Value {
+    serde_json::from_str(&printed(dir, &[arguments, &["--output", "json"]].concat())).unwrap()
+}
+
+#[test]
+fn verdict_is_written_in_every_format_and_reports_are_merged() {
+    let dir = scene();
+    let read = |file: &str| fs::read_to_string(dir.path().join(file)).unwrap();
+    let flags = ["--output", "json", "--record", "own.json", "--junit", "own.xml", "--html", "own.html"];
+    let (code, stdout) = judged(&dir, &["own.yaml"], &flags, "");
+    assert_eq!(code, 0, "{stdout}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(outcomes(&report).contains(&"passed") && !outcomes(&report).contains(&"failed"), "{report:#}");
+    let recording = &report["recording"];
+    assert_eq!(recording["handled_vms"], serde_json::json!(["web-0"]));
+    assert!(recording["events"]["restart"]["approved_at"].is_object(), "{recording:#}");
+    let entries = recording["entries"].as_array().unwrap();
+    let approval = entries.iter().find(|entry| entry["method"] == "POST").unwrap();
+    assert_eq!((&approval["vm"], &approval["status"]), (&"web-0".into(), &200.into()));
+    assert_eq!(approval["approves"][0], recording["events"]["restart"]["id"]);
+    let crowd = &recording["crowd"];
+    assert_eq!((&crowd["vms"], &crowd["failures"]), (&20.into(), &0.into()), "{crowd}");
+    assert!(crowd["answers"].as_u64().unwrap() >= 20, "{crowd}");
+    assert_eq!(serde_json::from_str::<Value>(&read("own.json")).unwrap(), report);
+    assert!(read("own.xml").contains("failures=\"0\""), "{}", read("own.xml"));
+    assert!(read("own.html").contains("own"), "{}", read("own.html"));
+
+    let flags = ["--record", "others.json", "--junit", "others.xml"];
+    let (code, stdout) = judged(&dir, &["others.yaml"], &flags, "approves-everything");
+    assert_eq!(code, 1, "{stdout}");
+    assert!(stdout.contains("FAILED"), "{stdout}");
+    assert!(read("others.xml").contains("<failure"), "{}", read("others.xml"));
+
+    let both = ["report", "own.json", "others.json"];
+    for page in ["--html", "-o"] {
+        let said = printed(&dir, &[&both[..], &[page, "both.html"]].concat());
+        assert_eq!(said, "both.html: 2 rehearsals\n");
+        let html = read("both.html");
+        assert!(html.contains("own") && html.contains("others"), "{html}");
+        fs::remove_file(dir.path().join("both.html")).unwrap();
+    }
+    let card = printed_json(&dir, &both);
+    assert_eq!((&card["passed"], &card["failed"]), (&1.into(), &1.into()));
+    assert_eq!(card["reports"][0], report);
+    assert!(!dir.path().join("report.html").exists(), "JSON alone was asked for");
+}
+
+#[test]
+fn doctor_prints_card_of_chosen_scenarios() {
+    let dir = scene();
+    let verb = ["doctor", "--only", "own.yaml", "--only", "others.yaml"];
+    let (code, card) = judged(&dir, &verb, &["--junit", "card.xml"], "");
+    assert_eq!(code, 0, "{card}");
+    assert!(card.contains("2 of 2 scenarios passed"), "{card}");
+    let junit = fs::read_to_string(dir.path().join("card.xml")).unwrap();
+    assert!(junit.contains("own") && junit.contains("others"), "{junit}");
+
+    let (code, card) = judged(&dir, &verb, &["--output", "json"], "approves-everything");
+    let card: Value = serde_json::from_str(&card).unwrap();
+    assert_eq!((code, &card["passed"], &card["failed"]), (1, &1.into(), &1.into()));
+    assert_eq!(card["not_played"], serde_json::json!({}));
+    let names: Vec<&Value> = (0..2).map(|index| &card["reports"][index]["verdict"]["scenario"]).collect();
+    assert_eq!(names, ["own", "others"], "in the order of --only");
+    assert!(outcomes(&card["reports"][1]).contains(&"failed"), "{card:#}");
+}
+
+#[test]
+fn library_is_listed_shown_and_described() {
+    let dir = tempdir().unwrap();
+    let files = fs::read_dir(root().join("crates/rehearse/scenarios")).unwrap().count();
+    let listed = printed_json(&dir, &["list"]);
+    assert_eq!(listed.as_array().unwrap().len(), files);
+    let lines = printed(&dir, &["list"]);
+    for one in listed.as_array().unwrap() {
+        let name = one["name"].as_str().unwrap();
+        assert!(lines.lines().any(|line| line.split(' ').next() == Some(name)), "{name}\n{lines}");
+    }
+    let shown = printed_json(&dir, &["show", "user-reboot"]);
+    assert_eq!(shown["steps"][0]["schedule"]["cause"], "user-restart");
+    assert_eq!(serde_saphyr::from_str::<Value>(&printed(&dir, &["show", "user-reboot"])).unwrap(), shown);
+    // python/tests/test_schema.py checks scenarios with it.
+    let schema: Value = serde_json::from_str(&printed(&dir, &["schema"])).unwrap();
+    assert_eq!(schema["required"], serde_json::json!(["summary", "vms", "steps"]));
+}
+
+#[test]
+fn handler_with_fixed_address_is_judged_in_namespace() {
+    let dir = scene();
+    let program = "NOTBEFORE_ENDPOINT=http://169.254.169.254 exec python3 handler.py";
+    let mut command = Command::new(binary());
+    command.args(["rehearse", "own.yaml", "--netns"]).args(QUICK).args(["--", "sh", "-c", program]);
+    let done = command.current_dir(dir.path()).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+}
+
+#[test]
+fn handler_that_another_process_starts_is_judged() {
+    let dir = scene();
+    let mut command = Command::new(binary());
+    command.args(["rehearse", "own.yaml", "--output", "json"]).args(QUICK).current_dir(dir.path());
+    let mut rehearsal = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(rehearsal.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("Waiting for handlers."));
+    let line = lines.next().unwrap();
+    let (vm, url) = line.trim().split_once("  ").unwrap();
+    assert_eq!(vm, "web-0");
+    let base = url.split_once("/metadata/").unwrap().0;
+    let mut command = Command::new("python3");
+    command.arg("handler.py").current_dir(dir.path()).env("NOTBEFORE_ENDPOINT", base);
+    let mut handler = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let done = rehearsal.wait_with_output();
+    handler.kill().unwrap();
+    handler.wait().unwrap();
+    let done = done.unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(report["recording"]["events"]["restart"]["approved_at"].is_object(), "{report:#}");
+    assert!(outcomes(&report).contains(&"not-judged"), "no marker shows that the VM is drained");
+}
+
+/// As `server-errors`, with a notice that is not divided: the agent backs off for seven seconds and more.
+const ERRORS: &str = "summary: x
+vms: [web-0]
+steps:
+  - { at: 1s, fault: { kind: status, status: 500, count: 3 } }
+  - { at: 2s, schedule: { event: restart, cause: user-restart, vms: [web-0], notice: 2m, runs: 5s } }
+  - { at: started restart + 1s, fault: { kind: status, status: 500, count: 2 } }
+expect:
+  - drains: restart
+  - approves: restart
+  - restores: restart
+";
+
+/// The agent of the example drains on advice, and has one rule for advice and eviction. './dev report-cards agent' plays
+/// all scenarios, which takes minutes.
+#[test]
+fn agent_passes_scenarios() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("errors.yaml"), ERRORS).unwrap();
+    let agent = root().join("examples/rehearse/agent.sh");
+    let place = Path::new(binary()).parent().unwrap().display();
+    let path = format!("{place}:{}", std::env::var("PATH").unwrap());
+    let mut command = Command::new(binary());
+    command.env("PATH", path).current_dir(dir.path()).args([
+        "--output",
+        "json",
+        "rehearse",
+        "doctor",
+        "--compress",
+        "1000",
+    ]);
+    let advice = ["advisory-preempt", "advisory-nothing", "advisory-date"];
+    for scenario in ["user-reboot", "other-vm-only", "two-events", "errors.yaml"].iter().chain(&advice) {
+        command.args(["--only", scenario]);
+    }
+    let output = command.args(["--drained", "call", "--restored", "call", "--"]).arg(agent).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stdout}");
+    let card: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let note = |scenario: &str, beginning: &str| {
+        let reports = card["reports"].as_array().unwrap();
+        let report = reports.iter().find(|report| report["verdict"]["scenario"] == scenario).unwrap();
+        let findings = report["verdict"]["findings"].as_array().unwrap();
+        let is_it = |one: &&serde_json::Value| one["expectation"].as_str().unwrap().starts_with(beginning);
+        findings.iter().find(is_it).unwrap()["note"].as_str().unwrap().to_owned()
+    };
+    let drained = note("advisory-preempt", "web-0 is drained before eviction");
+    assert!(drained.ends_with("before it was announced"), "{drained}");
+    for scenario in ["advisory-nothing", "advisory-date"] {
+        let restored = note(scenario, "web-0 is restored within");
+        assert!(restored.starts_with("after "), "{restored}");
+    }
 }

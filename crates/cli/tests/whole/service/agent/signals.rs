@@ -1,10 +1,11 @@
 //! The agent's HTTP signals.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use super::vm::{Vm, free_address, waits};
 use crate::support::agent::AgentDir;
-use crate::support::{Service, described, exchange};
+use crate::support::{Service, binary, described, exchange, wait_for};
 
 fn rules() -> String {
     format!(
@@ -94,6 +95,24 @@ fn odd_requests_are_answered() {
     {
         let request = format!("GET /drainz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         assert_eq!(send(request.as_bytes()), expected, "{host}");
+    }
+}
+
+#[test]
+fn endpoint_of_a_rehearsal_is_read_from_the_environment() {
+    let service = Service::start(&["--simulated-duration", "1h"]);
+    let dir = AgentDir::new();
+    let endpoint = format!("http://{}", service.guest);
+    for (setting, variable, found) in [
+        (None, endpoint.as_str(), format!("endpoint={endpoint} by=NOTBEFORE_ENDPOINT")),
+        // No listener has port 1.
+        (Some(endpoint.as_str()), "http://127.0.0.1:1", format!("endpoint={endpoint} by=as set")),
+    ] {
+        dir.configure(setting, "[[rule]]\nname = \"all\"\n");
+        let mut command = Command::new(binary());
+        command.env("NOTBEFORE_ENDPOINT", variable).env("NO_COLOR", "1");
+        let _agent = dir.start_with(command, "boot-1");
+        wait_for(&found, || dir.log().contains(&found).then_some(()));
     }
 }
 
