@@ -7,7 +7,7 @@ use std::process::Command;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::support::pages::root;
+use crate::support::pages::{blocks, root};
 
 const RULES: &str = "dist/prometheus/notbefore.rules.yml";
 const DASHBOARD: &str = "dist/grafana/notbefore.json";
@@ -71,4 +71,14 @@ fn nearly_full_etcd_of_one_cell_raises_an_alert_of_that_cell() {
     std::fs::copy(root().join(RULES), &rules).unwrap();
     std::fs::write(&test, format!("rule_files: [rules.yml]\n{NEARLY_FULL}")).unwrap();
     promtool(["test", "rules"], &test);
+}
+
+#[test]
+fn scrape_jobs_of_the_cluster_guide_are_valid() {
+    let jobs = blocks(&read("docs/guide/cluster.md"), "yaml prometheus");
+    let [jobs] = &jobs[..] else { panic!("{jobs:?}") };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("prometheus.yml");
+    std::fs::write(&file, jobs).unwrap();
+    promtool(["check", "config"], &file);
 }

@@ -346,6 +346,36 @@ fn size_and_quota_of_etcd_are_shown_and_a_nearly_full_one_is_reported() {
 }
 
 #[test]
+fn two_prefixes_on_one_etcd_are_two_fleets() {
+    let etcd = Etcd::start();
+    let cell = |name: &str| {
+        let prefix = format!("/cells/{name}/");
+        Service::start(&["--etcd", &etcd.url, "--etcd-prefix", &prefix, "--node", "n1"])
+    };
+    // Both nodes have one name, and the VMs one address.
+    let (east, west) = (cell("east"), cell("west"));
+    for (node, vm) in [(&east, "web-east"), (&west, "web-west")] {
+        node.cli(&["vm", "add", vm, "--address", &GUEST.to_string()]);
+        node.cli(&["vm", "restart", vm]);
+    }
+    for (node, own, other) in [(&east, "web-east", "web-west"), (&west, "web-west", "web-east")] {
+        let vms = node.cli(&["vm", "list"]);
+        assert!(vms.contains(own) && !vms.contains(other), "{vms}");
+        let document = node.poll(GUEST, "2020-07-01").body;
+        assert!(!document.contains(other), "{document}");
+        let status = node.cli(&["cluster", "status"]);
+        assert!(status.contains("nodes     1 of 1 running"), "{status}");
+    }
+    let token = |node: &Service| std::fs::read_to_string(node.data().join("operator.token")).unwrap();
+    let as_other = east.request_with(token(&west).trim(), "GET", "/v1/vms", "", "");
+    assert_eq!(as_other.status, 401, "the token of a cell is unknown to another one");
+    let keys = etcd.keys();
+    let own =
+        |key: &str| key.is_empty() || key.starts_with("/cells/east/") || key.starts_with("/cells/west/");
+    assert!(keys.lines().all(own), "{keys}");
+}
+
+#[test]
 fn node_that_starts_while_etcd_has_no_leader_waits_for_it() {
     let peers = [(); 2].map(|()| format!("http://{}", free_address()));
     let cluster = format!("m0={},m1={}", peers[0], peers[1]);
