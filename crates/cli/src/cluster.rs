@@ -5,12 +5,11 @@ use notbefore_wire::operator::cluster::{
     Cluster, ClusterNode, Etcd, EtcdMember, FinishUpgrade, ForgetNode, ForgottenNode, HandOver, Upgrade,
 };
 use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState};
-use notbefore_wire::text::counted;
+use notbefore_wire::text::{counted, size};
 
 use crate::args::{self, Output};
 use crate::client::Client;
 use crate::confirm::{self, Decision, Question};
-use crate::status::size;
 use crate::table::Column;
 use crate::{output, time};
 

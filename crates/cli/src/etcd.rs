@@ -13,7 +13,8 @@ use crate::config;
 
 /// Checks settings of etcd; none if no URL is given.
 pub fn checked(etcd: config::Etcd) -> Result<Option<EtcdConfig>> {
-    let config::Etcd { endpoints, node, prefix, ca, cert, key, user, password_file, compact: _ } = etcd;
+    let config::Etcd { endpoints, node, prefix, ca, cert, key, user, password_file, quota, compact: _ } =
+        etcd;
     if endpoints.is_empty() {
         let unused = [
             ("etcd.ca", ca.is_some()),
@@ -51,7 +52,7 @@ pub fn checked(etcd: config::Etcd) -> Result<Option<EtcdConfig>> {
             "etcd.user and etcd.password_file (--etcd-user, --etcd-password-file) belong together; set both, or none"
         ),
     };
-    let etcd = EtcdConfig { endpoints, prefix, tls, user };
+    let etcd = EtcdConfig { endpoints, prefix, tls, user, quota_bytes: quota };
     etcd.check()?;
     Ok(Some(etcd))
 }
@@ -70,6 +71,7 @@ impl EtcdArgs {
             key: etcd_key,
             user: etcd_user,
             password_file: etcd_password_file,
+            quota: None,
             compact: false,
         })?
         else {

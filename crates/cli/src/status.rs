@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use notbefore_wire::operator::status::{
     DiskStatus, EventGroup, FailedEvent, FailedHost, ServiceStatus, Status,
 };
-use notbefore_wire::text::counted;
+use notbefore_wire::text::{counted, size};
 
 use crate::args::{Output, WatchArgs};
 use crate::client::Client;
@@ -173,16 +173,6 @@ fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMu
             }
         },
     );
-}
-
-/// A size in the largest unit of which there is at least one.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
-    while size >= 1024.0 && unit + 1 < UNITS.len() {
-        (size, unit) = (size / 1024.0, unit + 1);
-    }
-    format!("{size:.1} {}", UNITS[unit])
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use rustls::pki_types::ServerName;
 /// Default of [`EtcdConfig::prefix`].
 pub const DEFAULT_PREFIX: &str = "/notbefore/";
 
+/// Default of [`EtcdConfig::quota_bytes`]: that of etcd without `--quota-backend-bytes`.
+pub const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
+
 /// Limit on endpoints. An etcd cluster has at most seven members.
 pub const ENDPOINTS_MAX: usize = 16;
 
@@ -29,6 +32,8 @@ pub struct EtcdConfig {
     pub tls: Option<EtcdTlsFiles>,
     /// None if etcd has no authentication, or if the client certificate names the user.
     pub user: Option<EtcdUser>,
+    /// Quota of members that do not report theirs. None if they have no quota.
+    pub quota_bytes: Option<u64>,
 }
 
 /// PEM files. They are read again for each new connection, so that renewed certificates need no restart.
@@ -99,10 +104,11 @@ pub enum ConfigError {
 }
 
 impl EtcdConfig {
-    /// Settings without TLS and without a user.
+    /// Settings without TLS and without a user, with etcd's default quota.
     pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>, prefix: impl Into<String>) -> Self {
         let endpoints = endpoints.into_iter().map(Into::into).collect();
-        Self { endpoints, prefix: prefix.into(), tls: None, user: None }
+        let quota_bytes = Some(DEFAULT_QUOTA_BYTES);
+        Self { endpoints, prefix: prefix.into(), tls: None, user: None, quota_bytes }
     }
 
     /// Checks everything that needs neither files nor the network.
@@ -119,6 +125,7 @@ pub(crate) struct Checked {
     pub prefix: String,
     pub tls: Option<EtcdTlsFiles>,
     pub user: Option<EtcdUser>,
+    pub quota_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -135,7 +142,7 @@ pub(crate) struct Endpoint {
 
 impl Checked {
     pub(crate) fn new(config: &EtcdConfig) -> Result<Self, ConfigError> {
-        let EtcdConfig { endpoints, prefix, tls, user } = config;
+        let EtcdConfig { endpoints, prefix, tls, user, quota_bytes } = config;
         if endpoints.len() > ENDPOINTS_MAX {
             return Err(ConfigError::TooManyEndpoints { count: endpoints.len() });
         }
@@ -159,7 +166,8 @@ impl Checked {
         if user.as_ref().is_some_and(|user| user.name.is_empty()) {
             return Err(ConfigError::NoUserName);
         }
-        Ok(Self { endpoints: checked, prefix: prefix.clone(), tls: tls.clone(), user: user.clone() })
+        let (prefix, tls, user) = (prefix.clone(), tls.clone(), user.clone());
+        Ok(Self { endpoints: checked, prefix, tls, user, quota_bytes: *quota_bytes })
     }
 }
 

@@ -70,8 +70,8 @@ use crate::client::Client;
 
 pub use compaction::{COMPACT_EVERY, CompactError, CompactionStep, Compactor};
 pub use config::{
-    ClientCertificateFiles, ConfigError, DEFAULT_PREFIX, ENDPOINTS_MAX, EtcdConfig, EtcdTlsFiles, EtcdUser,
-    PREFIX_BYTES_MAX, Password,
+    ClientCertificateFiles, ConfigError, DEFAULT_PREFIX, DEFAULT_QUOTA_BYTES, ENDPOINTS_MAX, EtcdConfig,
+    EtcdTlsFiles, EtcdUser, PREFIX_BYTES_MAX, Password,
 };
 pub use connect::{ConnectError, EndpointFailure, Right};
 pub use identity::IdentityChange;

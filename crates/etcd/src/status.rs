@@ -27,6 +27,8 @@ pub struct EtcdStatus {
     pub endpoints: Vec<EndpointStatus>,
     /// None if no endpoint lists them.
     pub alarms: Option<Vec<Alarm>>,
+    /// [`EtcdConfig::quota_bytes`](crate::EtcdConfig::quota_bytes).
+    pub assumed_quota_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,10 +124,9 @@ impl EtcdStatus {
         self.answered().map(|status| status.database_bytes_in_use).max()
     }
 
-    /// The smallest, if all members that answered know it.
+    /// The smallest of the members that answered: as reported, or as assumed.
     pub fn quota_bytes(&self) -> Option<u64> {
-        let quotas: Option<Vec<u64>> = self.answered().map(|status| status.quota_bytes).collect();
-        quotas?.into_iter().min()
+        self.answered().filter_map(|status| status.quota_bytes.or(self.assumed_quota_bytes)).min()
     }
 
     pub fn has_alarm(&self, kind: AlarmKind) -> bool {
@@ -176,7 +177,9 @@ impl Client {
             let MemberEntry { id, name, client_urls, is_learner } = entry;
             Member { id, name, client_urls, is_learner, state }
         });
-        EtcdStatus { cluster_id: self.identity.cluster_id(), members: members.collect(), endpoints, alarms }
+        let (cluster_id, members) = (self.identity.cluster_id(), members.collect());
+        let assumed_quota_bytes = self.config.quota_bytes;
+        EtcdStatus { cluster_id, members, endpoints, alarms, assumed_quota_bytes }
     }
 
     async fn ask(&self, endpoint: usize) -> Result<EndpointAnswers, String> {
@@ -255,6 +258,31 @@ fn parse_alarm(text: &str) -> Option<Alarm> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quota_that_a_member_does_not_report_is_assumed() {
+        let quota = |reported: &[i64], assumed| {
+            let member = |quota: &i64| Member {
+                id: 1,
+                name: String::new(),
+                client_urls: Vec::new(),
+                is_learner: false,
+                state: MemberState::Answered(member_status(&StatusResponse {
+                    db_size_quota: *quota,
+                    ..StatusResponse::default()
+                })),
+            };
+            let members = reported.iter().map(member).collect();
+            let (endpoints, alarms) = (Vec::new(), None);
+            EtcdStatus { cluster_id: 1, members, endpoints, alarms, assumed_quota_bytes: assumed }
+                .quota_bytes()
+        };
+        assert_eq!(quota(&[0, 0], Some(100)), Some(100));
+        assert_eq!(quota(&[300, 200], Some(100)), Some(200), "a reported one is the true one");
+        assert_eq!(quota(&[300, 0], Some(100)), Some(100));
+        assert_eq!(quota(&[0], None), None);
+        assert_eq!(quota(&[], Some(100)), None, "no member has answered");
+    }
 
     #[test]
     fn alarms_are_parsed() {

@@ -2,6 +2,7 @@
 
 import { get } from './api.js';
 import { count, everySecond, fill, h, local, relative, setText } from './dom.js';
+import { localTimes } from './events.js';
 import { coalesced } from './feed.js';
 
 /** @import {Cluster, ClusterNode, Etcd, EtcdMember} from 'notbefore-api' */
@@ -69,7 +70,13 @@ const table = (head, rows) =>
         h(
           'tr',
           {},
-          cells.map((text, n) => h('td', { class: isBad && n === 1 ? 'bad wrap' : 'wrap' }, text)),
+          cells.map((text, n) =>
+            h(
+              'td',
+              { class: isBad && n === 1 ? 'bad wrap' : 'wrap', 'data-label': n > 1 ? head[n] : null },
+              text,
+            ),
+          ),
         ),
       ),
     ),
@@ -160,9 +167,13 @@ export async function nodesView({ signal, act }) {
         wrong.length === 0
           ? h('p', { class: 'quiet' }, 'Nothing is wrong.')
           : h(
-              'ul',
+              'div',
               { role: 'alert' },
-              wrong.map(({ detail }) => h('li', { class: 'bad' }, detail)),
+              h(
+                'ul',
+                { class: 'problems' },
+                wrong.map(({ detail }) => h('li', { class: 'bad' }, localTimes(detail))),
+              ),
             ),
       );
     }

@@ -26,6 +26,15 @@ use crate::operator::Operator;
 /// Counters that differ in one label.
 pub type Counters = Family<[(&'static str, String); 1], Counter>;
 
+/// Counters that are on the page from the start, so that the first count is an increase.
+pub fn counters_from_zero(label: &'static str, values: impl IntoIterator<Item = &'static str>) -> Counters {
+    let counters = Counters::default();
+    for value in values {
+        drop(counters.get_or_create(&[(label, value.to_owned())]));
+    }
+    counters
+}
+
 /// A counter or gauge that any thread changes and a scrape reads: a relaxed atomic.
 #[derive(Debug, Default)]
 pub struct Tally(AtomicU64);
@@ -267,7 +276,11 @@ fn encode_etcd(page: &mut Page<'_>, answer: &EtcdAnswer) -> fmt::Result {
     let sizes = [
         ("etcd_database_bytes", "Size of etcd's largest database file", status.database_bytes()),
         ("etcd_database_in_use_bytes", "The same without free pages", status.database_bytes_in_use()),
-        ("etcd_quota_bytes", "Size above which etcd refuses writes; known since 3.6", status.quota_bytes()),
+        (
+            "etcd_quota_bytes",
+            "Size above which etcd refuses writes, as reported or set in etcd.quota",
+            status.quota_bytes(),
+        ),
     ];
     for (name, help, bytes) in sizes {
         if let Some(bytes) = bytes {
@@ -368,7 +381,8 @@ mod tests {
         let alarms = Some(vec![Alarm { member_id: 1, kind: AlarmKind::NoSpace }]);
         let endpoint = |member| EndpointStatus { url: String::new(), member };
         let endpoints = vec![endpoint(Ok(1)), endpoint(Err("timeout".to_owned()))];
-        let status = EtcdStatus { cluster_id: 1, members: Vec::new(), endpoints, alarms };
+        let status =
+            EtcdStatus { cluster_id: 1, members: Vec::new(), endpoints, alarms, assumed_quota_bytes: None };
         let answer = EtcdAnswer { asked_at: Timestamp::UNIX_EPOCH, status: Ok(status), warnings: Vec::new() };
         assert_eq!(
             samples(report.clone(), answer.clone()),

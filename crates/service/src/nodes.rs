@@ -43,12 +43,12 @@ use self::audit::ReportedUses;
 use self::key::NodeKey;
 use self::leader_client::{Connection, LeaderClient, Sent};
 use self::messages::Answer;
-use self::signature::{Kind, Message, Stamp};
+use self::signature::{Kind, Message, Refused, Stamp};
 use self::tls::{NodeTls, NodeTlsFiles};
 use self::unknown_callers::SharedPlaces;
 use crate::clock::{Clock, Stopwatch};
 use crate::cluster::Standing;
-use crate::metrics::Counters;
+use crate::metrics::{Counters, counters_from_zero};
 use crate::view::Views;
 use crate::{lock, random};
 
@@ -183,6 +183,18 @@ pub enum ForwardError {
     NotSeen(Duration),
 }
 
+/// Labels of the metric: of requests that the leader answered, and of [`ForwardError::outcome`].
+const FORWARD_OUTCOMES: [&str; 8] = [
+    "answered",
+    "no_leader",
+    "unreachable",
+    "refused",
+    "too_many",
+    "not_current",
+    "too_large",
+    "outcome_unknown",
+];
+
 impl ForwardError {
     /// Whether the request may have been carried out.
     pub fn is_outcome_unknown(&self) -> bool {
@@ -304,8 +316,8 @@ impl Nodes {
                 limits.sign_ins_per_source_max,
             )),
             reported_uses: std::sync::Mutex::default(),
-            forwarded: Counters::default(),
-            refused: Counters::default(),
+            forwarded: counters_from_zero("outcome", FORWARD_OUTCOMES),
+            refused: counters_from_zero("reason", Refused::CODES),
             callers_log_limit: std::sync::Mutex::default(),
             own_log_limit: std::sync::Mutex::default(),
             since_start: Stopwatch::start(),

@@ -325,7 +325,7 @@ pub async fn serve(
     let roles = joining.as_ref().map_or_else(|| watch::channel(Role::Alone).1, Joining::roles);
     let cluster = joining.as_ref().map(|joining| {
         let source = etcd.clone().map(|etcd| EtcdStatusCache::new(Arc::new(etcd), Arc::clone(&clock)));
-        Arc::new(ClusterMonitor::new(engine.clone(), Arc::clone(&clock), source, joining.stats()))
+        ClusterMonitor::start(engine.clone(), Arc::clone(&clock), source, joining.stats())
     });
     let session_key = match joining {
         Some(joining) => {

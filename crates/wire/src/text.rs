@@ -58,6 +58,16 @@ pub fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, noun: &str) ->
     format!("{number} {noun}{s}")
 }
 
+/// A size in the largest unit of which there is at least one.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        (size, unit) = (size / 1024.0, unit + 1);
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,8 @@ pub const TIMEOUT: Span = Span { min: 1, max: 86_400 };
 pub const LONG_SPAN: Span = Span { min: 0, max: 100 * 365 * 86_400 };
 /// The size of history. Less has no room for the events of one operation on a large fleet.
 pub const HISTORY_SIZE: Size = Size { min: 64 << 20 };
+/// The quota of etcd. An empty database has some kilobytes already.
+pub const ETCD_QUOTA: Size = Size { min: 1 << 20 };
 /// Connection limits. A process cannot open more than a billion files.
 pub const CONNECTIONS: Integer<usize> = Integer::between(1, 1_000_000_000);
 /// A format level that this release reads.

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use notbefore_core::{DriverKind, ExecSettings};
-use notbefore_etcd::DEFAULT_PREFIX;
+use notbefore_etcd::{DEFAULT_PREFIX, DEFAULT_QUOTA_BYTES};
 use notbefore_service::cluster::join::ClusterConfig;
 use notbefore_service::exec::ExecConfig;
 use notbefore_service::guest::settings::{GuestSettings, Limits, Mode};
@@ -164,6 +164,10 @@ settings! {
         user: Option<String> = None, OrNone(ETCD_USER), Flag::Value("etcd-user", "NAME");
         /// File with the user's password
         password_file: Option<PathBuf> = None, FILE, Flag::Value("etcd-password-file", "FILE");
+        /// Quota of etcd's members, for warnings before it is reached. It must equal their `--quota-backend-bytes`; members
+        /// of etcd 3.6 and later report it themselves. `none`: they have no quota
+        quota: Option<u64> =
+            Some(DEFAULT_QUOTA_BYTES), OrNone(ETCD_QUOTA), Flag::Value("etcd-quota", "SIZE");
         /// Compact etcd's history every ten minutes, in agreement with the other nodes. Turn it off if something else does
         compact: bool = true, Switch, Flag::None;
     }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
+import { cluster } from './cluster.mjs';
 import { FLEET, Proxy, Service, axeSource, browser, run, signedIn, until, watchErrors } from './support.mjs';
 
 /** Each test has a time limit; all of them together take about a minute. */
@@ -33,6 +34,38 @@ async function withService(flags, body, { fleet = FLEET } = {}) {
     await context.close();
     await proxy.close();
     await service.close();
+  }
+}
+
+/** With NOTBEFORE_PICTURES=DIRECTORY: where pictures of the nodes' view go. */
+const PICTURES = process.env.NOTBEFORE_PICTURES;
+
+/** Each view, with its title, has no serious finding and is not too wide, in light, dark and at phone width. */
+async function checkLooks(page, url, views, whenShown = async () => {}) {
+  const axe = axeSource();
+  for (const [scheme, width] of [
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+  ]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.setViewportSize({ width, height: 800 });
+    for (const [view, title] of views) {
+      await page.goto(`${url}/${view}`);
+      await page.waitForFunction((text) => document.title === `${text} – notbefore`, title);
+      await whenShown(`${scheme}-${width}`);
+      // Evaluated by the debugger, which the page's policy does not concern.
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() =>
+        window.axe.run(document, { resultTypes: ['violations'] }),
+      );
+      const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      const htmls = (nodes) => nodes.slice(0, 2).map((node) => node.html);
+      const found = serious.map(({ id, nodes }) => `${id}: ${htmls(nodes).join(' ')}`);
+      assert.deepEqual(found, [], `${view} ${scheme} ${width}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${view} at ${width} is ${wide} px too wide`);
+    }
   }
 }
 
@@ -337,8 +370,8 @@ test('every view has no serious accessibility findings, in light, dark and at ph
     } = await schedule(service, { cause: 'host-reboot', vms: ['web-0', 'web-1'] });
     await service.guestRequest('127.0.8.10');
     await schedule(service, { cause: 'user-restart', vms: ['db'] });
-    const axe = axeSource();
-    const views = [
+    const page = await signedIn(context, proxy.url, service.token);
+    await checkLooks(page, proxy.url, [
       ['#/now', 'Now'],
       [`#/events/${event}`, 'Reboot of web-0'],
       [`#/operations/${id}`, 'Operation'],
@@ -351,40 +384,81 @@ test('every view has no serious accessibility findings, in light, dark and at ph
       ['#/nodes', 'Nodes'],
       ['#/tokens', 'Tokens'],
       ['#/audit', 'Audit'],
-    ];
-    const page = await signedIn(context, proxy.url, service.token);
-    for (const [scheme, width] of [
-      ['light', 1280],
-      ['dark', 1280],
-      ['light', 390],
-    ]) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.setViewportSize({ width, height: 800 });
-      for (const [view, title] of views) {
-        await page.goto(`${proxy.url}/${view}`);
-        await page.waitForFunction((text) => document.title === `${text} – notbefore`, title);
-        // Evaluated by the debugger, which the page's policy does not concern.
-        await page.evaluate(axe);
-        const { violations } = await page.evaluate(() =>
-          window.axe.run(document, { resultTypes: ['violations'] }),
-        );
-        const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-        assert.deepEqual(
-          serious.map(
-            ({ id, nodes }) =>
-              `${id}: ${nodes
-                .slice(0, 2)
-                .map((node) => node.html)
-                .join(' ')}`,
-          ),
-          [],
-          `${view} ${scheme} ${width}`,
-        );
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(wide <= 0, `${view} at ${width} is ${wide} px too wide`);
-      }
-    }
+    ]);
   }),
+);
+
+test(
+  'nodes and members are shown with what is wrong, and the lead is handed over after its plan',
+  LIMIT,
+  () =>
+    withService([], async ({ service, proxy, context }) => {
+      const shown = cluster();
+      const requests = [];
+      await context.route('**/v1/cluster', (route) => route.fulfill({ json: shown }));
+      await context.route('**/v1/cluster/hand-over', (route) => {
+        requests.push(route.request().method());
+        for (const node of shown.nodes) node.leads = node.name === 'b';
+        shown.leader = 'b';
+        return route.fulfill({ json: { from: 'a', leader: 'b' } });
+      });
+      const page = await signedIn(context, proxy.url, service.token, '#/nodes');
+      const part = (name) => page.getByRole('region', { name, exact: true });
+      const cells = async (name) => {
+        const rows = await part(name).locator('tbody tr').all();
+        return Promise.all(rows.map((one) => one.locator('td').allInnerTexts()));
+      };
+      const bad = (name) => part(name).locator('td.bad').allInnerTexts();
+      await page.getByText('2 of 3 nodes running').waitFor();
+      assert.deepEqual(await cells('Nodes'), [
+        ['a (this one)', 'leads', '0.4 s ago', '-12 ms', '1', '2', 'https://10.9.0.1:9256'],
+        ['b', 'cannot lead', '0.4 s ago', '+1700 ms', '1', '2', 'https://10.9.0.2:9256'],
+        ['c', 'silent', '3 h 30 min ago', '', '1', '2', 'https://10.9.0.3:9256'],
+      ]);
+      assert.deepEqual(await bad('Nodes'), ['cannot lead', 'silent']);
+      await part('etcd').getByText('3 members; database 1.8 GiB of 2.0 GiB, 700.0 MiB in use').waitFor();
+      const refused = 'silent: tcp connect error: Connection refused (os error 111)';
+      assert.deepEqual(await cells('etcd'), [
+        ['e1', 'leads', '3.4.23', '1.8 GiB', '700.0 MiB', 'https://10.9.0.1:2379'],
+        ['e2', 'follows', '3.4.23', '1.8 GiB', '700.0 MiB', 'https://10.9.0.2:2379'],
+        ['e3', refused, '', '', '', 'https://10.9.0.3:2379'],
+      ]);
+      assert.deepEqual(await bad('etcd'), [refused]);
+      const problems = await part('Problems').getByRole('listitem').allInnerTexts();
+      assert.match(problems[1], /^node c is silent since (?!20\d\d-)/, 'in the zone of the browser');
+      const others = (texts) => texts.filter((_, n) => n !== 1);
+      assert.deepEqual(others(problems), others(shown.problems.map(({ detail }) => detail)));
+      await checkLooks(page, proxy.url, [['#/nodes', 'Nodes']], async (look) => {
+        await page.getByText('2 of 3 nodes running').waitFor();
+        const lag = part('Nodes').locator('td:nth-child(5)').first();
+        const name = await lag.evaluate((cell) => getComputedStyle(cell, '::before').content);
+        assert.equal(name, look.endsWith('-390') ? '"Lag "' : 'none', 'numbers have a name without the head');
+        if (PICTURES) await page.screenshot({ path: join(PICTURES, `nodes-${look}.png`), fullPage: true });
+      });
+
+      const [open, dialog] = [
+        page.getByRole('button', { name: 'Hand over the lead…' }),
+        page.getByRole('dialog'),
+      ];
+      await open.click();
+      await dialog.getByText('a leads, and no other node can take the lead now').waitFor();
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      Object.assign(shown.nodes[1], { can_lead: true, clock_offset_ms: 3 });
+      shown.problems.shift();
+      await until('the clock is not a problem any more', async () => {
+        return (await part('Problems').getByRole('listitem').count()) === 3;
+      });
+      await open.click();
+      await dialog.getByText('a gives up the lead; b takes it').waitFor();
+      assert.deepEqual(requests, [], 'nothing is sent before it is confirmed');
+      await dialog.getByRole('button', { name: 'Hand over the lead', exact: true }).click();
+      await page.getByText('Leader: b.').waitFor();
+      assert.deepEqual(requests, ['POST']);
+      assert.deepEqual(
+        (await cells('Nodes')).map(([name, state]) => `${name} ${state}`),
+        ['a (this one) follows', 'b leads', 'c silent'],
+      );
+    }),
 );
 
 test('an event is found and approved by keyboard alone', LIMIT, () =>

@@ -94,7 +94,8 @@ mod tests {
         async fn status(&self) -> EtcdStatus {
             self.asked.fetch_add(1, Relaxed);
             tokio::time::sleep(Duration::from_secs(self.seconds)).await;
-            EtcdStatus { cluster_id: 1, members: Vec::new(), endpoints: Vec::new(), alarms: None }
+            let (members, endpoints) = (Vec::new(), Vec::new());
+            EtcdStatus { cluster_id: 1, members, endpoints, alarms: None, assumed_quota_bytes: None }
         }
 
         fn warnings(&self) -> &[String] {

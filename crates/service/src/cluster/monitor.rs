@@ -14,13 +14,15 @@ use super::etcd_status::{EtcdAnswer, EtcdStatusCache};
 use super::overview;
 use crate::clock::Clock;
 use crate::lock;
-use crate::metrics::{Counters, Tally};
+use crate::metrics::{Counters, Tally, counters_from_zero};
 use crate::runtime::EngineHandle;
 
+/// Interval of questions to etcd for `/readyz`, which never waits for etcd: health checks have short timeouts.
+const ASK_ETCD_EVERY: Duration = Duration::from_secs(10);
 /// Longest wait of the metrics page for the engine's task. Without an answer the page has the values of before.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Counters of a node, since its start. All reasons are there from the start, so that the first count is an increase.
+/// Counters of a node, since its start.
 #[derive(Debug)]
 pub struct ClusterStats {
     /// Transactions that found another revision of the leader's record.
@@ -35,20 +37,12 @@ pub struct ClusterStats {
 
 impl Default for ClusterStats {
     fn default() -> Self {
-        let stats = Self {
+        Self {
             fence_conflicts: Tally::default(),
-            step_downs: Counters::default(),
-            resyncs: Counters::default(),
-            differences: Counters::default(),
-        };
-        for reason in STEP_DOWNS {
-            drop(stats.step_downs.get_or_create(&[("reason", step_down_text(reason).to_owned())]));
+            step_downs: counters_from_zero("reason", STEP_DOWNS.map(step_down_text)),
+            resyncs: counters_from_zero("reason", RESYNCS.map(reason_text)),
+            differences: counters_from_zero("reason", RESYNCS.map(reason_text)),
         }
-        for reason in RESYNCS {
-            drop(stats.resyncs.get_or_create(&[("reason", reason_text(reason).to_owned())]));
-            drop(stats.differences.get_or_create(&[("reason", reason_text(reason).to_owned())]));
-        }
-        stats
     }
 }
 
@@ -122,7 +116,7 @@ pub struct ClusterMonitor {
     clock: Arc<dyn Clock>,
     etcd: Option<EtcdStatusCache>,
     pub stats: Arc<ClusterStats>,
-    /// What the metrics page shows.
+    /// What the metrics page and `/readyz` show.
     last: Mutex<Observed>,
 }
 
@@ -133,13 +127,27 @@ pub struct Observed {
 }
 
 impl ClusterMonitor {
-    pub fn new(
+    /// Asks etcd again and again until the monitor is dropped.
+    pub fn start(
         engine: EngineHandle,
         clock: Arc<dyn Clock>,
         etcd: Option<EtcdStatusCache>,
         stats: Arc<ClusterStats>,
-    ) -> Self {
-        Self { engine, clock, etcd, stats, last: Mutex::default() }
+    ) -> Arc<Self> {
+        let asks_etcd = etcd.is_some();
+        let monitor = Arc::new(Self { engine, clock, etcd, stats, last: Mutex::default() });
+        if asks_etcd {
+            let asking = Arc::downgrade(&monitor);
+            tokio::spawn(async move {
+                while let Some(monitor) = asking.upgrade() {
+                    let etcd = monitor.ask_etcd().await;
+                    lock(&monitor.last).etcd = etcd;
+                    drop(monitor);
+                    tokio::time::sleep(ASK_ETCD_EVERY).await;
+                }
+            });
+        }
+        monitor
     }
 
     async fn ask_etcd(&self) -> Option<Arc<EtcdAnswer>> {
@@ -164,6 +172,12 @@ impl ClusterMonitor {
         let mut last = lock(&self.last);
         last.report = report.or_else(|| last.report.take());
         last.etcd = etcd;
+    }
+
+    /// Size and quota of etcd's database, some seconds old. None if etcd is not the store, or does not answer.
+    pub fn database_text(&self) -> Option<String> {
+        let etcd = lock(&self.last).etcd.clone()?;
+        etcd.status.as_ref().ok().and_then(overview::database_text)
     }
 
     /// Records of the store that this node cannot read, and why.

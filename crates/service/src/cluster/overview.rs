@@ -9,6 +9,7 @@ use notbefore_etcd::{Alarm, AlarmKind, EtcdStatus, Member, MemberState, version_
 use notbefore_store::Key;
 use notbefore_wire::operator::cluster as api;
 use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState as StateWord};
+use notbefore_wire::text::size;
 
 use super::etcd_status::EtcdAnswer;
 
@@ -251,6 +252,34 @@ fn kind(kind: AlarmKind) -> String {
     }
 }
 
+fn is_nearly_full(bytes: u64, quota: u64) -> bool {
+    quota > 0 && bytes / QUOTA_PERCENT_MAX >= quota / 100
+}
+
+fn nearly_full(bytes: u64, quota: u64) -> String {
+    let (bytes, quota) = (size(bytes), size(quota));
+    format!(
+        "the database of etcd is nearly full, {bytes} of {quota}: defragment its members, lower events.keep_history_bytes, or raise --quota-backend-bytes of the members and etcd.quota"
+    )
+}
+
+/// The size of etcd's database, for health checks. None if no member answers.
+pub fn database_text(status: &EtcdStatus) -> Option<String> {
+    match (status.database_bytes(), status.quota_bytes()) {
+        (Some(bytes), Some(quota)) if is_nearly_full(bytes, quota) => Some(nearly_full(bytes, quota)),
+        (Some(bytes), Some(quota)) => {
+            Some(format!("the database of etcd has {} of {}", size(bytes), size(quota)))
+        }
+        (Some(bytes), None) => Some(format!("the database of etcd has {}", size(bytes))),
+        (None, _) => {
+            let hides = status.members.iter().any(|member| member.state == MemberState::Denied);
+            hides.then(|| {
+                "the size of etcd's database is unknown: etcd tells it only to its root user".to_owned()
+            })
+        }
+    }
+}
+
 fn problems_of_etcd(status: &EtcdStatus, etcd: &api::Etcd) -> Vec<api::ClusterProblem> {
     let mut problems = Vec::new();
     for endpoint in &status.endpoints {
@@ -292,13 +321,9 @@ fn problems_of_etcd(status: &EtcdStatus, etcd: &api::Etcd) -> Vec<api::ClusterPr
         problems.push(problem(code, detail));
     }
     if let (Some(bytes), Some(quota)) = (etcd.database_bytes, etcd.quota_bytes)
-        && bytes / QUOTA_PERCENT_MAX >= quota / 100
-        && quota > 0
+        && is_nearly_full(bytes, quota)
     {
-        let detail = format!(
-            "the database of etcd has {bytes} of {quota} bytes: defragment its members, lower events.keep_history_bytes, or raise the quota"
-        );
-        problems.push(problem("etcd_nearly_full", detail));
+        problems.push(problem("etcd_nearly_full", nearly_full(bytes, quota)));
     }
     problems.extend(etcd.warnings.iter().map(|warning| problem("etcd_warning", warning.clone())));
     problems
@@ -427,7 +452,7 @@ mod tests {
         assert_eq!(upgrade(&ClusterReport { level: None, ..healthy() }), None);
     }
 
-    fn of_etcd(change: impl FnOnce(&mut EtcdStatus)) -> api::Cluster {
+    fn status(change: impl FnOnce(&mut EtcdStatus)) -> EtcdStatus {
         let answered = |id: u64| Member {
             id,
             name: format!("e{id}"),
@@ -452,9 +477,14 @@ mod tests {
             members: vec![answered(2), answered(1)],
             endpoints: vec![endpoint(1), endpoint(2)],
             alarms: Some(Vec::new()),
+            assumed_quota_bytes: None,
         };
         change(&mut status);
-        let answer = EtcdAnswer { asked_at: now(), status: Ok(status), warnings: Vec::new() };
+        status
+    }
+
+    fn of_etcd(change: impl FnOnce(&mut EtcdStatus)) -> api::Cluster {
+        let answer = EtcdAnswer { asked_at: now(), status: Ok(status(change)), warnings: Vec::new() };
         cluster(&healthy(), Some(&answer), now())
     }
 
@@ -475,6 +505,28 @@ mod tests {
         assert_eq!((etcd.cluster_id.as_deref(), etcd.quota_bytes), (Some("ab"), Some(1_000)));
         let members: Vec<_> = etcd.members.iter().map(|one| (one.name.as_str(), one.leads)).collect();
         assert_eq!(members, [("e1", true), ("e2", false)], "by name");
+    }
+
+    #[test]
+    fn health_checks_see_the_size_of_etcd() {
+        let text = |database: u64, quota| {
+            database_text(&status(|status| {
+                for index in [0, 1] {
+                    let member = answered(status, index);
+                    (member.database_bytes, member.quota_bytes) = (database << 20, quota);
+                }
+            }))
+        };
+        let has = |text: &str| Some(format!("the database of etcd has {text}"));
+        assert_eq!(text(700, Some(1_000 << 20)), has("700.0 MiB of 1000.0 MiB"));
+        assert_eq!(text(700, None), has("700.0 MiB"));
+        let full = text(800, Some(1_000 << 20)).unwrap();
+        assert!(full.starts_with("the database of etcd is nearly full, 800.0 MiB of 1000.0 MiB: "), "{full}");
+        let hidden = status(|status| {
+            status.members.iter_mut().for_each(|member| member.state = MemberState::Denied);
+        });
+        assert!(database_text(&hidden).unwrap().contains("only to its root user"));
+        assert_eq!(database_text(&status(|status| status.members.clear())), None);
     }
 
     #[test]

@@ -267,6 +267,24 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// All values of [`Self::code`].
+    pub const CODES: [&str; 14] = [
+        "level",
+        "too_large",
+        "incomplete",
+        SIGNATURE_CODE,
+        "malformed",
+        "other_node",
+        "not_leader",
+        "late",
+        "replayed",
+        "no_hello",
+        "too_many_connections",
+        "no_key",
+        "no_random_bytes",
+        BEHIND_CODE,
+    ];
+
     /// A stable identifier, for the sender and the metrics.
     pub fn code(&self) -> &'static str {
         match self {

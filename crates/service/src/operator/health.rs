@@ -53,6 +53,8 @@ fn readyz_of_node(operator: &Operator, readiness: Readiness, asks_for_changes: b
         let why = why.text();
         text = format!("changes are refused since {since:.0}: {why}; the node retries by itself\n");
     }
+    let database = operator.cluster.as_ref().and_then(|cluster| cluster.database_text());
+    text += &database.map(|database| format!("{database}\n")).unwrap_or_default();
     text += &operator.engine.stats().clock_hold().map(|hold| held_clock(&hold)).unwrap_or_default();
     if let Some(unreadable) = operator.engine.stats().unreadable() {
         // The caller has no token, so the records are not named.

@@ -86,7 +86,7 @@ pub struct Etcd {
     /// The same without free pages; defragmentation returns the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_bytes_in_use: Option<u64>,
-    /// The size above which etcd refuses writes. Absent if a member does not say it; members do since 3.6.
+    /// The size above which etcd refuses writes: as its members report it since 3.6, or the setting `etcd.quota`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
     /// Alarms: `nospace`, `corrupt`, or a number that this release does not know. Absent if no member lists them.

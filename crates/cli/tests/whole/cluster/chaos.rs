@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use notbefore_service::clock::Stopwatch;
 
-use super::faults::{self, FAULTS};
+use super::faults;
 use super::history::Record;
 use super::load::Load;
 use super::{assert_claims, in_own_thread, members};
@@ -57,7 +57,7 @@ fn random_faults_lose_and_duplicate_nothing() {
         let mut load = Load::start(&shared, CLIENTS, &mut random);
         let mut count = 0;
         while begun.elapsed() < Duration::from_secs(minutes * 60) {
-            let fault = *random.pick(&FAULTS);
+            let fault = *random.pick(&faults::all());
             pause(Duration::from_millis(random.within(0..=QUIET_MAX)), "the fault comes at a random moment");
             let fault_begun = Stopwatch::start();
             site.inflict(fault, &shared, &mut random);

@@ -1,12 +1,13 @@
 //! Alert rules and dashboard in `dist/`: valid, and of metrics that exist.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use regex::Regex;
 use serde_json::Value;
 
-use crate::support::pages::root;
+use crate::support::pages::{blocks, root};
 
 const RULES: &str = "dist/prometheus/notbefore.rules.yml";
 const DASHBOARD: &str = "dist/grafana/notbefore.json";
@@ -21,11 +22,16 @@ fn metrics(text: &str) -> BTreeSet<String> {
     name.find_iter(text).map(|found| found.as_str().to_owned()).collect()
 }
 
+/// Runs promtool, which must succeed.
+fn promtool(command: [&str; 2], file: &Path) {
+    let done = Command::new("promtool").args(command).arg(file).output();
+    let done = done.expect("Debian's prometheus, with promtool, is installed");
+    assert!(done.status.success(), "{command:?}: {done:?}");
+}
+
 #[test]
 fn rules_are_valid_and_all_metrics_exist() {
-    let checked = Command::new("promtool").args(["check", "rules"]).arg(root().join(RULES)).output();
-    let checked = checked.expect("Debian's prometheus, with promtool, is installed");
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    promtool(["check", "rules"], &root().join(RULES));
     let known = metrics(&read("docs/reference/metrics.md"));
     let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
@@ -36,4 +42,43 @@ fn rules_are_valid_and_all_metrics_exist() {
     for name in in_rules.union(&in_panels) {
         assert!(known.contains(name), "docs/reference/metrics.md does not list {name}");
     }
+}
+
+/// Two cells, and etcd of one of them at 80 % of its quota.
+const NEARLY_FULL: &str = r#"
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - { series: 'notbefore_etcd_database_bytes{job="east",instance="a"}', values: '1717986919x20' }
+      - { series: 'notbefore_etcd_quota_bytes{job="east",instance="a"}', values: '2147483648x20' }
+      - { series: 'notbefore_etcd_database_bytes{job="west",instance="b"}', values: '1717986919x20' }
+      - { series: 'notbefore_etcd_quota_bytes{job="west",instance="b"}', values: '8589934592x20' }
+    alert_rule_test:
+      - eval_time: 15m
+        alertname: NotbeforeEtcdNearlyFull
+        exp_alerts:
+          - exp_labels: { severity: warning, job: east }
+            exp_annotations:
+              summary: "the database of etcd has reached 80 % of its quota"
+              description: "Defragment the members, lower events.keep_history_bytes, or raise the quota of the members and etcd.quota."
+"#;
+
+#[test]
+fn nearly_full_etcd_of_one_cell_raises_an_alert_of_that_cell() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rules, test) = (dir.path().join("rules.yml"), dir.path().join("test.yml"));
+    std::fs::copy(root().join(RULES), &rules).unwrap();
+    std::fs::write(&test, format!("rule_files: [rules.yml]\n{NEARLY_FULL}")).unwrap();
+    promtool(["test", "rules"], &test);
+}
+
+#[test]
+fn scrape_jobs_of_the_cluster_guide_are_valid() {
+    let jobs = blocks(&read("docs/guide/cluster.md"), "yaml prometheus");
+    let [jobs] = &jobs[..] else { panic!("{jobs:?}") };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("prometheus.yml");
+    std::fs::write(&file, jobs).unwrap();
+    promtool(["check", "config"], &file);
 }

@@ -5,18 +5,20 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::http::get;
 use crate::support::{Service, binary, free_address, wait_for};
 
 const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 60, 1);
 
 /// One member, which ends with the test.
-struct Etcd {
+pub struct Etcd {
     process: Child,
-    url: String,
+    pub url: String,
     _data: TempDir,
 }
 
@@ -29,9 +31,11 @@ impl Drop for Etcd {
 
 /// Small, so that a test can fill it.
 const QUOTA_BYTES: &str = "16777216";
+/// The same as a setting of a node.
+const QUOTA: &str = "16MiB";
 
 impl Etcd {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let peer = format!("http://{}", free_address());
         let etcd = Self::spawn("m0", &peer, &format!("m0={peer}"));
         etcd.wait_until_healthy();
@@ -295,6 +299,80 @@ fn node_answers_guests_while_etcd_takes_no_writes() {
     });
     etcd.signal(Signal::STOP);
     wait_for("guests to get 503", || (node.poll(GUEST, "2020-07-01").status == 503).then_some(()));
+}
+
+/// The value of a metric without labels.
+fn metric(node: &Service, name: &str) -> Option<u64> {
+    let page = get(node.operator, "/metrics").body;
+    page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[test]
+fn size_and_quota_of_etcd_are_shown_and_a_nearly_full_one_is_reported() {
+    let etcd = Etcd::start();
+    let start = |name: &str, flags: &[&str]| {
+        Service::start(&[&["--etcd", &etcd.url, "--node", name], flags].concat())
+    };
+    let ready = |node: &Service| get(node.operator, "/readyz").body;
+    let node = start("n1", &["--etcd-quota", QUOTA]);
+    let has = Regex::new("(?m)^the database of etcd has [0-9.]+ [KM]iB of 16.0 MiB$").unwrap();
+    wait_for("size and quota", || has.is_match(&ready(&node)).then_some(()));
+    assert_eq!(metric(&node, "notbefore_etcd_quota_bytes"), Some(16 << 20));
+    assert!(metric(&node, "notbefore_etcd_database_bytes").is_some_and(|bytes| bytes < 16 << 20));
+    // It fails if there is a problem.
+    let status = || String::from_utf8(node.run(&["cluster", "status"]).stdout).unwrap();
+    assert!(status().contains(" of 16.0 MiB") && !status().contains("nearly full"), "{}", status());
+
+    // etcd 3.4 does not report its quota.
+    let by_default = start("n2", &[]);
+    wait_for("the default quota", || ready(&by_default).contains(" of 2.0 GiB\n").then_some(()));
+    assert_eq!(metric(&by_default, "notbefore_etcd_quota_bytes"), Some(2 << 30));
+    let without = start("n3", &["--etcd-quota", "none"]);
+    let has = Regex::new("(?m)^the database of etcd has [0-9.]+ [KM]iB$").unwrap();
+    wait_for("the size", || has.is_match(&ready(&without)).then_some(()));
+    assert_eq!(metric(&without, "notbefore_etcd_quota_bytes"), None);
+
+    let junk = "x".repeat(100_000);
+    for number in 0..140 {
+        assert!(etcd.ctl(&["put", &format!("/junk/{number}"), &junk]).status.success(), "{number}");
+    }
+    wait_for("the warning", || {
+        // The metrics page asks etcd again.
+        metric(&node, "notbefore_etcd_database_bytes").filter(|bytes| *bytes > 13 << 20)?;
+        ready(&node).contains("\nthe database of etcd is nearly full, ").then_some(())
+    });
+    assert!(ready(&node).starts_with("ready\n"), "{}", ready(&node));
+    assert!(status().contains("nearly full, "), "{}", status());
+}
+
+#[test]
+fn two_prefixes_on_one_etcd_are_two_fleets() {
+    let etcd = Etcd::start();
+    let cell = |name: &str| {
+        let prefix = format!("/cells/{name}/");
+        Service::start(&["--etcd", &etcd.url, "--etcd-prefix", &prefix, "--node", "n1"])
+    };
+    // Both nodes have one name, and the VMs one address.
+    let (east, west) = (cell("east"), cell("west"));
+    for (node, vm) in [(&east, "web-east"), (&west, "web-west")] {
+        node.cli(&["vm", "add", vm, "--address", &GUEST.to_string()]);
+        node.cli(&["vm", "restart", vm]);
+    }
+    for (node, own, other) in [(&east, "web-east", "web-west"), (&west, "web-west", "web-east")] {
+        let vms = node.cli(&["vm", "list"]);
+        assert!(vms.contains(own) && !vms.contains(other), "{vms}");
+        let document = node.poll(GUEST, "2020-07-01").body;
+        assert!(!document.contains(other), "{document}");
+        let status = node.cli(&["cluster", "status"]);
+        assert!(status.contains("nodes     1 of 1 running"), "{status}");
+    }
+    let token = |node: &Service| std::fs::read_to_string(node.data().join("operator.token")).unwrap();
+    let as_other = east.request_with(token(&west).trim(), "GET", "/v1/vms", "", "");
+    assert_eq!(as_other.status, 401, "the token of a cell is unknown to another one");
+    let keys = etcd.keys();
+    let own =
+        |key: &str| key.is_empty() || key.starts_with("/cells/east/") || key.starts_with("/cells/west/");
+    assert!(keys.lines().all(own), "{keys}");
 }
 
 #[test]

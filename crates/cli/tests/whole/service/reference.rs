@@ -3,32 +3,15 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use regex::Regex;
+
+use super::etcd::Etcd;
 use crate::support::http::get;
 use crate::support::pages::root;
-use crate::support::{Service, binary};
+use crate::support::{Service, binary, wait_for};
 
-/// Metrics that exist only with a certificate or several nodes, which this test's service does not have.
-const OTHER_SETTINGS_ONLY: [&str; 19] = [
-    "notbefore_operator_certificate_not_after_seconds gauge",
-    "notbefore_forwarded_requests counter",
-    "notbefore_node_messages_refused counter",
-    "notbefore_cluster_leads gauge",
-    "notbefore_cluster_nodes gauge",
-    "notbefore_cluster_format_level gauge",
-    "notbefore_cluster_watch_age_seconds gauge",
-    "notbefore_cluster_watch_lag_revisions gauge",
-    "notbefore_cluster_clock_offset_seconds gauge",
-    "notbefore_cluster_fence_conflicts counter",
-    "notbefore_cluster_unreadable_records gauge",
-    "notbefore_cluster_step_downs counter",
-    "notbefore_cluster_resyncs counter",
-    "notbefore_cluster_resync_differences counter",
-    "notbefore_etcd_endpoints_answering gauge",
-    "notbefore_etcd_database_bytes gauge",
-    "notbefore_etcd_database_in_use_bytes gauge",
-    "notbefore_etcd_quota_bytes gauge",
-    "notbefore_etcd_alarms gauge",
-];
+/// Metrics that exist only with a certificate, which this test's services do not have.
+const WITH_TLS_ONLY: &str = "notbefore_operator_certificate_not_after_seconds gauge";
 
 /// The rows of a table between `<!-- NAME -->` and `<!-- end of NAME -->`, as cells without backticks.
 fn rows(page: &str, name: &str) -> Vec<Vec<String>> {
@@ -74,17 +57,19 @@ fn cli_page_lists_every_command_of_the_help() {
     assert_eq!(listed, real, "docs/reference/cli.md lists other commands, or in another order, than --help");
 }
 
-/// Name and type of each metric in a table, named as on the metrics page.
-fn documented(table: &str) -> BTreeSet<String> {
-    let row = |row: Vec<String>| {
-        let [name, kind, ..] = &row[..] else { panic!("{row:?}") };
-        let name = match kind.as_str() {
-            "counter" => name.strip_suffix("_total").unwrap_or_else(|| panic!("{name} is a counter")),
-            _ => name,
-        };
-        format!("{name} {kind}")
+/// Name and type of the metric in a row, named as on the metrics page.
+fn metric(row: &[String]) -> String {
+    let [name, kind, ..] = row else { panic!("{row:?}") };
+    let name = match kind.as_str() {
+        "counter" => name.strip_suffix("_total").unwrap_or_else(|| panic!("{name} is a counter")),
+        _ => name,
     };
-    rows("docs/reference/metrics.md", table).into_iter().map(row).collect()
+    format!("{name} {kind}")
+}
+
+/// Name and type of each metric in a table.
+fn documented(table: &str) -> BTreeSet<String> {
+    rows("docs/reference/metrics.md", table).iter().map(|row| metric(row)).collect()
 }
 
 /// Name and type of each metric of a page.
@@ -92,15 +77,44 @@ fn served(page: &str) -> BTreeSet<String> {
     page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).map(str::to_owned).collect()
 }
 
+/// The page of a node that leads on a real etcd, and has asked it for its status.
+fn page_of_a_node() -> String {
+    let etcd = Etcd::start();
+    let node = Service::start(&["--etcd", &etcd.url, "--node", "n1"]);
+    assert_eq!(get(node.operator, "/v1/vms").status, 401);
+    wait_for("the node to lead and to know etcd's size", || {
+        let page = node.operator_request("GET", "/metrics", "", "").body;
+        let has = |line: &str| page.contains(line);
+        (has("\nnotbefore_cluster_leads 1\n") && has("\nnotbefore_etcd_database_bytes ")).then_some(page)
+    })
+}
+
 #[test]
 fn metrics_page_lists_every_metric_of_the_service() {
     let service = Service::start(&["--faults"]);
     // Refusals are on the page from the first one on.
     assert_eq!(get(service.operator, "/v1/vms").status, 401);
-    let mut real = served(&service.operator_request("GET", "/metrics", "", "").body);
-    assert!(real.len() > 15, "{real:?}");
-    real.extend(OTHER_SETTINGS_ONLY.map(str::to_owned));
+    let single = served(&service.operator_request("GET", "/metrics", "", "").body);
+    assert!(single.len() > 15, "{single:?}");
+    let page = page_of_a_node();
+    let node = served(&page);
+    let mut real: BTreeSet<String> = single.union(&node).cloned().collect();
+    real.insert(WITH_TLS_ONLY.to_owned());
     assert_eq!(documented("service metrics"), real);
+
+    let of_nodes = rows("docs/reference/metrics.md", "service metrics");
+    let of_nodes = of_nodes.iter().filter(|row| row.last().unwrap().ends_with("Only with several nodes"));
+    let names: BTreeSet<String> = of_nodes.clone().map(|row| metric(row)).collect();
+    assert_eq!(names, node.difference(&single).cloned().collect(), "metrics of several nodes only");
+    for row in of_nodes {
+        // A row without labels has three cells.
+        let [name, _, labels, _] = &row[..] else { continue };
+        let (label, values) = labels.split_once(": ").unwrap();
+        let sample = Regex::new(&format!(r#"(?m)^{name}\{{{label}="([^"]+)"\}}"#)).unwrap();
+        let real: BTreeSet<&str> =
+            sample.captures_iter(&page).map(|one| one.get(1).unwrap().as_str()).collect();
+        assert_eq!(values.split(", ").collect::<BTreeSet<_>>(), real, "{label} of {name}");
+    }
 }
 
 /// `agent/signals.rs` compares the fixture with the page of a real agent.
