@@ -39,7 +39,7 @@ impl Faults {
         Faults { interception, views, clock }
     }
 
-    /// Adds a fault. Polls that are held are answered at once, so that the next ones are affected.
+    /// Adds a fault. Polls of its VM that are held are answered at once, so that the next ones are affected.
     pub fn add(&self, fault: NewFault) -> Result<Fault, AddFaultError> {
         let (mut fault, effect) = fault.check()?;
         let view = self.views.newest();
@@ -49,7 +49,7 @@ impl Faults {
         let id = vm.map(|VmId(id)| id);
         let added = self.interception.with_faults(|faults| faults.add(fault, effect, id, now));
         let added = added.ok_or(AddFaultError::TooMany)?;
-        self.views.wait_queues().notify(Affected::All);
+        self.views.wait_queues().notify(id.map_or(Affected::All, Affected::Vm));
         let vm = added.fault.vm.as_deref().unwrap_or("all VMs");
         tracing::warn!(fault = added.id, kind = %added.fault.kind, vm, "guest listener: fault added");
         Ok(added)

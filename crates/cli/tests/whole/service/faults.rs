@@ -1,8 +1,9 @@
 //! Faults of the guest listener by command line, and what operators see of them.
 
-use std::net::Ipv4Addr;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 
-use crate::support::Service;
+use crate::support::{Service, connect, wait_for};
 use serde_json::json;
 
 const VM: Ipv4Addr = Ipv4Addr::new(127, 1, 61, 1);
@@ -45,6 +46,37 @@ fn faults_affect_polls_until_they_end() {
     assert_eq!(incarnation(&after), incarnation(&before) + 2);
     assert_eq!((service.cli_json(&["fault", "list"]), &*readyz()), (json!([]), "ready\n"));
     assert!(service.log().contains("fault added"), "{}", service.log());
+}
+
+#[test]
+fn fault_of_a_vm_leaves_long_polls_of_others() {
+    let service = Service::start_with(&[], &["--faults", "--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let incarnation = service.poll(VM, NEWEST).json()["DocumentIncarnation"].clone();
+    let hold = |vm: Ipv4Addr| {
+        let mut stream = connect(vm.into(), service.guest).unwrap();
+        let poll = format!(
+            "GET /metadata/scheduledevents?api-version={NEWEST} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n\
+             If-None-Match: {incarnation}\r\nPrefer: wait=60\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(poll.as_bytes()).unwrap();
+        stream
+    };
+    let status = |mut stream: TcpStream| {
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response[9..12].to_owned()
+    };
+    let (own, other) = (hold(VM), hold(OTHER));
+    wait_for("both polls to be held", || {
+        let metrics = service.operator_request("GET", "/metrics", "", "").body;
+        metrics.contains("notbefore_guest_polls_waiting 2\n").then_some(())
+    });
+    service.cli(&["fault", "add", "status", "--status", "500", "--vm", "web-0"]);
+    assert_eq!(status(own), "304");
+    // The other poll is answered by a change only.
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0", "--in", "1h"]);
+    assert_eq!(status(other), "200");
 }
 
 #[test]
