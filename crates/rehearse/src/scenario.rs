@@ -165,7 +165,8 @@ pub struct Announcement {
     pub event: String,
     pub cause: Cause,
     pub vms: Vec<String>,
-    /// From the announcement to NotBefore; none if the event has started already, or has no NotBefore.
+    /// From the announcement to NotBefore; none if the event has started already, has no NotBefore, or gets the
+    /// platform's, which is at once.
     pub notice: Option<Duration>,
     /// How long it stays Started; none if a step completes it.
     pub runs: Option<Duration>,
