@@ -65,6 +65,8 @@ pub enum StageError {
         "more than {ENTRIES_MAX} requests, lines and markers were recorded, too many to judge; let the handler poll and print less often"
     )]
     TooMuch,
+    #[error("the rehearsal has a bug: {0}; report it with this message")]
+    Panicked(String),
     #[error("interrupted")]
     Interrupted,
 }

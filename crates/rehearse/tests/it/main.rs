@@ -5,6 +5,7 @@
 mod habits;
 mod handler;
 mod namespace;
+mod stage;
 mod support;
 
 use std::time::Duration;
