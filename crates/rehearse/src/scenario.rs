@@ -216,6 +216,26 @@ pub enum Expectation {
 }
 
 impl Expectation {
+    pub fn approves(event: &str) -> Self {
+        Self::Approves { event: event.to_owned(), within: None }
+    }
+
+    pub fn does_not_approve(event: &str) -> Self {
+        Self::DoesNotApprove { event: event.to_owned() }
+    }
+
+    pub fn drains(event: &str) -> Self {
+        Self::Drains { event: event.to_owned() }
+    }
+
+    pub fn does_not_drain(event: &str) -> Self {
+        Self::DoesNotDrain { event: event.to_owned() }
+    }
+
+    pub fn restores(event: &str) -> Self {
+        Self::Restores { event: event.to_owned(), within: None }
+    }
+
     /// The event that it is about.
     pub fn event(&self) -> Option<&str> {
         match self {

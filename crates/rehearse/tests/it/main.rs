@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod by_hand;
 mod habits;
 mod handler;
 mod namespace;
