@@ -31,6 +31,16 @@ impl Progress {
         Self::new(Some(scopes), template, report_interval)
     }
 
+    /// Counts scenarios, and names those that are played now. Their names are cut at the width of the terminal.
+    #[cfg(unix)]
+    pub fn for_scenarios(total: u64) -> Self {
+        let progress =
+            Self::new(Some(total), "{human_pos} of {human_len} done, {elapsed}, playing {wide_msg}", None);
+        // A scenario may take minutes.
+        progress.bar.enable_steady_tick(Duration::from_secs(1));
+        progress
+    }
+
     fn new(total: Option<u64>, template: &str, report_interval: Option<Duration>) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND);
         let bar = ProgressBar::with_draw_target(total, target);
@@ -46,6 +56,12 @@ impl Progress {
 
     #[cfg(unix)]
     pub fn set(&mut self, count: u64) {
+        self.bar.set_position(count);
+    }
+
+    #[cfg(unix)]
+    pub fn show(&self, count: u64, message: &str) {
+        self.bar.set_message(message.to_owned());
         self.bar.set_position(count);
     }
 

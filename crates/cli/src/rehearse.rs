@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use notbefore_rehearse::doctor::{Examined, examine};
+use notbefore_rehearse::doctor::{DoctorNews, examine};
 use notbefore_rehearse::handler::HandlerSpec;
 use notbefore_rehearse::keeper::Keeper;
 use notbefore_rehearse::library;
@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use crate::args::{Output, Play, Rehearse, RehearseVerb};
 use crate::exit::UsageError;
 use crate::output;
+use crate::progress::Progress;
 use crate::table::Column;
 
 /// Width of the timeline without a terminal.
@@ -260,16 +261,26 @@ fn doctor(scenarios: Vec<Scenario>, play: &Play, side_by_side: usize, output: Ou
     prepare(play)?;
     let options = options(play, None)?;
     let (total, mut done) = (scenarios.len(), 0);
-    let show = |one: &Examined| {
-        done += 1;
-        let line = match &one.result {
-            Ok(report) => text::line(&report.verdict),
-            Err(error) => format!("{}: could not be played: {error}", one.scenario),
-        };
-        output::eprint(&format!("[{done}/{total}] {line}"));
+    let progress = Progress::for_scenarios(total as u64);
+    let mut playing: Vec<String> = Vec::new();
+    let tell = |news: DoctorNews<'_>| {
+        match news {
+            DoctorNews::Begun(scenario) => playing.push(scenario.to_owned()),
+            DoctorNews::Done(one) => {
+                done += 1;
+                playing.retain(|playing| *playing != one.scenario);
+                let line = match &one.result {
+                    Ok(report) => text::line(&report.verdict),
+                    Err(error) => format!("{}: could not be played: {error}", one.scenario),
+                };
+                progress.suspend(|| output::eprint(&format!("[{done}/{total}] {line}")));
+            }
+        }
+        progress.show(done, &playing.join(", "));
     };
     let examined =
-        in_runtime(|stop| async move { examine(scenarios, &options, side_by_side, stop, show).await })?;
+        in_runtime(|stop| async move { examine(scenarios, &options, side_by_side, stop, tell).await })?;
+    drop(progress);
     let (mut reports, mut not_played) = (Vec::new(), BTreeMap::new());
     for one in examined {
         match one.result {

@@ -109,6 +109,8 @@ pub enum Input {
     Watched(Batch),
     /// A guest of the scope polled.
     Polled(ScopeId, Timestamp),
+    /// The polls of the scope do not count any more: a fault of a test. The next poll enables it.
+    PollsForgotten(ScopeId),
     /// Whether the node knows the polls of all nodes, or has waited for them long enough. A node that takes the lead does
     /// not: false comes before its role. Until true comes, no scope counts as not enabled.
     PollsComplete(bool),
@@ -394,6 +396,7 @@ impl Engine {
             Input::Committed(id, outcome) => self.on_committed(id, outcome, now, effects),
             Input::Watched(batch) => self.apply_watched(batch, now, effects),
             Input::Polled(scope, at) => self.record_poll(scope, at, now),
+            Input::PollsForgotten(scope) => _ = self.last_polls.remove(&scope),
             Input::PollsComplete(is_complete) => self.waits_for_polls = !is_complete,
             Input::Ran(report) => self.on_command_ended(report, now, effects),
             Input::Tick => {}

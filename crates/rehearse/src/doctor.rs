@@ -1,5 +1,7 @@
 //! The doctor: plays many scenarios to one handler, several side by side.
 
+use std::collections::HashMap;
+
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -16,20 +18,28 @@ pub struct Examined {
     pub result: Result<Report, StageError>,
 }
 
-/// Plays the scenarios, `side_by_side` at a time, and reports each when it is done. The order of the result is that of
-/// the scenarios.
+/// Progress of an examination.
+pub enum DoctorNews<'a> {
+    /// The scenario of this name begins.
+    Begun(&'a str),
+    Done(&'a Examined),
+}
+
+/// Plays the scenarios, `side_by_side` at a time, and tells `tell` when each begins and is done. The order of the result
+/// is that of the scenarios.
 pub async fn examine(
     scenarios: Vec<Scenario>,
     options: &Options,
     side_by_side: usize,
     stop: watch::Receiver<bool>,
-    mut report: impl FnMut(&Examined),
+    mut tell: impl FnMut(DoctorNews<'_>),
 ) -> Vec<Examined> {
     let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
     // The longest first: the two minutes of a late first answer pass beside all others.
     let mut waiting: Vec<Scenario> = scenarios;
     waiting.sort_by_key(|scenario| scenario.setup().count());
-    let (mut playing, mut examined) = (JoinSet::new(), Vec::new());
+    let (mut playing, mut playing_names) = (JoinSet::new(), HashMap::new());
+    let mut examined = Vec::new();
     loop {
         if *stop.borrow() {
             waiting.clear();
@@ -38,23 +48,20 @@ pub async fn examine(
             && let Some(scenario) = waiting.pop()
         {
             let (options, stop, name) = (options.clone(), stop.clone(), scenario.name.clone());
-            playing.spawn(async move {
-                let result = rehearse(scenario, options, stop).await;
-                Examined {
-                    scenario: name,
-                    result: result.map(|(recording, verdict)| Report::new(recording, verdict)),
-                }
-            });
+            tell(DoctorNews::Begun(&name));
+            let task = playing.spawn(rehearse(scenario, options, stop));
+            playing_names.insert(task.id(), name);
         }
-        match playing.join_next().await {
-            None => break,
-            // A rehearsal does not panic; if one does, its scenario is missing.
-            Some(Err(_)) => {}
-            Some(Ok(one)) => {
-                report(&one);
-                examined.push(one);
-            }
-        }
+        let Some(played) = playing.join_next_with_id().await else { break };
+        let (id, result) = match played {
+            Ok((id, result)) => (id, result),
+            Err(error) => (error.id(), Err(StageError::Panicked(error.to_string()))),
+        };
+        let scenario = playing_names.remove(&id).unwrap_or_default();
+        let result = result.map(|(recording, verdict)| Report::new(recording, verdict));
+        let one = Examined { scenario, result };
+        tell(DoctorNews::Done(&one));
+        examined.push(one);
     }
     examined.sort_by_key(|one| names.iter().position(|name| *name == one.scenario));
     examined

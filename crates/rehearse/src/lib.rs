@@ -16,9 +16,11 @@
 //! | [`stage`] | carries out what the player decides, and records |
 //! | [`recording`] | what happened |
 //! | [`judge`] | compares the recording with the expectations; pure. It knows nothing of particular handlers |
+//! | [`by_hand`] | a rehearsal in a Rust test, with a clock that the test moves |
 //! | [`doctor`] | plays the whole library, several scenarios side by side |
 //! | [`report`] | a recording and its verdict as text, JUnit XML and HTML |
 
+pub mod by_hand;
 mod crowd;
 pub mod doctor;
 pub mod handler;

@@ -1,8 +1,8 @@
 //! The platform of a rehearsal: the real service, in memory and in this process, with a clock that can be moved and a
 //! record of every request.
 //!
-//! `notbefore rehearse` uses it for scenarios. A Rust test can use it by itself: with [`Time::ByHand`], fifteen minutes
-//! of notice pass in a moment.
+//! `notbefore rehearse` uses it for scenarios. A Rust test can use it by itself, without a judge: with [`Time::ByHand`],
+//! fifteen minutes of notice pass in a moment. [`by_hand`](crate::by_hand) adds the judge.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -126,6 +127,38 @@ impl PlatformSpec {
     }
 }
 
+/// Time since a platform began. By hand, it is how far the clock was moved, and a microsecond for each reading: what
+/// happens later has a later time.
+#[derive(Clone)]
+pub struct Elapsed {
+    /// For handlers as processes.
+    pub(crate) stopwatch: Stopwatch,
+    by_hand: Option<Arc<ByHand>>,
+}
+
+struct ByHand {
+    clock: Arc<MovableClock>,
+    began_at: Timestamp,
+    readings: AtomicU64,
+}
+
+impl Elapsed {
+    fn start(time: Time, clock: &Arc<MovableClock>) -> Self {
+        let by_hand =
+            || ByHand { clock: Arc::clone(clock), began_at: clock.now(), readings: AtomicU64::new(0) };
+        let by_hand = (time == Time::ByHand).then(|| Arc::new(by_hand()));
+        Self { stopwatch: Stopwatch::start(), by_hand }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        let Some(ByHand { clock, began_at, readings }) = self.by_hand.as_deref() else {
+            return self.stopwatch.elapsed();
+        };
+        let reading = Duration::from_micros(readings.fetch_add(1, Relaxed));
+        Duration::try_from(clock.now().duration_since(*began_at)).unwrap_or_default() + reading
+    }
+}
+
 /// A running platform.
 pub struct Platform {
     operator: Operator,
@@ -137,10 +170,11 @@ pub struct Platform {
     compensation: Mutex<Option<u64>>,
     /// Base URLs by VM.
     endpoints: BTreeMap<String, String>,
-    elapsed: Stopwatch,
+    elapsed: Elapsed,
     requests: Mutex<Option<mpsc::UnboundedReceiver<TimedRequest>>>,
     stop: watch::Sender<bool>,
-    served: JoinHandle<Result<(), ServeError>>,
+    /// None once it is stopped.
+    served: Mutex<Option<JoinHandle<Result<(), ServeError>>>>,
     directory: TempDir,
 }
 
@@ -151,7 +185,7 @@ pub type TimedRequest = (Duration, RecordedRequest);
 pub type ArrivalHook = Arc<dyn Fn(&str) + Send + Sync>;
 
 struct Sink {
-    elapsed: Stopwatch,
+    elapsed: Elapsed,
     requests: mpsc::UnboundedSender<TimedRequest>,
     arrival_hook: Option<ArrivalHook>,
 }
@@ -175,13 +209,13 @@ impl Platform {
     /// Starts the service and returns when it answers guests.
     pub async fn start(spec: PlatformSpec) -> Result<Self, PlatformError> {
         let directory = TempDir::with_prefix("notbefore-rehearsal-").map_err(PlatformError::Directory)?;
-        let elapsed = Stopwatch::start();
         let (sender, requests) = mpsc::unbounded_channel();
         let clock = Arc::new(match spec.time {
             Time::Running => MovableClock::running(),
             // At a whole second: NotBefore is rounded up to one, and is then exactly the notice ahead.
             Time::ByHand => MovableClock::standing_at(round_up(MovableClock::running().now())),
         });
+        let elapsed = Elapsed::start(spec.time, &clock);
         let (mut sockets, mut endpoints) = (Vec::new(), BTreeMap::new());
         for vm in spec.vms.iter().filter(|vm| vm.addresses.is_empty()) {
             let listener = match &vm.socket {
@@ -218,7 +252,7 @@ impl Platform {
                 ..GuestSettings::default()
             },
             recorder: Some(Recorder(Arc::new(Sink {
-                elapsed,
+                elapsed: elapsed.clone(),
                 requests: sender,
                 arrival_hook: spec.arrival_hook.clone(),
             }))),
@@ -254,7 +288,7 @@ impl Platform {
             elapsed,
             requests: Mutex::new(Some(requests)),
             stop,
-            served,
+            served: Mutex::new(Some(served)),
             directory,
         })
     }
@@ -270,8 +304,8 @@ impl Platform {
     }
 
     /// Runs since the platform began.
-    pub fn elapsed(&self) -> Stopwatch {
-        self.elapsed
+    pub fn elapsed(&self) -> Elapsed {
+        self.elapsed.clone()
     }
 
     /// The address of the common guest listener, for VMs with addresses.
@@ -386,11 +420,14 @@ impl Platform {
         lock(&self.compensation).is_some()
     }
 
-    /// Stops the service.
-    pub async fn close(self) {
+    /// Stops the service, once. Afterwards every request that it has answered is in the record.
+    pub async fn close(&self) {
         let _ = self.stop.send(true);
-        // The rehearsal is over; an error of the end has no consequence.
-        let _ = self.served.await;
+        let served = lock(&self.served).take();
+        if let Some(served) = served {
+            // The rehearsal is over; an error of the end has no consequence.
+            let _ = served.await;
+        }
     }
 }
 

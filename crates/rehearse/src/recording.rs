@@ -151,6 +151,18 @@ pub enum State {
     Gone,
 }
 
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Read => "read",
+            Self::Approved => "approved",
+            Self::Started => "started",
+            Self::Gone => "gone",
+        }
+    }
+}
+
 /// What a handler can report, by a file, a line of its output, or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -33,6 +33,9 @@ use crate::verdict::{Outcome, Verdict};
 /// Format of stored reports. Raise it when a file of the last release cannot be read any more.
 pub const FORMAT: u32 = 1;
 
+/// Width of the timeline of a failed test.
+const TIMELINE_WIDTH: usize = 100;
+
 /// A recording and the verdict on it: `--output json` and `--record FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -56,6 +59,17 @@ pub enum ReadError {
 impl Report {
     pub fn new(recording: Recording, verdict: Verdict) -> Self {
         Self { format: FORMAT, recording, verdict }
+    }
+
+    /// For tests.
+    ///
+    /// # Panics
+    ///
+    /// If an expectation failed, with the timeline and the verdict.
+    #[track_caller]
+    pub fn assert_passed(&self) {
+        let timeline = || text::timeline(&self.recording, &self.verdict, TIMELINE_WIDTH, false);
+        assert!(self.verdict.is_passed(), "\n{}", timeline());
     }
 
     /// Indented JSON with a line end. Unprintable characters are escaped, so it can go to a terminal.

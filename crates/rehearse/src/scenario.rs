@@ -165,7 +165,8 @@ pub struct Announcement {
     pub event: String,
     pub cause: Cause,
     pub vms: Vec<String>,
-    /// From the announcement to NotBefore; none if the event has started already, or has no NotBefore.
+    /// From the announcement to NotBefore; none if the event has started already, has no NotBefore, or gets the
+    /// platform's, which is at once.
     pub notice: Option<Duration>,
     /// How long it stays Started; none if a step completes it.
     pub runs: Option<Duration>,
@@ -216,6 +217,26 @@ pub enum Expectation {
 }
 
 impl Expectation {
+    pub fn approves(event: &str) -> Self {
+        Self::Approves { event: event.to_owned(), within: None }
+    }
+
+    pub fn does_not_approve(event: &str) -> Self {
+        Self::DoesNotApprove { event: event.to_owned() }
+    }
+
+    pub fn drains(event: &str) -> Self {
+        Self::Drains { event: event.to_owned() }
+    }
+
+    pub fn does_not_drain(event: &str) -> Self {
+        Self::DoesNotDrain { event: event.to_owned() }
+    }
+
+    pub fn restores(event: &str) -> Self {
+        Self::Restores { event: event.to_owned(), within: None }
+    }
+
     /// The event that it is about.
     pub fn event(&self) -> Option<&str> {
         match self {

@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use notbefore_service::clock::Stopwatch;
 use notbefore_service::guest::interception::RecordedRequest;
 use notbefore_wire::guest::start_requests;
 use notbefore_wire::operator::{Event, EventStatus, EventVerb, FaultKind, ScheduleEvents};
@@ -22,8 +21,8 @@ use crate::handler::{HandledVm, Handler, HandlerError, HandlerEvent, HandlerSpec
 use crate::judge::judge;
 use crate::namespace::{Namespace, NamespaceError};
 use crate::operator::OperatorError;
-use crate::pace::Pace;
-use crate::platform::{Platform, PlatformError, PlatformSpec, PlatformVm, Time, TimedRequest};
+use crate::pace::{Notice, Pace};
+use crate::platform::{Elapsed, Platform, PlatformError, PlatformSpec, PlatformVm, Time, TimedRequest};
 use crate::player::{Deed, Player, Standstill, base_name, describe};
 use crate::recording::{
     ENTRIES_MAX, Entry, Marker, RecordedEvent, Recording, RefusedStep, Request, State, Unread, What,
@@ -65,6 +64,10 @@ pub enum StageError {
         "more than {ENTRIES_MAX} requests, lines and markers were recorded, too many to judge; let the handler poll and print less often"
     )]
     TooMuch,
+    #[error("the rehearsal has a bug: {0}; report it with this message")]
+    Panicked(String),
+    #[error("event {event} was not {} within {} s", .state.as_str(), .limit.as_secs())]
+    Unreached { event: String, state: State, limit: Duration },
     #[error("interrupted")]
     Interrupted,
 }
@@ -102,7 +105,7 @@ pub async fn rehearse(
     if let Some(polls_every) = options.polls_every {
         scenario.polls_every = polls_every;
     }
-    let mut stage = Stage::set(scenario, options).await?;
+    let mut stage = Stage::set(scenario, options, Time::Running).await?;
     let played = tokio::select! {
         played = stage.play() => played,
         // A dropped sender never stops it.
@@ -117,8 +120,9 @@ pub async fn rehearse(
     Ok((recording, verdict))
 }
 
-struct Stage {
-    platform: Platform,
+pub(crate) struct Stage {
+    pub(crate) platform: Platform,
+    time: Time,
     requests: mpsc::UnboundedReceiver<TimedRequest>,
     namespaces: BTreeMap<String, Namespace>,
     /// Directories of the handlers, by VM. They outlive a handler that is stopped and started.
@@ -126,12 +130,12 @@ struct Stage {
     player: Player,
     pace: Pace,
     options: Options,
-    elapsed: Stopwatch,
-    recording: Recording,
+    elapsed: Elapsed,
+    pub(crate) recording: Recording,
     handlers: BTreeMap<String, Handler>,
     /// Of the running handlers, for requests that arrive.
     observations: Arc<Mutex<BTreeMap<String, Observation>>>,
-    news_sender: mpsc::UnboundedSender<News>,
+    pub(crate) news_sender: mpsc::UnboundedSender<News>,
     news: mpsc::UnboundedReceiver<News>,
     /// VMs whose handler was answered.
     answered: BTreeSet<String>,
@@ -143,7 +147,7 @@ struct Stage {
 
 impl Stage {
     /// Starts the service, carries out the steps before the handlers, and starts these.
-    async fn set(scenario: Scenario, options: Options) -> Result<Self, StageError> {
+    pub(crate) async fn set(scenario: Scenario, options: Options, time: Time) -> Result<Self, StageError> {
         let observations = Arc::<Mutex<BTreeMap<String, Observation>>>::default();
         let (mut vms, mut namespaces) = (Vec::new(), BTreeMap::new());
         for (index, vm) in scenario.vms.iter().enumerate() {
@@ -166,7 +170,7 @@ impl Stage {
         let spec = PlatformSpec {
             vms,
             kind: scenario.kind.clone(),
-            time: Time::Running,
+            time,
             serves_advice: scenario.serves_advice,
             arrival_hook: Some(Arc::new({
                 let observations = Arc::clone(&observations);
@@ -216,6 +220,7 @@ impl Stage {
             looked_at: Duration::ZERO,
             options,
             platform,
+            time,
         };
         let scenario = stage.player.scenario().clone();
         for step in scenario.setup() {
@@ -281,12 +286,17 @@ impl Stage {
                 Some(news) = self.news.recv() => self.take_news(news),
                 () = tokio::time::sleep(wait) => {}
             }
-            while let Ok(request) = self.requests.try_recv() {
-                self.take_request(request);
-            }
-            while let Ok(news) = self.news.try_recv() {
-                self.take_news(news);
-            }
+            self.take_all();
+        }
+    }
+
+    /// Records the requests and the news that are there.
+    pub(crate) fn take_all(&mut self) {
+        while let Ok(request) = self.requests.try_recv() {
+            self.take_request(request);
+        }
+        while let Ok(news) = self.news.try_recv() {
+            self.take_news(news);
         }
     }
 
@@ -322,14 +332,9 @@ impl Stage {
     }
 
     /// Stops the handlers and the service, and completes the recording.
-    async fn strike(mut self) -> (Scenario, Recording) {
+    pub(crate) async fn strike(mut self) -> (Scenario, Recording) {
         let ended_at = self.elapsed.elapsed();
-        while let Ok(request) = self.requests.try_recv() {
-            self.take_request(request);
-        }
-        while let Ok(news) = self.news.try_recv() {
-            self.take_news(news);
-        }
+        self.take_all();
         for handler in self.handlers.values_mut() {
             handler.stop().await;
         }
@@ -358,7 +363,7 @@ impl Stage {
             };
             let namespace = self.namespaces.get(&vm);
             let place = HandledVm { name: &vm, endpoint: &endpoint, state: state.path(), namespace };
-            let handler = Handler::start(spec, place, self.elapsed, self.news_sender.clone())?;
+            let handler = Handler::start(spec, place, self.elapsed.stopwatch, self.news_sender.clone())?;
             lock(&self.observations).insert(vm.clone(), handler.observation());
             self.handlers.insert(vm.clone(), handler);
             self.ended.remove(&vm);
@@ -409,7 +414,7 @@ impl Stage {
         }
     }
 
-    async fn perform(&mut self, action: &Action) -> Result<(), StageError> {
+    pub(crate) async fn perform(&mut self, action: &Action) -> Result<(), StageError> {
         let text = describe(action);
         match action {
             Action::Schedule(announcement) => {
@@ -431,7 +436,12 @@ impl Stage {
             }
             Action::AdvanceClock(by) => {
                 self.record(None, What::Step { text });
-                Ok(self.platform.advance_unseen(*by).await?)
+                match self.time {
+                    Time::Running => self.platform.advance_unseen(*by).await?,
+                    // Guests have no clock of their own.
+                    Time::ByHand => self.platform.advance(*by).await,
+                }
+                Ok(())
             }
             Action::StopHandlers => {
                 self.record(None, What::Step { text });
@@ -448,7 +458,10 @@ impl Stage {
     }
 
     async fn announce(&mut self, announcement: &Announcement) -> Result<(), StageError> {
-        let notice = announcement.notice.map(|natural| self.pace.notice(natural));
+        let notice = announcement.notice.map(|natural| match self.time {
+            Time::Running => self.pace.notice(natural),
+            Time::ByHand => Notice { shown: natural, wait: natural },
+        });
         let not_before = notice.and_then(|notice| self.platform.now().checked_add(notice.shown).ok());
         let request = ScheduleEvents {
             cause: Some(announcement.cause.clone()),
@@ -489,6 +502,12 @@ impl Stage {
         }
         self.looked_at = Duration::ZERO;
         self.look(begun).await
+    }
+
+    /// Compares the recorded events with those of the service, now.
+    pub(crate) async fn look_again(&mut self) -> Result<(), StageError> {
+        self.looked_at = Duration::ZERO;
+        self.look(self.elapsed.elapsed()).await
     }
 
     /// Does something with all events of an operation.

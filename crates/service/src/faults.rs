@@ -2,16 +2,19 @@
 //!
 //! Faults live in memory: a restart ends them.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use notbefore_core::VmId;
-use notbefore_wire::operator::faults::{Fault, FaultError, NewFault};
+use notbefore_core::access::Prefix;
+use notbefore_wire::operator::faults::{Fault, FaultEffect, FaultError, NewFault};
 
 use crate::clock::Clock;
 use crate::guest::faults::FAULTS_MAX;
 use crate::guest::interception::Interception;
 use crate::names::{self, NameError};
-use crate::view::Views;
+use crate::runtime::EngineHandle;
+use crate::view::{ScopeView, Views};
 use crate::wait_queues::Affected;
 
 /// Why a fault was not added.
@@ -31,15 +34,21 @@ pub enum AddFaultError {
 pub struct Faults {
     interception: Arc<Interception>,
     views: Arc<Views>,
+    engine: EngineHandle,
     clock: Arc<dyn Clock>,
 }
 
 impl Faults {
-    pub(crate) fn new(interception: Arc<Interception>, views: Arc<Views>, clock: Arc<dyn Clock>) -> Faults {
-        Faults { interception, views, clock }
+    pub(crate) fn new(
+        interception: Arc<Interception>,
+        views: Arc<Views>,
+        engine: EngineHandle,
+        clock: Arc<dyn Clock>,
+    ) -> Faults {
+        Faults { interception, views, engine, clock }
     }
 
-    /// Adds a fault. Polls that are held are answered at once, so that the next ones are affected.
+    /// Adds a fault. Polls of its VM that are held are answered at once, so that the next ones are affected.
     pub fn add(&self, fault: NewFault) -> Result<Fault, AddFaultError> {
         let (mut fault, effect) = fault.check()?;
         let view = self.views.newest();
@@ -49,10 +58,27 @@ impl Faults {
         let id = vm.map(|VmId(id)| id);
         let added = self.interception.with_faults(|faults| faults.add(fault, effect, id, now));
         let added = added.ok_or(AddFaultError::TooMany)?;
-        self.views.wait_queues().notify(Affected::All);
+        self.views.wait_queues().notify(id.map_or(Affected::All, Affected::Vm));
+        if effect == FaultEffect::NotEnabled {
+            match vm {
+                Some(vm) => view.scope_of(vm).into_iter().for_each(|scope| self.forget_polls(scope)),
+                None => {
+                    let root = Prefix::root();
+                    let all = view.scopes_below(&root, Bound::Unbounded);
+                    all.for_each(|(_, scope)| self.forget_polls(scope));
+                }
+            }
+        }
         let vm = added.fault.vm.as_deref().unwrap_or("all VMs");
         tracing::warn!(fault = added.id, kind = %added.fault.kind, vm, "guest listener: fault added");
         Ok(added)
+    }
+
+    /// Makes a scope not enabled until its next poll.
+    fn forget_polls(&self, scope: &ScopeView) {
+        self.engine.forget_polls(scope.scope.id());
+        // Afterwards, so that the next report reaches the engine later.
+        scope.polls.release_report();
     }
 
     /// The active faults, in the order in which they were added.

@@ -121,6 +121,12 @@ impl EngineHandle {
         let _ = self.signals.send(Signal::Input(Input::Polled(scope, at)));
     }
 
+    /// Tells the engine that the polls of a scope do not count any more. Later requests find it not enabled.
+    pub fn forget_polls(&self, scope: ScopeId) {
+        // Fails if the engine is closed; then it is not needed.
+        let _ = self.signals.send(Signal::Input(Input::PollsForgotten(scope)));
+    }
+
     /// Tells the engine whether the polls of all nodes are known.
     pub fn set_polls_complete(&self, is_complete: bool) {
         // Fails if the engine is closed; then it is not needed.
@@ -754,6 +760,7 @@ mod tests {
                 Input::Watched(batch) => format!("watched {}", batch.revision),
                 Input::Request(..)
                 | Input::Polled(..)
+                | Input::PollsForgotten(_)
                 | Input::PollsComplete(_)
                 | Input::Ran(_)
                 | Input::Tick

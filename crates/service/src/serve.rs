@@ -406,7 +406,7 @@ pub async fn serve(
     let interception = Arc::new(Interception::new(config.recorder.clone()));
     let server = GuestServer::new(platform, config.guest_settings.clone(), Arc::clone(&clock));
     let server = Arc::new(server.with_interception(Arc::clone(&interception)));
-    let faults = Arc::new(Faults::new(interception, Arc::clone(&views), Arc::clone(&clock)));
+    let faults = Arc::new(Faults::new(interception, Arc::clone(&views), engine.clone(), Arc::clone(&clock)));
     let operator_address = local(&operator_listener, config.operator);
     let refusals = Arc::new(Refusals::default());
     let janitor = Janitor::new(Arc::clone(&store), config.history);

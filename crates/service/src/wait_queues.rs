@@ -70,6 +70,16 @@ impl<K> Queues<K> {
     }
 }
 
+impl<K: Eq + Hash> Queues<K> {
+    /// Removes the waiters of a VM from all queues. It looks at each waiter: for rare notifications.
+    fn take_waiters(&mut self, vm: Uuid) -> Vec<Queue> {
+        let of_vm = |queue: &mut Queue| queue.extract_if(|_, waiter| waiter.vm == vm).collect();
+        let taken = self.by_key.values_mut().map(of_vm).collect();
+        self.by_key.retain(|_, queue| !queue.is_empty());
+        taken
+    }
+}
+
 /// The registered waiters, by key.
 pub struct WaitQueues<K> {
     queues: Mutex<Queues<K>>,
@@ -80,6 +90,8 @@ pub struct WaitQueues<K> {
 pub enum Affected<K> {
     /// Only these.
     Keys(Vec<K>),
+    /// In all queues, only the waiters of this VM.
+    Vm(Uuid),
     /// All. No waiter was registered when the change was examined, so it was not examined.
     All,
 }
@@ -129,6 +141,7 @@ impl<K: Clone + Eq + Hash> WaitQueues<K> {
         let mut queues = lock(&self.queues);
         let removed: Vec<Queue> = match affected {
             Affected::Keys(keys) => keys.iter().filter_map(|key| queues.by_key.remove(key)).collect(),
+            Affected::Vm(vm) => queues.take_waiters(vm),
             Affected::All => queues.by_key.drain().map(|(_, queue)| queue).collect(),
         };
         removed.iter().flat_map(HashMap::values).for_each(|waiter| queues.release(waiter.vm));
@@ -213,6 +226,23 @@ mod tests {
         wait_queues.notify(Affected::All);
         assert_eq!(other.take(), [[8]]);
         assert!(wait_queues.is_empty());
+    }
+
+    #[test]
+    fn notification_of_a_vm_leaves_the_waiters_of_others() {
+        let wait_queues = WaitQueues::default();
+        let waker = Arc::new(RecordingWaker::default());
+        for (key, vm, token) in [("a", 1, 10), ("a", 2, 20), ("b", 1, 11), ("c", 3, 30)] {
+            wait_queues.register(key, Uuid::from_u128(vm), Arc::clone(&waker) as _, token);
+        }
+        wait_queues.notify(Affected::Vm(Uuid::from_u128(1)));
+        assert_eq!(waker.take(), [[10, 11]]);
+        {
+            let queues = lock(&wait_queues.queues);
+            assert_eq!((queues.by_key.len(), queues.by_vm.len()), (2, 2), "no empty queue stays");
+        }
+        wait_queues.notify(Affected::Keys(vec!["a", "b"]));
+        assert_eq!(waker.take(), [[20]]);
     }
 
     #[test]

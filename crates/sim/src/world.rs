@@ -555,6 +555,7 @@ impl World {
             Input::Committed(..)
             | Input::Request(..)
             | Input::Polled(..)
+            | Input::PollsForgotten(_)
             | Input::PollsComplete(_)
             | Input::Ran(_)
             | Input::Tick

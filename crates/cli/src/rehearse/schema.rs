@@ -48,7 +48,7 @@ pub fn schema() -> Value {
             "event": name("Its name in the scenario"),
             "cause": { "enum": causes },
             "vms": { "type": "array", "minItems": 1, "items": { "type": "string" } },
-            "notice": span("From the announcement to NotBefore"),
+            "notice": { "anyOf": [span("From the announcement to NotBefore"), { "const": "none" }] },
             "runs": runs,
             "duration_seconds": { "type": "integer", "minimum": -1 },
             "description": { "type": "string", "maxLength": 512 },

@@ -298,7 +298,11 @@ impl Parser<'_> {
             }
             number
         });
-        let notice = event.value("notice").map(|_| span_of(&mut event, "notice"));
+        let notice = match event.text("notice") {
+            Some(text) if text.value == "none" => Some(None),
+            Some(_) => span_of(&mut event, "notice").map(Some),
+            None => cause.as_ref().map(usual_notice),
+        };
         let runs = match event.text("runs") {
             Some(text) if text.value == "until-completed" => Some(None),
             Some(_) => span_of(&mut event, "runs").map(Some),
@@ -309,10 +313,7 @@ impl Parser<'_> {
         Some(Announcement {
             event: name?.value,
             vms: vms.into_iter().map(|vm| vm.value).collect(),
-            notice: match notice {
-                None => usual_notice(&cause),
-                Some(notice) => Some(notice?),
-            },
+            notice: notice?,
             runs: runs?,
             duration_seconds: duration_seconds.flatten(),
             description,
@@ -632,6 +633,9 @@ mod tests {
         let within = Some(Duration::from_secs(300));
         assert_eq!(scenario.expectations, [Expectation::Approves { event: "restart".into(), within }]);
         assert_eq!(scenario.handled_vms().count(), 1);
+        let at_once = RESTART.replace("vms: [web-0] }", "vms: [web-0], notice: none }");
+        let at_once = parse("f", "at-once", &at_once).unwrap();
+        assert_eq!(at_once.announcement("restart").unwrap().notice, None);
     }
 
     #[test]

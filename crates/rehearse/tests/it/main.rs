@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod arrival;
+mod by_hand;
 mod habits;
 mod handler;
 mod namespace;
+mod stage;
 mod support;
 
 use std::time::Duration;

@@ -11,6 +11,9 @@
 //! (`ShownIncarnation`). The count continues after the fault ends; otherwise numbers would go back, which only
 //! `reset-incarnation` does.
 //!
+//! **Not enabled.** `not-enabled` changes no answer. [`Faults`](crate::faults::Faults) makes the engine forget the polls
+//! of the scope when the fault is added; the first poll of each VM afterwards counts as its effect.
+//!
 //! **Waits.** `late-first-answer` and `slow-body` make a request wait ([`Waits`]). A fault that has reached its count or
 //! its time selects no further request, and those that it has selected wait to their end. A fault that is cleared
 //! releases them.
@@ -155,7 +158,9 @@ impl ActiveFault {
         *seen += 1;
         match self.effect {
             // Once for each VM.
-            FaultEffect::LateFirstAnswer { .. } | FaultEffect::ResetIncarnation => *seen == self.every,
+            FaultEffect::LateFirstAnswer { .. } | FaultEffect::NotEnabled | FaultEffect::ResetIncarnation => {
+                *seen == self.every
+            }
             FaultEffect::Reset
             | FaultEffect::Status(_)
             | FaultEffect::StrictHeader
@@ -282,7 +287,8 @@ impl FaultTable {
                 FaultEffect::StrictHeader => {
                     before.ending.is_none() && fault.selects(vm, class) && !is_strict
                 }
-                FaultEffect::ResetIncarnation
+                FaultEffect::NotEnabled
+                | FaultEffect::ResetIncarnation
                 | FaultEffect::SkipIncarnations { .. }
                 | FaultEffect::HideEvents
                 | FaultEffect::ClockSkew { .. }
@@ -300,7 +306,8 @@ impl FaultTable {
                 FaultEffect::Reset => before.ending = Some(Ending::Reset),
                 FaultEffect::Status(status) => before.ending = Some(Ending::Status(status)),
                 FaultEffect::StrictHeader => before.is_strict = true,
-                FaultEffect::ResetIncarnation
+                FaultEffect::NotEnabled
+                | FaultEffect::ResetIncarnation
                 | FaultEffect::SkipIncarnations { .. }
                 | FaultEffect::HideEvents
                 | FaultEffect::ClockSkew { .. }
@@ -335,6 +342,7 @@ impl FaultTable {
                 | FaultEffect::Reset
                 | FaultEffect::Status(_)
                 | FaultEffect::StrictHeader
+                | FaultEffect::NotEnabled
                 | FaultEffect::ResetIncarnation
                 | FaultEffect::SkipIncarnations { .. }
                 | FaultEffect::HideEvents => false,
@@ -354,9 +362,9 @@ impl FaultTable {
                 | FaultEffect::Reset
                 | FaultEffect::Status(_)
                 | FaultEffect::StrictHeader => false,
-                FaultEffect::ResetIncarnation | FaultEffect::SkipIncarnations { .. } => {
-                    is_document && fault.selects(vm, class)
-                }
+                FaultEffect::NotEnabled
+                | FaultEffect::ResetIncarnation
+                | FaultEffect::SkipIncarnations { .. } => is_document && fault.selects(vm, class),
                 FaultEffect::HideEvents => shows_events && fault.selects(vm, class),
                 FaultEffect::ClockSkew { .. } => fault.selects(vm, class),
                 FaultEffect::MissingEvents => is_document && has_body && fault.selects(vm, class),
@@ -373,7 +381,9 @@ impl FaultTable {
                 FaultEffect::LateFirstAnswer { .. }
                 | FaultEffect::Reset
                 | FaultEffect::Status(_)
-                | FaultEffect::StrictHeader => {}
+                | FaultEffect::StrictHeader
+                // The poll itself enables the scope again.
+                | FaultEffect::NotEnabled => {}
                 FaultEffect::ResetIncarnation => is_reset = true,
                 FaultEffect::SkipIncarnations { by: rise } => by = Some(by.unwrap_or(1).max(rise)),
                 FaultEffect::HideEvents => (after.hides_events, shows_events) = (true, false),

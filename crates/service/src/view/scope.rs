@@ -63,6 +63,11 @@ impl ScopePolls {
         old && self.reported_at_s.compare_exchange(reported, now_s, Relaxed, Relaxed).is_ok()
     }
 
+    /// Makes the next poll one to report.
+    pub fn release_report(&self) {
+        self.reported_at_s.store(0, Relaxed);
+    }
+
     /// Poll slots for the members; those that stay keep their slots. `is_first`: the process starts with this scope.
     fn of(before: Option<&ScopeView>, scope: &Scope, is_first: bool) -> Arc<Self> {
         let fresh = || if is_first { VmPolls::polled_before_start() } else { VmPolls::default() };

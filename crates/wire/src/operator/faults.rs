@@ -102,6 +102,7 @@ pub enum FaultEffect {
     Reset,
     Status(u16),
     StrictHeader,
+    NotEnabled,
     ResetIncarnation,
     SkipIncarnations { by: u64 },
     HideEvents,
@@ -196,6 +197,7 @@ impl NewFault {
                 }
             },
             FaultKind::StrictHeader => FaultEffect::StrictHeader,
+            FaultKind::NotEnabled => FaultEffect::NotEnabled,
             FaultKind::ResetIncarnation => FaultEffect::ResetIncarnation,
             FaultKind::SkipIncarnations => match self.by.unwrap_or(SKIP_BY) {
                 by @ 2..=SKIP_BY_MAX => FaultEffect::SkipIncarnations { by },
@@ -243,6 +245,7 @@ impl FaultEffect {
             FaultEffect::Reset => FaultKind::Reset,
             FaultEffect::Status(_) => FaultKind::Status,
             FaultEffect::StrictHeader => FaultKind::StrictHeader,
+            FaultEffect::NotEnabled => FaultKind::NotEnabled,
             FaultEffect::ResetIncarnation => FaultKind::ResetIncarnation,
             FaultEffect::SkipIncarnations { .. } => FaultKind::SkipIncarnations,
             FaultEffect::HideEvents => FaultKind::HideEvents,
@@ -266,6 +269,7 @@ impl FaultEffect {
             FaultEffect::Reset
             | FaultEffect::Status(_)
             | FaultEffect::StrictHeader
+            | FaultEffect::NotEnabled
             | FaultEffect::ResetIncarnation
             | FaultEffect::HideEvents
             | FaultEffect::MissingEvents

@@ -420,6 +420,9 @@ words! {
         Status = "status",
         /// `Metadata` must be exactly `true`, also on approvals.
         StrictHeader = "strict-header",
+        /// The scope counts as not enabled until its next poll, as after a day without one: operations of its owner start
+        /// at once.
+        NotEnabled = "not-enabled",
         /// The shown incarnation restarts at 1, once for each VM.
         ResetIncarnation = "reset-incarnation",
         /// The shown incarnation rises by `by` with each change.

@@ -1,11 +1,13 @@
 //! Faults of the guest listener by command line, and what operators see of them.
 
-use std::net::Ipv4Addr;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 
-use crate::support::Service;
+use crate::support::{Service, connect, wait_for};
 use serde_json::json;
 
 const VM: Ipv4Addr = Ipv4Addr::new(127, 1, 61, 1);
+const BATCH: Ipv4Addr = Ipv4Addr::new(127, 1, 61, 3);
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 1, 61, 2);
 const NEWEST: &str = "2020-07-01";
 const FLEET: &str = "scopes:\n  - name: web\n    kind: availability-set\n    vms:\n      - { name: web-0, addresses: [127.1.61.1] }\n      - { name: web-1, addresses: [127.1.61.2] }\n";
@@ -45,6 +47,71 @@ fn faults_affect_polls_until_they_end() {
     assert_eq!(incarnation(&after), incarnation(&before) + 2);
     assert_eq!((service.cli_json(&["fault", "list"]), &*readyz()), (json!([]), "ready\n"));
     assert!(service.log().contains("fault added"), "{}", service.log());
+}
+
+#[test]
+fn fault_of_a_vm_leaves_long_polls_of_others() {
+    let service = Service::start_with(&[], &["--faults", "--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    let incarnation = service.poll(VM, NEWEST).json()["DocumentIncarnation"].clone();
+    let hold = |vm: Ipv4Addr| {
+        let mut stream = connect(vm.into(), service.guest).unwrap();
+        let poll = format!(
+            "GET /metadata/scheduledevents?api-version={NEWEST} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n\
+             If-None-Match: {incarnation}\r\nPrefer: wait=60\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(poll.as_bytes()).unwrap();
+        stream
+    };
+    let status = |mut stream: TcpStream| {
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response[9..12].to_owned()
+    };
+    let (own, other) = (hold(VM), hold(OTHER));
+    wait_for("both polls to be held", || {
+        let metrics = service.operator_request("GET", "/metrics", "", "").body;
+        metrics.contains("notbefore_guest_polls_waiting 2\n").then_some(())
+    });
+    service.cli(&["fault", "add", "status", "--status", "500", "--vm", "web-0"]);
+    assert_eq!(status(own), "304");
+    // The other poll is answered by a change only.
+    service.cli(&["event", "schedule", "--type", "reboot", "web-0", "--in", "1h"]);
+    assert_eq!(status(other), "200");
+}
+
+#[test]
+fn scope_is_not_enabled_until_its_next_poll() {
+    let service = Service::start_with(&[], &["--faults", "--driver", "manual"]);
+    service.apply_fleet(FLEET);
+    service.apply_fleet(
+        "scopes:\n  - name: batch\n    kind: availability-set\n    vms:\n      - { name: batch-0, addresses: [127.1.61.3] }\n",
+    );
+    let restart = |vm: &str| {
+        let operation = service.cli_json(&["event", "schedule", "--cause", "user-restart", vm]);
+        let events = service.cli_json(&["event", "list"]);
+        let all = events.as_array().unwrap().iter();
+        let own = all.clone().find(|event| event["operation"] == operation["id"]).unwrap();
+        service.cli(&[
+            "event",
+            if own["status"] == "Started" { "complete" } else { "cancel" },
+            own["id"].as_str().unwrap(),
+        ]);
+        own["status"].as_str().unwrap().to_owned()
+    };
+    for vm in [VM, BATCH] {
+        assert_eq!(service.poll(vm, NEWEST).status, 200);
+    }
+    assert_eq!((&*restart("web-0"), &*restart("batch-0")), ("Scheduled", "Scheduled"));
+    service.cli(&["fault", "add", "not-enabled", "--vm", "web-0"]);
+    assert_eq!((&*restart("web-1"), &*restart("web-0")), ("Started", "Started"), "until a poll");
+    assert_eq!(restart("batch-0"), "Scheduled", "another scope");
+    // The poll is answered as always and enables the scope, although polls are reported once a minute.
+    assert_eq!(service.poll(VM, NEWEST).status, 200);
+    assert_eq!(restart("web-0"), "Scheduled");
+    assert_eq!(service.cli_json(&["fault", "list"])[0]["effects"], 1);
+    service.cli(&["fault", "add", "not-enabled"]);
+    assert_eq!((&*restart("web-0"), &*restart("batch-0")), ("Started", "Started"), "all scopes");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::support::pages::root;
-use crate::support::{binary, wait_for};
+use crate::support::terminal::run_at_columns;
+use crate::support::{Service, binary, wait_for};
 
 fn rehearse(dir: &Path, arguments: &[&str]) -> (i32, String) {
     let Output { status, stderr, .. } =
@@ -423,5 +424,29 @@ fn agent_passes_scenarios() {
     for scenario in ["advisory-nothing", "advisory-date"] {
         let restored = note(scenario, "web-0 is restored within");
         assert!(restored.starts_with("after "), "{restored}");
+    }
+}
+
+#[test]
+fn doctor_shows_its_progress_at_a_terminal_only() {
+    let dir = tempdir().unwrap();
+    let files = ["one.yaml", "two.yaml"].map(|name| dir.path().join(name));
+    for file in &files {
+        fs::write(file, "summary: x\nvms: [web-0]\nsteps:\n  - { at: 1s, clear_faults: true }\n").unwrap();
+    }
+    let [one, two] = files.each_ref().map(|file| file.to_str().unwrap());
+    // The handler ends at once, and each rehearsal a second later.
+    let arguments = ["doctor", "--only", one, "--only", two, "--floor", "1s", "--", "true"];
+    let (code, stderr) = rehearse(dir.path(), &arguments);
+    assert_eq!(code, 1, "{stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert!(lines[0].starts_with("[1/2] ") && lines[1].starts_with("[2/2] "), "{stderr}");
+    assert_eq!(lines.len(), 3, "{stderr}");
+
+    let service = Service::start(&[]);
+    let shown = run_at_columns(&service, &[&["rehearse"][..], &arguments].concat(), 100);
+    assert_eq!(shown.code, 1, "{}", shown.text);
+    for part in ["0 of 2 done, ", "playing two, one", "[1/2] ", "[2/2] ", "0 of 2 scenarios passed"] {
+        assert!(shown.text.contains(part), "{part}: {}", shown.text);
     }
 }

@@ -134,6 +134,7 @@ fn faults_combine_in_one_order_however_they_were_added() {
     let (shown, after) = poll(&mut faults, A, 7);
     // Hidden events have no strings to break, an empty body is not slow.
     let expected = [
+        FaultKind::NotEnabled,
         FaultKind::ResetIncarnation,
         FaultKind::SkipIncarnations,
         FaultKind::HideEvents,
@@ -145,7 +146,7 @@ fn faults_combine_in_one_order_however_they_were_added() {
     assert_eq!((shown, after.kinds), (1, expected.to_vec()));
     assert_eq!(
         faults.list(at(1)).iter().map(|fault| fault.id).collect::<Vec<_>>(),
-        (1..=13).collect::<Vec<_>>()
+        (1..=14).collect::<Vec<_>>()
     );
 }
 
