@@ -5,22 +5,21 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use notbefore_rehearse::platform::{Platform, PlatformSpec};
-use notbefore_service::clock::Stopwatch;
+use notbefore_rehearse::platform::{Elapsed, Platform, PlatformSpec};
 use tokio::time::timeout;
 
 use crate::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn arrival_is_after_its_hook_and_before_the_answer() {
-    let elapsed = Arc::new(OnceLock::<Stopwatch>::new());
+    let elapsed = Arc::new(OnceLock::<Elapsed>::new());
     let observed = Arc::new(Mutex::new(Vec::<Duration>::new()));
     let spec = PlatformSpec {
         arrival_hook: Some(Arc::new({
             let (elapsed, observed) = (Arc::clone(&elapsed), Arc::clone(&observed));
             move |vm| {
                 assert_eq!(vm, "web-0");
-                observed.lock().unwrap().extend(elapsed.get().map(Stopwatch::elapsed));
+                observed.lock().unwrap().extend(elapsed.get().map(Elapsed::elapsed));
             }
         })),
         ..PlatformSpec::of_vms(["web-0"])
