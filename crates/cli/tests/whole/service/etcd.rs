@@ -1,6 +1,8 @@
 //! `serve --etcd` with one member and one node: what is refused at the start, moving a fleet into etcd and back, and what
 //! a node does while etcd is away. The part `cluster` has several of each.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::formats;
 use crate::support::{Service, binary, free_address, wait_for};
 
 const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 60, 1);
@@ -115,6 +118,8 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
     let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
     let (data, with_fleet) = (temp.path().join("data"), temp.path().join("single"));
     drop(Service::start_in(&with_fleet, &[]));
+    let level_1 = formats::copied("data");
+    let level_1_before = files(level_1.path());
     for (key, value) in [
         ("/foreign/settings", "1"),
         ("/newer/", "notbefore: test"),
@@ -151,6 +156,10 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
             vec!["--etcd", etcd_url, "--data", text(&with_fleet)],
             vec!["holds the fleet", "notbefore import --etcd"],
         ),
+        (
+            vec!["--etcd", etcd_url, "--data", text(level_1.path())],
+            vec!["holds the fleet", "notbefore import --etcd"],
+        ),
     ] {
         let mut arguments = vec!["serve", "--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"];
         if !flags.contains(&"--data") {
@@ -164,6 +173,13 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
         assert!(!data.exists(), "{flags:?} has created the data directory");
     }
     assert_eq!(etcd.keys(), before, "etcd is unchanged");
+    assert!(files(level_1.path()) == level_1_before, "the directory is unchanged");
+}
+
+/// Names and contents of the files in a directory.
+fn files(dir: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let files = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap());
+    files.map(|file| (file.file_name(), std::fs::read(file.path()).unwrap())).collect()
 }
 
 /// The records of an export: key and value, without the revision.
