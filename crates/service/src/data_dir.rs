@@ -7,8 +7,8 @@
 //!
 //! `lock` is locked by the service that uses the directory, in addition to the store's own lock. It is never removed.
 //!
-//! Files that may hold a secret are private to their owner, whatever the umask; `format`, `operator.url` and
-//! `listeners.json` hold none.
+//! Files that may hold a secret are private to their owner, whatever the umask; `format`, `operator.url`, `listeners.json` and
+//! `cluster.json` hold none.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -26,6 +26,8 @@ const HAS_STORE: &str = "store";
 pub const TOKEN: &str = "operator.token";
 /// The operator listener's URL, for a command line on the same machine.
 pub const OPERATOR_URL: &str = "operator.url";
+/// The cluster that a node has joined.
+pub const CLUSTER: &str = "cluster.json";
 /// All listeners, for scripts on the same machine.
 pub const LISTENERS: &str = "listeners.json";
 /// The operator listener's certificate, for a command line on the same machine.
