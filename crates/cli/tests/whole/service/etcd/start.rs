@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use notbefore_etcd::{COMPACT_EVERY, DEFAULT_PREFIX, EtcdConfig};
@@ -17,8 +17,9 @@ use tempfile::TempDir;
 
 use super::super::formats;
 use super::{Etcd, done, refused, text};
-use crate::support::pages::root;
-use crate::support::{Service, free_address, wait_for};
+use crate::cluster::guide::{block, page};
+use crate::support::pages::{as_typed, root};
+use crate::support::{Service, binary, free_address, wait_for};
 
 /// A member that asks for client certificates, with the certificates of the cluster guide.
 struct WithTls {
@@ -56,6 +57,37 @@ impl WithTls {
     }
 }
 
+/// A member with the users and rights of the cluster guide.
+struct WithPassword {
+    etcd: Etcd,
+}
+
+impl WithPassword {
+    fn start() -> Self {
+        let mut etcd = Etcd::start_with("http", &["--bcrypt-cost", "4"], Vec::new());
+        let typed = typed(&etcd, Path::new("/"), &block(&page(), "password-rights")).output().unwrap();
+        assert!(typed.status.success(), "{typed:?}");
+        etcd.variables = vec![("ETCDCTL_USER", "root:ROOT-SECRET".to_owned())];
+        Self { etcd }
+    }
+
+    fn flags<'a>(&'a self, password: &'a Path) -> Vec<&'a str> {
+        let etcd = &self.etcd.url;
+        vec!["--etcd", etcd, "--etcd-user", "notbefore", "--etcd-password-file", text(password)]
+    }
+}
+
+/// Commands of the guide, with the variables that it sets before.
+fn typed(etcd: &Etcd, dir: &Path, commands: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-euc", commands]).current_dir(dir);
+    as_typed(&mut shell);
+    let bin = Path::new(binary()).parent().unwrap().display().to_string();
+    shell.env("PATH", format!("{bin}:{}", std::env::var("PATH").unwrap_or_default()));
+    shell.envs([("ETCDCTL_API", "3"), ("ETCDCTL_ENDPOINTS", &etcd.url)]);
+    shell
+}
+
 #[test]
 fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
     let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
@@ -70,9 +102,11 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
     ] {
         assert!(etcd.ctl(&["put", key, value]).status.success());
     }
-    let (other, with_tls) = (Etcd::start(), WithTls::start());
-    let all = [&etcd, &other, &with_tls.etcd];
+    let (other, with_tls, with_password) = (Etcd::start(), WithTls::start(), WithPassword::start());
+    let all = [&etcd, &other, &with_tls.etcd, &with_password.etcd];
     let before = all.map(Etcd::revision);
+    let wrong_password = temp.path().join("wrong.password");
+    std::fs::write(&wrong_password, "wrong\n").unwrap();
     let two_clusters = format!("{},{}", etcd.url, other.url);
     let tls = |authority: &str, pair: &str| with_tls.flags(authority, pair);
     let (wrong_authority, wrong_pair) = (tls("operator-ca", "etcd-client"), tls("etcd-ca", "node"));
@@ -115,6 +149,14 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
         (
             wrong_pair.iter().map(String::as_str).collect(),
             vec!["client certificate", "set --etcd-cert and --etcd-key", "--trusted-ca-file"],
+        ),
+        (
+            vec!["--etcd", &with_password.etcd.url],
+            vec!["etcd requires authentication", "--etcd-user and --etcd-password-file"],
+        ),
+        (
+            with_password.flags(&wrong_password),
+            vec!["refuses user notbefore", "wrong name or password", "--etcd-password-file"],
         ),
         (
             vec!["--etcd", &two_clusters],
@@ -233,6 +275,32 @@ fn node_has_no_first_run_vm() {
     let vms = node.operator_request("GET", "/v1/vms", "", "");
     assert_eq!((vms.status, vms.json()["items"].as_array().map(Vec::len)), (200, Some(0)), "{vms:?}");
     assert_eq!(node.poll(std::net::Ipv4Addr::LOCALHOST, "2020-07-01").status, 403);
+}
+
+/// Kills a process at the end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn node_runs_with_user_and_password_of_the_guide() {
+    let (server, temp) = (WithPassword::start(), tempfile::tempdir().unwrap());
+    let data = temp.path().join("data");
+    let flags = format!(" --guest 127.0.0.1:0 --operator 127.0.0.1:0 --data {}", text(&data));
+    let commands = block(&page(), "password-node");
+    let node = typed(&server.etcd, temp.path(), &(commands.trim_end().to_owned() + &flags));
+    let mut node = { node }.stdout(Stdio::null()).spawn().map(Running).unwrap();
+    wait_for("the node to serve", || {
+        assert_eq!(node.0.try_wait().unwrap(), None, "it runs");
+        data.join("listeners.json").exists().then_some(())
+    });
+    assert!(server.etcd.keys().contains("/notbefore/cluster/leader"));
+    done(&["vm", "add", "web-0", "--data", text(&data)]);
 }
 
 /// Forwards connections to etcd, and replaces a text in its answers by one of the same length.
