@@ -73,7 +73,11 @@ impl Etcd {
     /// Connects a bare client to records below a prefix.
     pub fn connect(&self, runtime: &Runtime, prefix: &str) -> anyhow::Result<EtcdStore> {
         let config = EtcdConfig::new(self.urls.clone(), prefix);
-        runtime.block_on(EtcdStore::connect(&config)).map_err(|error| anyhow::anyhow!("{error}"))
+        runtime.block_on(async {
+            let store = EtcdStore::connect(&config).await?;
+            store.claim("bench").await?;
+            Ok(store)
+        })
     }
 }
 

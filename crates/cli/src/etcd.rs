@@ -58,7 +58,7 @@ pub fn checked(etcd: config::Etcd) -> Result<Option<EtcdConfig>> {
 }
 
 impl EtcdArgs {
-    /// Connects to etcd, if a URL is given, and checks what it holds.
+    /// Connects to etcd to write to it, if a URL is given, and checks what it holds.
     pub fn connect(self) -> Result<Option<(Runtime, Arc<dyn Store>)>> {
         let EtcdArgs { etcd, etcd_prefix, etcd_ca, etcd_cert, etcd_key, etcd_user, etcd_password_file } =
             self;
@@ -78,7 +78,11 @@ impl EtcdArgs {
             return Ok(None);
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let connected = runtime.block_on(ConnectedStore::connect(&SharedStore::Etcd(config)))?;
-        Ok(Some((runtime, connected.store)))
+        let store = runtime.block_on(async {
+            let connected = ConnectedStore::connect(&SharedStore::Etcd(config)).await?;
+            connected.claim().await?;
+            anyhow::Ok(connected.store)
+        })?;
+        Ok(Some((runtime, store)))
     }
 }

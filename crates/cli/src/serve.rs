@@ -281,7 +281,8 @@ fn cluster_config(
         bail!("the host name {name:?} cannot be the name of a node; set one with --node NAME (etcd.node)");
     }
     let cluster = ClusterConfig::new(name, SharedStore::Etcd(etcd));
-    Ok(Some(ClusterConfig { compacts, trust_addresses_for, format_level, ..cluster }))
+    let compact_every = cluster.compact_every.filter(|_| compacts);
+    Ok(Some(ClusterConfig { compact_every, trust_addresses_for, format_level, ..cluster }))
 }
 
 /// Reads a fleet file; its mistakes are errors of the configuration.
@@ -394,4 +395,29 @@ fn announce(addresses: &Addresses) -> Result<()> {
         lines.push(format!("  notbefore vm restart {vm}"));
     }
     output::lines(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use notbefore_etcd::DEFAULT_PREFIX;
+
+    #[test]
+    fn node_compacts_unless_the_setting_says_otherwise() {
+        let settings = |compact| config::Etcd {
+            endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+            node: Some("a".to_owned()),
+            prefix: DEFAULT_PREFIX.to_owned(),
+            ca: None,
+            cert: None,
+            key: None,
+            user: None,
+            password_file: None,
+            compact,
+        };
+        for compacts in [true, false] {
+            let config = cluster_config(settings(compacts), ClusterConfig::TRUST_ADDRESSES_FOR, 2);
+            assert_eq!(config.unwrap().unwrap().compact_every.is_some(), compacts);
+        }
+    }
 }

@@ -14,9 +14,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use notbefore_store::Revision;
 
 use crate::client::{Client, from_etcd, to_etcd};
+use crate::connect::MARK;
 use crate::errors::CallError;
 use crate::proto::{CompactionRequest, RangeRequest};
 
@@ -89,13 +91,15 @@ impl Client {
         now: Duration,
     ) -> Result<Option<Revision>, CompactError> {
         let mark_error = |error: CallError| CompactError::Mark(error.to_string());
-        let request = RangeRequest { key: self.key(""), keys_only: true, ..RangeRequest::default() };
-        let response = self.read(request).await.map_err(mark_error)?;
-        let mark = response.kvs.first().map(|kv| from_etcd(kv.mod_revision));
+        let request = RangeRequest { key: self.key(""), ..RangeRequest::default() };
+        let found = self.read(request).await.map_err(mark_error)?.kvs.into_iter().next();
+        let mark = found.as_ref().map(|kv| from_etcd(kv.mod_revision));
         match compactor.decide(mark, now) {
             CompactionStep::Wait { .. } => Ok(None),
             CompactionStep::Advance { from } => {
-                let has_won = self.write_mark(from).await.map_err(mark_error)?;
+                // With its id; a mark that was deleted gets one when the next node starts.
+                let value = found.map_or_else(|| Bytes::from_static(MARK.as_bytes()), |kv| kv.value.into());
+                let has_won = self.write_mark(from, value).await.map_err(mark_error)?;
                 let Some(up_to) = from.filter(|_| has_won) else { return Ok(None) };
                 self.compact(up_to).await?;
                 Ok(Some(up_to))

@@ -1,8 +1,9 @@
 //! Checks at the start: everything that would make the store useless later is an error with its cure now.
 //!
-//! The key that equals the prefix is the store's own: the *mark*. It says that the keys below are those of notbefore, and its
-//! revision is that of the next compaction (see [`crate::compaction`]). A prefix that has keys and no mark belongs to
-//! another program.
+//! The checks write nothing. [`crate::EtcdStore::claim`] then writes the *mark*, unless there is one: the key that equals the
+//! prefix is the store's own. The mark says that the keys below are those of notbefore, and has an id, by which nodes
+//! recognise their cluster in a restored backup. Its revision is that of the next compaction (see
+//! [`crate::compaction`]). A prefix that has keys and no mark belongs to another program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +11,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use notbefore_store::Revision;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::client::{AuthenticateError, Client, authenticate, end_of};
+use crate::client::{AuthenticateError, Client, authenticate, end_of, from_etcd, to_etcd};
 use crate::config::{Checked, ConfigError, Endpoint, EtcdConfig, EtcdUser};
 use crate::connection::{CallMetadata, Connection};
 use crate::errors::{CallError, classify, is_local};
@@ -28,11 +30,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(5);
 /// Deadline for a connection that says whether a silent endpoint exists.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The value of the mark. Later releases may add words behind these.
-const MARK: &str =
+/// The value of a mark, before its id.
+pub(crate) const MARK: &str =
     "notbefore: the keys below belong to notbefore; the revision of this key is the next compaction";
 /// What every mark begins with.
 const MARK_BEGIN: &[u8] = b"notbefore:";
+/// What is between a mark and its id.
+const MARK_ID: &str = "; id ";
 
 /// Why the node cannot use etcd.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +56,9 @@ pub enum ConnectError {
     DifferentClusters { one: (String, u64), other: (String, u64) },
     #[error("etcd at {endpoint} has version {version}; use 3.4 or later")]
     TooOld { endpoint: String, version: String },
-    #[error("etcd refuses user {user}: wrong name or password; check both, and 'etcdctl user get {user}'")]
+    #[error(
+        "etcd refuses user {user}: wrong name or password; correct --etcd-user or the content of --etcd-password-file, and see 'etcdctl user get {user}'"
+    )]
     WrongPassword { user: String },
     #[error(
         "etcd requires authentication; set --etcd-user and --etcd-password-file, or --etcd-cert and --etcd-key with the user's name as the common name"
@@ -147,8 +153,17 @@ pub(crate) struct Warnings {
     pub unreachable: Vec<String>,
 }
 
-/// Connects, and checks everything.
-pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Warnings), ConnectError> {
+/// The mark as it was read.
+#[derive(Default)]
+pub(crate) struct Mark {
+    /// None if there is no mark.
+    revision: Option<Revision>,
+    /// None if there is no mark, or one without an id.
+    pub id: Option<String>,
+}
+
+/// Connects, and checks everything. Writes nothing.
+pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Warnings, Mark), ConnectError> {
     let config = Checked::new(config)?;
     let tls = config.tls.clone().map(TlsConfig::load).transpose()?;
     let greet = |endpoint| greet(endpoint, tls.as_ref(), config.user.as_ref(), &config.prefix);
@@ -210,8 +225,8 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Warning
         }
     }
     client.check_rights().await?;
-    client.claim_prefix().await?;
-    Ok((client, Warnings { lasting: warnings, unreachable }))
+    let mark = client.find_mark().await?;
+    Ok((client, Warnings { lasting: warnings, unreachable }, mark))
 }
 
 /// What an endpoint says about itself.
@@ -381,52 +396,61 @@ impl Client {
         }
     }
 
-    /// Writes the mark if the prefix is unused. Fails if it belongs to another program.
-    async fn claim_prefix(&self) -> Result<(), ConnectError> {
+    /// Reads the mark. Fails if the prefix belongs to another program.
+    async fn find_mark(&self) -> Result<Mark, ConnectError> {
+        let key = self.key("");
+        let request = RangeRequest { key: key.clone(), ..RangeRequest::default() };
+        let response = self.read(request).await.map_err(|error| self.check_error(error, Right::Read))?;
+        let foreign = |key: &[u8]| ConnectError::ForeignPrefix {
+            prefix: self.config.prefix.clone(),
+            key: String::from_utf8_lossy(key).into_owned(),
+        };
+        if let Some(kv) = response.kvs.first() {
+            if !kv.value.starts_with(MARK_BEGIN) {
+                return Err(foreign(&kv.key));
+            }
+            let text = str::from_utf8(&kv.value).unwrap_or_default();
+            let id = text.rsplit_once(MARK_ID).map(|(_, id)| id.to_owned());
+            return Ok(Mark { revision: Some(from_etcd(kv.mod_revision)), id });
+        }
+        let below = RangeRequest {
+            range_end: end_of(&key),
+            key,
+            limit: 1,
+            keys_only: true,
+            ..RangeRequest::default()
+        };
+        let below = self.read(below).await.map_err(|error| self.check_error(error, Right::Read))?;
+        // The mark itself, if another node has just written it.
+        match below.kvs.first().filter(|kv| kv.key != self.config.prefix.as_bytes()) {
+            Some(kv) => Err(foreign(&kv.key)),
+            None => Ok(Mark::default()),
+        }
+    }
+
+    /// Writes the mark if the prefix is unused, and returns its id. Fails if the prefix belongs to another program.
+    pub(crate) async fn claim_prefix(&self, new_id: &str) -> Result<String, ConnectError> {
         // Two nodes may start at once: the second one finds the mark in the second round.
         for _ in 0..2 {
-            let key = self.key("");
-            let request = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-            let response = self.read(request).await.map_err(|error| self.check_error(error, Right::Read))?;
-            let foreign = |key: &[u8]| ConnectError::ForeignPrefix {
-                prefix: self.config.prefix.clone(),
-                key: String::from_utf8_lossy(key).into_owned(),
-            };
-            if let Some(kv) = response.kvs.first() {
-                return match kv.value.starts_with(MARK_BEGIN) {
-                    true => Ok(()),
-                    false => Err(foreign(&kv.key)),
-                };
+            let Mark { revision, id } = self.find_mark().await?;
+            if let Some(id) = id {
+                return Ok(id);
             }
-            let below = RangeRequest {
-                range_end: end_of(&key),
-                key,
-                limit: 1,
-                keys_only: true,
-                ..RangeRequest::default()
-            };
-            let below = self.read(below).await.map_err(|error| self.check_error(error, Right::Read))?;
-            // The mark itself, if another node has just written it.
-            match below.kvs.first().filter(|kv| kv.key != self.config.prefix.as_bytes()) {
-                Some(kv) => return Err(foreign(&kv.key)),
-                None => self.write_mark(None).await.map_err(|error| self.check_error(error, Right::Write))?,
-            };
+            let value = Bytes::from(format!("{MARK}{MARK_ID}{new_id}"));
+            self.write_mark(revision, value).await.map_err(|error| self.check_error(error, Right::Write))?;
         }
         Err(ConnectError::Failed(format!("the key {} is deleted again and again", self.config.prefix)))
     }
 
     /// Writes the mark if it still has this revision. Returns whether it did.
-    pub(crate) async fn write_mark(
-        &self,
-        from: Option<notbefore_store::Revision>,
-    ) -> Result<bool, CallError> {
+    pub(crate) async fn write_mark(&self, from: Option<Revision>, value: Bytes) -> Result<bool, CallError> {
         let compare = Compare {
             result: 0,
             target: COMPARE_MOD_REVISION,
             key: self.key(""),
-            mod_revision: Some(from.map_or(0, crate::client::to_etcd)),
+            mod_revision: Some(from.map_or(0, to_etcd)),
         };
-        let put = PutRequest { key: self.key(""), value: Bytes::from_static(MARK.as_bytes()) };
+        let put = PutRequest { key: self.key(""), value };
         let success = vec![RequestOp { operation: Some(Operation::Put(put)) }];
         let request = TxnRequest { compare: vec![compare], success, failure: Vec::new() };
         Ok(self.call(&self.writes, request).await?.succeeded)

@@ -260,7 +260,7 @@ fn tls_error(error: &rustls::Error) -> String {
         Error::InvalidMessage(_) => "it does not speak TLS; write http instead of https".to_owned(),
         Error::NoApplicationProtocol => "it does not speak HTTP/2; name etcd's port for clients".to_owned(),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is not signed by the given authority; name the authority of etcd's server certificates"
+            "its certificate is not signed by the given authority; name the authority of etcd's server certificates with --etcd-ca"
                 .to_owned()
         }
         Error::InvalidCertificate(
@@ -268,14 +268,14 @@ fn tls_error(error: &rustls::Error) -> String {
         ) => format!("its certificate has another name ({error}); use a name or address of the certificate"),
         Error::InvalidCertificate(error) => format!("its certificate cannot be used: {error}"),
         Error::AlertReceived(Alert::CertificateRequired | Alert::HandshakeFailure | Alert::BadCertificate) => {
-            "it refuses the connection without a valid client certificate; give a certificate and key that its --trusted-ca-file signs"
+            "it refuses the connection without a valid client certificate; set --etcd-cert and --etcd-key to a pair that its --trusted-ca-file signs"
                 .to_owned()
         }
         Error::AlertReceived(Alert::UnknownCA) => {
-            "it does not know the authority of the client certificate; use one that its --trusted-ca-file signs".to_owned()
+            "it does not know the authority of the client certificate; set --etcd-cert and --etcd-key to a pair that its --trusted-ca-file signs".to_owned()
         }
         Error::AlertReceived(alert @ (Alert::CertificateExpired | Alert::CertificateUnknown | Alert::AccessDenied)) => {
-            format!("it refuses the client certificate ({alert:?}); renew it")
+            format!("it refuses the client certificate ({alert:?}); renew it, or set another with --etcd-cert and --etcd-key")
         }
         other => format!("TLS failed: {other}"),
     }

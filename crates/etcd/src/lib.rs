@@ -2,7 +2,8 @@
 //!
 //! [`EtcdStore::connect`] checks settings, certificates, password, rights, versions and the prefix, and refuses with the
 //! cure. After that, [`EtcdStore`] is a [`Store`]: records are keys below the prefix, and a record's revision is etcd's
-//! `mod_revision`. Other programs may use the same etcd, so revisions have gaps.
+//! `mod_revision`. Other programs may use the same etcd, so revisions have gaps. [`EtcdStore::claim`] must precede the first
+//! commit: a prefix with records and no mark is refused at the next start.
 //!
 //! | file | contents |
 //! |---|---|
@@ -91,6 +92,8 @@ pub struct EtcdStore {
 struct Inner {
     client: Arc<Client>,
     warnings: connect::Warnings,
+    /// The id of the mark when the store connected.
+    mark_id: Option<String>,
     /// The task that renews the token.
     renewal: AbortHandle,
 }
@@ -102,10 +105,10 @@ impl Drop for Inner {
 }
 
 impl EtcdStore {
-    /// Connects, and checks everything that would make the store useless later. Takes some milliseconds, and at most a
-    /// minute if etcd does not answer.
+    /// Connects, and checks everything that would make the store useless later. Writes nothing. Takes some milliseconds,
+    /// and at most a minute if etcd does not answer.
     pub async fn connect(config: &EtcdConfig) -> Result<Self, ConnectError> {
-        let (client, warnings) = connect::connect(config).await?;
+        let (client, warnings, mark) = connect::connect(config).await?;
         let renewing = Arc::clone(&client);
         let renewal = tokio::spawn(async move {
             loop {
@@ -113,7 +116,22 @@ impl EtcdStore {
                 renewing.renew_token().await;
             }
         });
-        Ok(Self { inner: Arc::new(Inner { client, warnings, renewal: renewal.abort_handle() }) })
+        let renewal = renewal.abort_handle();
+        Ok(Self { inner: Arc::new(Inner { client, warnings, mark_id: mark.id, renewal }) })
+    }
+
+    /// Marks the prefix as that of notbefore, unless it is marked. Returns the id of the mark; `new_id` is for a new one.
+    pub async fn claim(&self, new_id: &str) -> Result<String, ConnectError> {
+        self.inner.client.claim_prefix(new_id).await
+    }
+
+    /// The id of the mark at [`Self::connect`]; none if the prefix had no mark. A backup of etcd holds it, too.
+    pub fn mark_id(&self) -> Option<&str> {
+        self.inner.mark_id.as_deref()
+    }
+
+    pub fn prefix(&self) -> &str {
+        &self.inner.client.config.prefix
     }
 
     /// What the operator should know as long as the process runs: releases with faults, a user that is not used.

@@ -8,6 +8,7 @@
 
 pub mod etcd_status;
 pub mod join;
+pub mod joined;
 pub mod monitor;
 pub(crate) mod overview;
 pub mod readiness;

@@ -7,8 +7,8 @@
 //!
 //! `lock` is locked by the service that uses the directory, in addition to the store's own lock. It is never removed.
 //!
-//! Files that may hold a secret are private to their owner, whatever the umask; `format`, `operator.url` and
-//! `listeners.json` hold none.
+//! Files that may hold a secret are private to their owner, whatever the umask; `format`, `operator.url`, `listeners.json` and
+//! `cluster.json` hold none.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -26,6 +26,8 @@ const HAS_STORE: &str = "store";
 pub const TOKEN: &str = "operator.token";
 /// The operator listener's URL, for a command line on the same machine.
 pub const OPERATOR_URL: &str = "operator.url";
+/// The cluster that a node has joined.
+pub const CLUSTER: &str = "cluster.json";
 /// All listeners, for scripts on the same machine.
 pub const LISTENERS: &str = "listeners.json";
 /// The operator listener's certificate, for a command line on the same machine.
@@ -103,6 +105,10 @@ impl DataDir {
         let dir = Self { path: path.to_owned() };
         match dir.read_format()? {
             Format::Known { has_store: true } => Err(DataDirError::HoldsFleet { path: dir.path }),
+            // Level 1 had no second line.
+            Format::Known { has_store: false } if dir.has_store() => {
+                Err(DataDirError::HoldsFleet { path: dir.path })
+            }
             Format::Known { has_store: false } | Format::New => Ok(()),
         }
     }
@@ -352,6 +358,29 @@ mod tests {
             assert_eq!(refused, is_refused, "{format:?} {store:?}");
             assert_eq!(prepared.is_ok(), !is_refused, "{format:?} {store:?}: {prepared:?}");
             assert_eq!(dir.path().join("lock").exists(), !is_refused, "a refused directory is not modified");
+        }
+    }
+
+    #[test]
+    fn directory_with_a_fleet_is_refused_for_a_node() {
+        for (format, store, is_refused) in [
+            (None, None, false),
+            (Some("2\n"), None, false),
+            (Some("2\n"), Some(""), false),
+            (Some("1\n"), Some("something"), true),
+            (Some("2\n"), Some("something"), true),
+            (Some("2\nstore\n"), Some("something"), true),
+            (Some("2\nstore\n"), None, true),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            for (name, content) in [("format", format), ("store.redb", store)] {
+                if let Some(content) = content {
+                    fs::write(dir.path().join(name), content).unwrap();
+                }
+            }
+            let checked = DataDir::check_for_node(dir.path());
+            let refused = matches!(checked, Err(DataDirError::HoldsFleet { .. }));
+            assert_eq!((refused, checked.is_ok()), (is_refused, !is_refused), "{format:?} {store:?}");
         }
     }
 

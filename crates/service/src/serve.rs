@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{Actor, Fact, Name, Policy, Prefix, ScopeKind, ScopePath, VmId};
@@ -14,7 +15,7 @@ use notbefore_engine::{
     AddVm, ClockNews, ClockReading, DecodeError, Engine, EngineSettings, Failure, FirstRun, Input, Loader,
     Node, Prepared, PutScope, Request, ScopeChange, State, VmSpec, prepare,
 };
-use notbefore_etcd::{COMPACT_EVERY, Compactor, EtcdStore};
+use notbefore_etcd::{Compactor, EtcdStore};
 use notbefore_listener::host::AllowedHosts;
 use notbefore_store::memory::MemoryStore;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
@@ -68,11 +69,11 @@ use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 /// More than a cluster has nodes.
 const CLUSTER_RECORDS_MAX: usize = 1_000;
 /// Interval at which a starting node tries again to use etcd.
-const RETRY_START_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+const RETRY_START_EVERY: Duration = Duration::from_secs(1);
 /// Interval at which VMs with a listener of their own are recorded as polled.
-const BOUND_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
-/// Interval of turns of the agreed compaction; it takes place less often.
-const COMPACTION_TURN: std::time::Duration = std::time::Duration::from_secs(60);
+const BOUND_POLL_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Turns of the agreed compaction in its interval; in most, nothing is compacted.
+const COMPACTION_TURNS: u32 = 10;
 /// More than the listeners of any service have.
 const READY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -263,7 +264,11 @@ pub async fn serve(
     let shared = match &config.cluster {
         Some(cluster) => {
             DataDir::check_for_node(&config.data)?;
-            let connect = async || Ok(ConnectedStore::connect(&cluster.store).await?);
+            let connect = async || {
+                let connected = ConnectedStore::connect(&cluster.store).await?;
+                connected.check_joined(&config.data)?;
+                Ok(connected)
+            };
             let Some(connected) = retry_until_stopped(&shutdown, connect).await? else { return Ok(()) };
             Some(connected)
         }
@@ -272,15 +277,21 @@ pub async fn serve(
     let etcd = shared.as_ref().and_then(|shared| shared.etcd.clone());
 
     let dir = DataDir::prepare(&config.data)?;
-    let mut directory_lock = None;
+    let (mut directory_lock, mut joined) = (None, None);
     let (raw_store, joining): (Arc<dyn Store>, _) = match (&config.cluster, shared) {
-        (Some(cluster), Some(ConnectedStore { store, .. })) => {
+        (Some(cluster), Some(shared)) => {
             directory_lock = Some(dir.lock()?);
             let listens_at = node_listener.as_ref().map(|listener| local(listener, config.nodes.listen));
             let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
-            let begin = async || Ok(Joining::begin(cluster, &*store, url.clone(), &*clock).await?);
-            let Some(joining) = retry_until_stopped(&shutdown, begin).await? else { return Ok(()) };
-            (joining.leveled(store), Some(joining))
+            let begin = async || {
+                let joining = Joining::begin(cluster, &*shared.store, url.clone(), &*clock).await?;
+                Ok((joining, shared.claim().await?))
+            };
+            let Some((joining, cluster)) = retry_until_stopped(&shutdown, begin).await? else {
+                return Ok(());
+            };
+            joined = cluster;
+            (joining.leveled(shared.store), Some(joining))
         }
         (Some(_), None) | (None, _) if config.in_memory => (Arc::new(MemoryStore::new()), None),
         (Some(_), None) | (None, _) => (Arc::new(dir.open_store()?), None),
@@ -341,6 +352,10 @@ pub async fn serve(
         }
         None => SessionKey::load_or_create(&*store).await?,
     };
+    if let Some(joined) = joined {
+        let failed = |source| ServeError::File { path: dir.file(data_dir::CLUSTER), source };
+        joined.write(&config.data).map_err(failed)?;
+    }
     let (shutdown, must_end) = match standing.clone() {
         Some(standing) => {
             let (shutdown, must_end) = shutdown_or(shutdown, must_end(standing, etcd.clone()));
@@ -500,8 +515,9 @@ pub async fn serve(
             Arc::clone(&clock),
         )),
     ];
-    let compacting = etcd.filter(|_| config.cluster.as_ref().is_some_and(|cluster| cluster.compacts));
-    let compaction = compacting.map(|etcd| tokio::spawn(compact(etcd, Arc::clone(&clock))));
+    let compact_every = config.cluster.as_ref().and_then(|cluster| cluster.compact_every);
+    let compaction = etcd.zip(compact_every);
+    let compaction = compaction.map(|(etcd, every)| tokio::spawn(compact(etcd, every, Arc::clone(&clock))));
     // Each part that can be reloaded registers here: `reloads.add("…", …)`.
     let reloads = Reloads::default();
     if config.proxy.secret_file.is_some() {
@@ -863,15 +879,16 @@ fn first_run_name(views: &Views) -> Option<String> {
 }
 
 /// Compacts etcd's history in agreement with the other nodes, forever.
-async fn compact(etcd: EtcdStore, clock: Arc<dyn Clock>) {
-    let mut compactor = Compactor::new(COMPACT_EVERY);
+async fn compact(etcd: EtcdStore, every: Duration, clock: Arc<dyn Clock>) {
+    let mut compactor = Compactor::new(every);
+    let turn = every / COMPACTION_TURNS;
     loop {
         match etcd.compact_if_due(&mut compactor, clock.since_boot()).await {
             Ok(Some(revision)) => tracing::debug!(%revision, "compacted the history of etcd"),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "cannot compact the history of etcd: retrying in a minute"),
+            Err(error) => tracing::warn!(%error, "cannot compact the history of etcd: retrying in {turn:?}"),
         }
-        tokio::time::sleep(COMPACTION_TURN).await;
+        tokio::time::sleep(turn).await;
     }
 }
 

@@ -27,6 +27,7 @@ async fn one_of_several_nodes_compacts_once_in_an_interval() {
         }
     }
     assert_eq!(compacted.len(), 4, "{compacted:?}");
+    assert_eq!(nodes[1].0.claim("another").await.unwrap(), "new", "the mark keeps its id");
     assert!(compacted.is_sorted_by(|one, two| one < two), "{compacted:?}");
 
     let last = *compacted.last().unwrap();

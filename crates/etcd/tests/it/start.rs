@@ -98,13 +98,33 @@ async fn a_prefix_of_another_program_is_refused() {
 async fn nodes_that_start_at_once_share_a_prefix() {
     let etcd = etcd(NO_FSYNC).await;
     let config = etcd.config("/nb/");
-    let starts = (0..8).map(|_| {
+    let starts = (0..8).map(|number| {
         let config = config.clone();
-        tokio::spawn(async move { EtcdStore::connect(&config).await.map(drop) })
+        tokio::spawn(async move { EtcdStore::connect(&config).await?.claim(&number.to_string()).await })
     });
+    let mut ids = Vec::new();
     for start in starts.collect::<Vec<_>>() {
-        start.await.unwrap().unwrap();
+        ids.push(start.await.unwrap().unwrap());
     }
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+}
+
+#[tokio::test]
+async fn only_a_claim_marks_the_prefix() {
+    let etcd = etcd(NO_FSYNC).await;
+    let store = EtcdStore::connect(&etcd.config("/nb/")).await.unwrap();
+    assert_eq!((etcd.etcdctl(&["get", "--prefix", "/"]).as_str(), store.mark_id()), ("", None));
+    assert_eq!(store.claim("first").await.unwrap(), "first");
+    let mark = etcd.etcdctl(&["get", "/nb/"]);
+    let again = EtcdStore::connect(&etcd.config("/nb/")).await.unwrap();
+    assert_eq!(again.mark_id(), Some("first"));
+    assert_eq!(again.claim("second").await.unwrap(), "first");
+    assert_eq!(etcd.etcdctl(&["get", "/nb/"]), mark, "nothing was written");
+
+    etcd.etcdctl(&["put", "/nb/", "notbefore: a mark without an id"]);
+    let without_id = EtcdStore::connect(&etcd.config("/nb/")).await.unwrap();
+    assert_eq!(without_id.mark_id(), None);
+    assert_eq!(without_id.claim("third").await.unwrap(), "third");
 }
 
 #[tokio::test]

@@ -251,9 +251,13 @@ pub async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) 
     }
 }
 
+/// Connects as the first node or a later one.
 pub async fn connect(config: &EtcdConfig) -> EtcdStore {
     match EtcdStore::connect(config).await {
-        Ok(store) => store,
+        Ok(store) => {
+            store.claim("new").await.unwrap();
+            store
+        }
         Err(error) => panic!("{error}"),
     }
 }

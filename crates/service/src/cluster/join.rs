@@ -1,6 +1,7 @@
 //! Joining a cluster: what a node checks and waits for before it serves.
 //!
-//! 1. The store must be empty, or hold a cluster at a format level that this release reads and this node may write.
+//! 1. The store must be empty, or hold a cluster at a format level that this release reads and this node may write. It must
+//!    be the one that this node has joined before ([`super::joined`]).
 //! 2. The node's name must be free. A process that was killed leaves its heartbeat; its successor waits 4 s for it.
 //! 3. The node loads the state and follows the watch. It is ready when its own heartbeat has returned.
 //! 4. The first leader creates what all nodes share: the first token and the keys. The others wait for them.
@@ -16,10 +17,11 @@ use notbefore_engine::cluster::{
     FORMAT, FenceNews, FormatRecord, IMPORTING, NODE, NodeIdentity, NodeRecord, Role,
 };
 use notbefore_engine::records::{self, DecodeError};
-use notbefore_etcd::{ConnectError, EtcdConfig, EtcdStore, IdentityChange};
+use notbefore_etcd::{COMPACT_EVERY, ConnectError, EtcdConfig, EtcdStore, IdentityChange};
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned, WatchLog};
 use tokio::sync::{mpsc, watch};
 
+use super::joined::{JoinedCluster, JoinedError};
 use super::monitor::ClusterStats;
 use super::{Membership, Standing};
 use crate::clock::Clock;
@@ -63,8 +65,8 @@ pub struct ClusterConfig {
     /// The node's name; no two running nodes have the same.
     pub node: String,
     pub store: SharedStore,
-    /// Whether this node compacts etcd's history, in agreement with the others.
-    pub compacts: bool,
+    /// Interval at which the nodes compact etcd's history; none if this node leaves it to others.
+    pub compact_every: Option<Duration>,
     /// How long this node answers for addresses while it cannot follow the store. An address may have moved to another
     /// tenant meanwhile.
     pub trust_addresses_for: Duration,
@@ -84,7 +86,7 @@ impl ClusterConfig {
         Self {
             node,
             store,
-            compacts: true,
+            compact_every: Some(COMPACT_EVERY),
             trust_addresses_for: Self::TRUST_ADDRESSES_FOR,
             format_level: Self::FORMAT_LEVEL,
         }
@@ -97,22 +99,38 @@ pub struct ConnectedStore {
     pub store: Arc<dyn Store>,
     /// The same store, if it is etcd.
     pub etcd: Option<EtcdStore>,
+    /// Whether there is a cluster, not an empty prefix.
+    holds_fleet: bool,
 }
 
 impl ConnectedStore {
     /// Connects and checks what the store holds. Writes nothing.
     pub async fn connect(shared: &SharedStore) -> Result<Self, JoinError> {
-        let connected = match shared {
-            SharedStore::Given(store) => Self { store: Arc::clone(store), etcd: None },
+        let (store, etcd): (Arc<dyn Store>, _) = match shared {
+            SharedStore::Given(store) => (Arc::clone(store), None),
             SharedStore::Etcd(config) => {
                 let etcd = EtcdStore::connect(config).await?;
                 let warnings = etcd.warnings().iter().chain(etcd.unreachable_at_start());
                 warnings.for_each(|warning| tracing::warn!("{warning}"));
-                Self { store: Arc::new(etcd.clone()), etcd: Some(etcd) }
+                (Arc::new(etcd.clone()), Some(etcd))
             }
         };
-        check_content(&*connected.store).await?;
-        Ok(connected)
+        let holds_fleet = check_content(&*store).await?;
+        Ok(Self { store, etcd, holds_fleet })
+    }
+
+    /// Checks that this is the cluster that the node of this data directory has joined. Writes nothing.
+    pub fn check_joined(&self, data: &Path) -> Result<(), JoinError> {
+        let Some(etcd) = &self.etcd else { return Ok(()) };
+        let found = JoinedCluster::of(etcd, etcd.mark_id().map(str::to_owned));
+        Ok(found.check(self.holds_fleet, data)?)
+    }
+
+    /// Marks the prefix of etcd, before the first commit. Returns what a node remembers; none for a store of tests.
+    pub async fn claim(&self) -> Result<Option<JoinedCluster>, JoinError> {
+        let Some(etcd) = &self.etcd else { return Ok(None) };
+        let mark = etcd.claim(&uuid::Uuid::new_v4().simple().to_string()).await?;
+        Ok(Some(JoinedCluster::of(etcd, Some(mark))))
     }
 }
 
@@ -125,6 +143,9 @@ pub enum JoinError {
     Decode(#[from] DecodeError),
     #[error(transparent)]
     Etcd(#[from] ConnectError),
+    /// Not the cluster that this node has joined.
+    #[error(transparent)]
+    Joined(#[from] JoinedError),
     /// There are records, and none says that they are of a cluster of nodes.
     #[error(
         "{key} is in the store already, and nothing there says that it belongs to notbefore; choose another --etcd-prefix"
@@ -169,6 +190,7 @@ impl JoinError {
             Self::Etcd(error) => error.is_temporary(),
             Self::Read(ReadError::Damaged { .. } | ReadError::Compacted)
             | Self::Decode(_)
+            | Self::Joined(_)
             | Self::Foreign { .. }
             | Self::ImportIncomplete
             | Self::StoreReplaced(_)
@@ -329,8 +351,8 @@ async fn create_shared(
     Ok(SessionKey::load_or_create(store).await?)
 }
 
-/// Checks that the store holds nothing, or a cluster at a level that this release reads.
-pub async fn check_content(store: &dyn Store) -> Result<(), JoinError> {
+/// Checks that the store holds nothing, or a cluster at a level that this release reads. Returns whether it holds one.
+async fn check_content(store: &dyn Store) -> Result<bool, JoinError> {
     let snapshot = store.snapshot().await?;
     let Some(record) = snapshot.get(FORMAT).await? else {
         // Nodes write heartbeats before the first of them leads and writes the level.
@@ -339,12 +361,12 @@ pub async fn check_content(store: &dyn Store) -> Result<(), JoinError> {
         return match first.into_iter().find(|(key, _)| !key.starts_with(NODE)) {
             Some(_) if is_importing => Err(JoinError::ImportIncomplete),
             Some((key, _)) => Err(JoinError::Foreign { key }),
-            None => Ok(()),
+            None => Ok(false),
         };
     };
     let FormatRecord { level } = records::decode(FORMAT, &record.value)?;
     match records::FORMAT_LEVELS_READ.contains(&level) {
-        true => Ok(()),
+        true => Ok(true),
         false => Err(JoinError::NewerLevel { level }),
     }
 }

@@ -17,7 +17,8 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/level-1").join(name)
 }
 
-fn copied(name: &str) -> TempDir {
+/// A copy of a directory of the fixture.
+pub fn copied(name: &str) -> TempDir {
     // Not in /tmp, which is in memory on some systems, where an agent keeps no journal.
     let copy = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for entry in fs::read_dir(fixture(name)).unwrap() {
