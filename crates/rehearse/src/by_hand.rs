@@ -4,7 +4,6 @@
 //! ```
 //! # use std::time::Duration;
 //! # use notbefore_client::client::{Client, Options};
-//! # use notbefore_client::document::EventStatus;
 //! # use notbefore_rehearse::by_hand::Rehearsal;
 //! # use notbefore_rehearse::recording::{Marker, State};
 //! # use notbefore_rehearse::scenario::Expectation;

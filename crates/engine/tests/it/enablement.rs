@@ -111,6 +111,18 @@ fn stored_poll_time_enables_scope_an_hour_longer() {
 }
 
 #[test]
+fn forgotten_polls_do_not_count_until_the_next() {
+    let mut engine = engine(records(2));
+    for scope in [id(1), id(2)] {
+        engine.handle(Input::Polled(scope, now()), now());
+    }
+    engine.handle(Input::PollsForgotten(id(1)), now());
+    assert_eq!([id(1), id(2)].map(|scope| engine.is_enabled(&scope, now())), [false, true]);
+    engine.handle(Input::Polled(id(1), now()), now());
+    assert!(engine.is_enabled(&id(1), now()));
+}
+
+#[test]
 fn new_leader_takes_every_scope_for_enabled_until_it_knows_all_polls() {
     let mut engine = engine(records(1));
     assert!(!engine.is_enabled(&id(1), now()), "the only node of a store knows all polls");
