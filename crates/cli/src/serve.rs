@@ -413,6 +413,7 @@ mod tests {
             key: None,
             user: None,
             password_file: None,
+            quota: None,
             compact,
         };
         for compacts in [true, false] {
