@@ -236,7 +236,9 @@ async fn change_without_a_leader_is_refused_and_can_be_repeated() {
     // A machine that is busy for seconds may elect the node first.
     if !left.standing().role.leads() {
         assert_eq!(status, 503, "{answer}");
-        assert!(answer.contains("\"code\":\"unavailable\""), "nothing was sent: {answer}");
+        // The killed leader's connections close a moment later: until then it may take the request.
+        let is_said = |code| answer.contains(&format!("\"code\":\"{code}\""));
+        assert!(is_said("unavailable") || is_said("outcome_unknown"), "{answer}");
     }
     assert!(left.poll().await.starts_with("HTTP/1.1 "), "guests are answered");
     cluster.leader().await;
