@@ -159,7 +159,7 @@ pub(crate) fn boot_id() -> std::io::Result<String> {
 }
 
 /// Runs since its first use in this process: one monotonic time for all threads.
-pub(crate) static UPTIME: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
+pub static UPTIME: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
 
 /// A monotonic stopwatch, independent of the wall clock.
 #[derive(Clone, Copy, Debug)]
