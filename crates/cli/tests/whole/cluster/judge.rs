@@ -401,8 +401,8 @@ impl<'a> Judge<'a> {
                         })
                     }
                     (Some(false), Command::Schedule { tag }) => {
-                        let is_again = self.is_tried_again(one, attempt);
-                        (of_tag.contains_key(&**tag) && !is_again)
+                        let is_of_other = self.is_of_other_attempt(one, attempt, state.ended);
+                        (of_tag.contains_key(&**tag) && !is_of_other)
                             .then(|| "made after the backup, and is in the restored state".to_owned())
                     }
                     (Some(true), Command::Event { event, verb }) => match events.get(event) {
@@ -501,9 +501,12 @@ impl<'a> Judge<'a> {
         wall(self.begin, at)
     }
 
-    /// Whether a command was sent after this attempt, too.
-    fn is_tried_again(&self, one: &Tried<'_>, attempt: &Attempt) -> bool {
-        one.attempts.iter().any(|other| other.ended > attempt.ended)
+    /// Whether another attempt may have made what this one was acknowledged for: a later one, or one before the backup,
+    /// which this one only repeated.
+    fn is_of_other_attempt(&self, one: &Tried<'_>, attempt: &Attempt, shown: Micros) -> bool {
+        let is_other =
+            |other: &&Attempt| other.ended > attempt.ended || self.is_kept(other, shown) != Some(false);
+        one.attempts.iter().any(|other| is_other(other))
     }
 
     /// Whether a command that began after this one has set this value.
@@ -857,6 +860,12 @@ mod tests {
             records.push(restore(100, 200));
         };
         assert!(found(lost).contains("acknowledged Schedule"));
+        // The same if it was repeated after the backup.
+        let repeated = |records: &mut Vec<Record>| {
+            records.push(attempt("a", 300, schedule(), made(&[1])));
+            records.push(restore(100, 200));
+        };
+        assert_eq!(found(repeated), "");
         // A guest that polls after the restore may get an older document.
         let back = |records: &mut Vec<Record>| {
             records.push(restore(100, 200));
