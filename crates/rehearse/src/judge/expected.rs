@@ -110,9 +110,11 @@ fn approves(
         }
         (None, None, Some((_, at))) => {
             let why = format!("it read the event at {} and never approved it", seconds(at));
-            let cure =
-                "when the VM is prepared, POST the EventId; otherwise the VM waits out its whole notice";
-            failed(expectation, why, cure, evidence(None))
+            let cure = format!(
+                "when the VM is prepared, POST the EventId; Resources lists {}: compare with NOTBEFORE_VM, or compute.name of /metadata/instance, not with the host name",
+                event.resources.join(", ")
+            );
+            failed(expectation, why, &cure, evidence(None))
         }
         (None, None, None) => {
             let why = "it never read a document with the event".to_owned();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Approval, Case, failed, not_judged, passed, seconds};
 use crate::player::base_name;
-use crate::recording::{Marker, RecordedEvent, Request};
+use crate::recording::{Marker, RecordedEvent, Request, What};
 use crate::scenario::{Announcement, Expectation};
 use crate::verdict::{Finding, Outcome};
 
@@ -248,12 +248,24 @@ fn not_restored(
         Some((_, at)) => format!("it took {}", seconds(at.saturating_sub(gone_at))),
         None => "it never reported that it is restored".to_owned(),
     };
-    let cure = "undo the preparation when the document no longer lists the event, also after a cancel";
+    let drained_at = case.recording.markers(vm, Marker::Drained).last().map(|(_, at)| at);
+    let restart = case.recording.entries.iter().enumerate().find(|(_, entry)| {
+        entry.what == What::HandlerStarted
+            && entry.vm.as_deref() == Some(vm)
+            && drained_at.is_some_and(|drained| drained < entry.at)
+    });
+    let cure = match restart {
+        Some(_) => {
+            "keep what was prepared in a file, such as one in NOTBEFORE_STATE: the handler was restarted since"
+        }
+        None => "undo the preparation when the document no longer lists the event, also after a cancel",
+    };
     let read = case.polls(vm).find(|(_, at, request)| *at > gone_at && lacks(request, event));
     let mut evidence = match read {
         Some((index, _, _)) => vec![index],
         None => case.last_polls(vm, case.recording.ended_at),
     };
+    evidence.extend(restart.map(|(index, _)| index));
     evidence.extend(late.map(|(index, _)| index));
     failed(expectation, why, cure, evidence)
 }

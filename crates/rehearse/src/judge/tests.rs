@@ -475,6 +475,23 @@ fn restore_has_time_for_one_poll_with_the_longest_gap() {
 }
 
 #[test]
+fn restore_that_a_restart_prevented_has_its_own_cure() {
+    let cure = |story: &Story| {
+        let verdict = judge(&scenario("restores: e"), &story.recording);
+        let failed = |finding: &Finding| match &finding.outcome {
+            Outcome::Failed { cure, .. } => Some(cure.clone()),
+            Outcome::Passed { .. } | Outcome::NotJudged { .. } => None,
+        };
+        verdict.findings.iter().find_map(failed).unwrap()
+    };
+    let story = || Story::good().without(is_restored);
+    assert!(cure(&story()).starts_with("undo the preparation"));
+    let restarted = story().with(10.5, What::HandlerStarted);
+    assert!(cure(&restarted).contains("NOTBEFORE_STATE"));
+    assert!(restarted.proven("restores: e")[0].1.contains("10.5 start"));
+}
+
+#[test]
 fn drain_while_the_approval_is_answered_is_too_late() {
     let slow = Request { answered_at: s(11.0), ..approval(8.0, &[EVENT]) };
     let story = Story::good()

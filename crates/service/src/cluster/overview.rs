@@ -127,13 +127,19 @@ fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::Cluster
     }
     let has_tls = |node: &NodeReport| node.record.url.starts_with("https:");
     let leader_has_tls = leading(report).map(has_tls);
+    let mut expected = report.nodes.iter().filter(|node| node.state != NodeState::Stopped).peekable();
+    let hears_no_node = expected.peek().is_some() && expected.all(|node| node.state == NodeState::Silent);
+    if hears_no_node {
+        let detail = "this node gets no heartbeats, not even its own, so it does not know which nodes run: check its connection to etcd, and etcd itself";
+        problems.push(problem("no_heartbeats", detail.to_owned()));
+    }
     for node @ NodeReport { name, state, record, clock_offset, .. } in &report.nodes {
         match state {
             NodeState::Running => {}
             NodeState::Stopped => continue,
             NodeState::Silent => {
                 let since = record.clock;
-                if now.duration_since(since) < SILENT_MATTERS_FOR {
+                if !hears_no_node && now.duration_since(since) < SILENT_MATTERS_FOR {
                     let detail = format!(
                         "node {name} is silent since {since:.0}: start it again, or check its connection to etcd; if it is gone for good, 'notbefore cluster forget {name}'"
                     );
@@ -424,6 +430,10 @@ mod tests {
             fault(&mut report.nodes[index]);
             assert_eq!(codes(&cluster(&report, None, now())), expected);
         }
+        let mut cut_off = healthy();
+        cut_off.nodes.iter_mut().for_each(silent);
+        // Nodes that may well run are not to be forgotten.
+        assert_eq!(codes(&cluster(&cut_off, None, now())), ["no_leader", "no_heartbeats"]);
         let mut vacant = healthy();
         vacant.nodes[0].leads = false;
         let found = cluster(&vacant, None, now());
