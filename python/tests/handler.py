@@ -13,7 +13,7 @@ VM = os.environ["NOTBEFORE_VM"]
 HABIT = sys.argv[1] if len(sys.argv) > 1 else ""
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 #: How long it takes to drain. A handler that does not look again approves what was cancelled meanwhile.
-DRAIN_SECONDS = 2.0 if HABIT == "approves-after-cancel" else 0.3
+DRAIN_SECONDS = 12.0 if HABIT == "approves-after-cancel" else 0.3
 #: Drains on advice, stays drained for the eviction that follows, and handles nothing else.
 ON_ADVICE = HABIT in ("drains-on-advice", "stays-drained-after-advice")
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use notbefore_etcd::{ClientCertificateFiles, EtcdConfig, EtcdTlsFiles, EtcdUser, Password};
 use notbefore_service::cluster::join::{ConnectedStore, SharedStore};
+use notbefore_service::cluster::joined::Claimant;
 use notbefore_store::Store;
 use tokio::runtime::Runtime;
 
@@ -59,7 +60,7 @@ pub fn checked(etcd: config::Etcd) -> Result<Option<EtcdConfig>> {
 
 impl EtcdArgs {
     /// Connects to etcd to write to it, if a URL is given, and checks what it holds.
-    pub fn connect(self) -> Result<Option<(Runtime, Arc<dyn Store>)>> {
+    pub fn connect(self, claimant: Claimant) -> Result<Option<(Runtime, Arc<dyn Store>)>> {
         let EtcdArgs { etcd, etcd_prefix, etcd_ca, etcd_cert, etcd_key, etcd_user, etcd_password_file } =
             self;
         let Some(config) = checked(config::Etcd {
@@ -80,7 +81,7 @@ impl EtcdArgs {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let store = runtime.block_on(async {
             let connected = ConnectedStore::connect(&SharedStore::Etcd(config)).await?;
-            connected.claim().await?;
+            connected.claim(claimant).await?;
             anyhow::Ok(connected.store)
         })?;
         Ok(Some((runtime, store)))

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use notbefore_service::cluster::joined::Claimant;
 use notbefore_service::transfer::import::{self, Imported};
 use notbefore_wire::text::counted;
 
@@ -26,7 +27,7 @@ pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result
     let dir = reach.data_dir();
     let shared = match check {
         true => None,
-        false => etcd.connect()?,
+        false => etcd.connect(Claimant::Import)?,
     };
     let mut progress = Progress::counting("records");
     let report_progress = |records| progress.set(records);

@@ -3,6 +3,7 @@
 mod schema;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -309,6 +310,9 @@ fn card_text(card: &Card) -> String {
     shown + &format!("{} of {} passed\n", card.passed, counted(all, "scenario"))
 }
 
+/// Limit of a file for `rehearse report`. All scenarios of a chatty handler take some megabytes.
+const RECORDING_BYTES_MAX: u64 = 256 << 20;
+
 /// One page of several recordings, or one card with `--output json`.
 fn merge(files: &[PathBuf], page: Option<PathBuf>, output: Output) -> Result<()> {
     if let Some(format) = page.as_ref().and_then(|page| page.to_str()).filter(|page| is_format(page)) {
@@ -317,8 +321,18 @@ fn merge(files: &[PathBuf], page: Option<PathBuf>, output: Output) -> Result<()>
     }
     let read = |file: &PathBuf| {
         let name = output::file_name(file);
-        let json = std::fs::read_to_string(file)
-            .map_err(|error| UsageError(format!("cannot read {name}: {error}")))?;
+        let mut json = String::new();
+        let read =
+            File::open(file).and_then(|file| file.take(RECORDING_BYTES_MAX + 1).read_to_string(&mut json));
+        match read {
+            Ok(length) if length as u64 > RECORDING_BYTES_MAX => {
+                let limit =
+                    format!("{name} exceeds the limit of {RECORDING_BYTES_MAX} bytes for a recording");
+                return Err(UsageError(limit));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(UsageError(format!("cannot read {name}: {error}"))),
+        }
         // A file of `doctor --record` has several reports.
         read_reports(&json).map_err(|error| UsageError(format!("{name} {error}")))
     };

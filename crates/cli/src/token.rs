@@ -53,9 +53,10 @@ pub fn run(reach: &ConnectionArgs, verb: args::Token, output: Output) -> Result<
 /// Creates the first token of a cluster.
 #[cfg(unix)]
 fn create_in_cluster(init: args::TokenInit, output: Output) -> Result<()> {
+    use notbefore_service::cluster::joined::Claimant;
     use notbefore_service::tokens;
     let args::TokenInit { file, etcd } = init;
-    let Some((runtime, store)) = etcd.connect()? else {
+    let Some((runtime, store)) = etcd.connect(Claimant::Node)? else {
         let cure = "name etcd's members with --etcd URL,URL,URL; a service without etcd creates its first token by itself";
         return Err(UsageError(cure.to_owned()).into());
     };

@@ -69,7 +69,7 @@ pub enum ConnectError {
     )]
     PermissionDenied { user: String, right: Right, prefix: String },
     #[error(
-        "{prefix} in etcd holds keys of another program, such as {key}; choose another prefix for notbefore"
+        "{prefix} in etcd holds keys, such as {key}, and no mark of notbefore: choose another prefix for notbefore; if the mark was deleted under running nodes, stop all nodes, remove the keys with 'etcdctl del --prefix {prefix}', and restore a backup"
     )]
     ForeignPrefix { prefix: String, key: String },
     /// etcd answered, but not the question.

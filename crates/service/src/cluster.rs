@@ -55,6 +55,8 @@ pub struct Standing {
     pub is_read_only: bool,
     /// If another process has this node's name: the URL of its node listener. This process must end.
     pub name_taken_by: Option<String>,
+    /// The records of the cluster were deleted from the store. This process must end.
+    pub are_records_deleted: bool,
 }
 
 impl Standing {
@@ -70,6 +72,7 @@ impl Standing {
             watched_at: None,
             is_read_only: false,
             name_taken_by: None,
+            are_records_deleted: false,
         }
     }
 }
@@ -350,6 +353,7 @@ impl Member {
                 watched_at: self.watched_at,
                 is_read_only: self.freshness.proven_at() > self.leadership.watched_at(),
                 name_taken_by: self.leadership.name_taken_by().map(str::to_owned),
+                are_records_deleted: self.leadership.are_records_deleted(),
             };
             let is_new = *standing != next;
             *standing = next;

@@ -28,6 +28,7 @@ use crate::clock::{Clock, boot_id};
 use crate::cluster::Standing;
 use crate::cluster::etcd_status::EtcdStatusCache;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
+use crate::cluster::joined::Claimant;
 use crate::cluster::monitor::ClusterMonitor;
 use crate::cluster::readiness::{self, Reviewer};
 use crate::config::{GuestListener, ServeConfig};
@@ -285,7 +286,7 @@ pub async fn serve(
             let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
             let begin = async || {
                 let joining = Joining::begin(cluster, &*shared.store, url.clone(), &*clock).await?;
-                Ok((joining, shared.claim().await?))
+                Ok((joining, shared.claim(Claimant::Node).await?))
             };
             let Some((joining, cluster)) = retry_until_stopped(&shutdown, begin).await? else {
                 return Ok(());
@@ -636,18 +637,19 @@ async fn must_end(mut standing: watch::Receiver<Standing>, etcd: Option<EtcdStor
         }
     };
     let name = standing.borrow().me.name.clone();
-    let name_taken = async {
-        let taken = standing.wait_for(|standing| standing.name_taken_by.is_some()).await;
-        let url = taken.ok().and_then(|standing| standing.name_taken_by.clone());
-        match url {
-            Some(url) => url,
+    let told = async {
+        let told =
+            standing.wait_for(|standing| standing.name_taken_by.is_some() || standing.are_records_deleted);
+        match told.await.map(|standing| standing.name_taken_by.clone()) {
+            Ok(Some(url)) => JoinError::Replaced { name, url },
+            Ok(None) => JoinError::RecordsDeleted,
             // The runtime has ended, at shutdown.
-            None => std::future::pending().await,
+            Err(_) => std::future::pending().await,
         }
     };
     tokio::select! {
         change = store_replaced => JoinError::StoreReplaced(change),
-        url = name_taken => JoinError::Replaced { name, url },
+        why = told => why,
     }
 }
 

@@ -241,6 +241,8 @@ pub struct Leadership {
     leader_known_at: Revision,
     /// The format level of the cluster; none if it was never written.
     level: Option<u32>,
+    /// `cluster/format` was deleted, which no node does.
+    are_records_deleted: bool,
     /// When the leader's record or its heartbeat last changed.
     leader_heard_at: Duration,
     peers: BTreeMap<String, Peer>,
@@ -285,6 +287,7 @@ impl Leadership {
             leader: None,
             leader_known_at: Revision(0),
             level: None,
+            are_records_deleted: false,
             leader_heard_at: mono,
             peers: BTreeMap::new(),
             beats: 0,
@@ -389,6 +392,12 @@ impl Leadership {
     /// When the newest own heartbeat was sent that the watch has shown: the node knows all commits before that.
     pub fn watched_at(&self) -> Option<Duration> {
         self.returned_at
+    }
+
+    /// Whether the cluster's records were deleted from the store, as by `etcdctl del --prefix`. The node must end: what it
+    /// would serve is an empty fleet.
+    pub fn are_records_deleted(&self) -> bool {
+        self.are_records_deleted
     }
 
     /// If another process has the node's name: the URL of its node listener.
@@ -568,6 +577,7 @@ impl Leadership {
             return;
         }
         let Some(value) = value else {
+            self.are_records_deleted |= key == FORMAT;
             key.strip_prefix(NODE).into_iter().for_each(|name| self.forget(name));
             return;
         };

@@ -21,7 +21,7 @@ use notbefore_etcd::{COMPACT_EVERY, ConnectError, EtcdConfig, EtcdStore, Identit
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned, WatchLog};
 use tokio::sync::{mpsc, watch};
 
-use super::joined::{JoinedCluster, JoinedError};
+use super::joined::{self, Claimant, JoinedCluster, JoinedError};
 use super::monitor::ClusterStats;
 use super::{Membership, Standing};
 use crate::clock::Clock;
@@ -127,9 +127,9 @@ impl ConnectedStore {
     }
 
     /// Marks the prefix of etcd, before the first commit. Returns what a node remembers; none for a store of tests.
-    pub async fn claim(&self) -> Result<Option<JoinedCluster>, JoinError> {
+    pub async fn claim(&self, claimant: Claimant) -> Result<Option<JoinedCluster>, JoinError> {
         let Some(etcd) = &self.etcd else { return Ok(None) };
-        let mark = etcd.claim(&uuid::Uuid::new_v4().simple().to_string()).await?;
+        let mark = etcd.claim(&joined::new_mark(claimant)).await?;
         Ok(Some(JoinedCluster::of(etcd, Some(mark))))
     }
 }
@@ -159,6 +159,11 @@ pub enum JoinError {
     /// etcd is not the one that this node has loaded: another cluster, or a restored backup.
     #[error("{0}; this node ends: start it again, and it loads everything again")]
     StoreReplaced(IdentityChange),
+    /// An operator has deleted the records under running nodes.
+    #[error(
+        "the records of this cluster were deleted from etcd, so this node ends; stop all nodes, remove what is left below the prefix with 'etcdctl del --prefix', and restore a backup"
+    )]
+    RecordsDeleted,
     /// Another process of this name runs.
     #[error(
         "a node named {name} already runs, with its node listener at {url}; give each node a name of its own"
@@ -194,6 +199,7 @@ impl JoinError {
             | Self::Foreign { .. }
             | Self::ImportIncomplete
             | Self::StoreReplaced(_)
+            | Self::RecordsDeleted
             | Self::NameTaken { .. }
             | Self::Replaced { .. }
             | Self::NewerLevel { .. }

@@ -6,18 +6,44 @@
 //! | etcd holds | the node |
 //! |---|---|
 //! | the mark with the same id | starts. The cluster id of etcd may be another: a backup was restored |
-//! | another mark with a fleet, under the same prefix and cluster id | starts: the fleet was replaced by an import |
-//! | another mark elsewhere, no mark, or no fleet | is refused |
+//! | the mark of an import with a fleet, under the same prefix and cluster id | starts: the fleet was replaced |
+//! | any other mark, no mark, or no fleet | is refused |
+//!
+//! The cluster id of etcd alone says little: it is a hash of settings, and many have the default ones.
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use notbefore_etcd::EtcdStore;
 use serde::{Deserialize, Serialize};
 
 use crate::data_dir::{CLUSTER, write_atomic};
+
+/// Larger than any that a node writes.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// What the ids of marks that an import writes begin with.
+const IMPORT: &str = "import-";
+
+/// Who marks a prefix that has no mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimant {
+    /// A node, or a command that prepares for the first one.
+    Node,
+    /// An import: nodes that have joined the fleet before it accept the new one.
+    Import,
+}
+
+/// The id of a new mark.
+pub(super) fn new_mark(claimant: Claimant) -> String {
+    let id = uuid::Uuid::new_v4().simple();
+    match claimant {
+        Claimant::Node => id.to_string(),
+        Claimant::Import => format!("{IMPORT}{id}"),
+    }
+}
 
 /// Where a fleet is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +85,9 @@ impl JoinedCluster {
     /// Checks that this is the cluster that the node has joined, if it has joined one.
     pub fn check(&self, holds_fleet: bool, data: &Path) -> Result<(), JoinedError> {
         let file = data.join(CLUSTER);
-        let text = match fs::read(&file) {
-            Ok(text) => text,
+        let mut text = Vec::new();
+        match fs::File::open(&file).and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_end(&mut text)) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(JoinedError::File { path: file, source }),
         };
@@ -80,7 +107,8 @@ impl JoinedCluster {
     fn continues(&self, known: &Self, holds_fleet: bool) -> bool {
         let has_same_mark = self.mark.is_some() && self.mark == known.mark;
         let is_same_place = (&self.etcd, &self.prefix) == (&known.etcd, &known.prefix);
-        holds_fleet && (has_same_mark || is_same_place)
+        let is_imported = self.mark.as_ref().is_some_and(|mark| mark.starts_with(IMPORT));
+        holds_fleet && (has_same_mark || is_same_place && is_imported)
     }
 
     /// Remembers the cluster.
@@ -111,7 +139,10 @@ mod tests {
             (at("e2", "/nb/", "m1"), true, true),
             (at("e2", "/else/", "m1"), true, true),
             // An import has replaced the fleet.
-            (at("e1", "/nb/", "m2"), true, true),
+            (at("e1", "/nb/", "import-m2"), true, true),
+            (at("e2", "/nb/", "import-m2"), true, false),
+            // Another etcd with the same, default, settings, or a prefix that was emptied and used again.
+            (at("e1", "/nb/", "m2"), true, false),
             // etcd has lost its data and has the same members.
             (at("e1", "/nb/", ""), false, false),
             (at("e1", "/nb/", "m1"), false, false),

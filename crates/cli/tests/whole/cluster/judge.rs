@@ -506,7 +506,7 @@ impl<'a> Judge<'a> {
     fn is_of_other_attempt(&self, one: &Tried<'_>, attempt: &Attempt, shown: Micros) -> bool {
         let is_other =
             |other: &&Attempt| other.ended > attempt.ended || self.is_kept(other, shown) != Some(false);
-        one.attempts.iter().any(|other| is_other(other))
+        one.attempts.iter().any(is_other)
     }
 
     /// Whether a command that began after this one has set this value.

@@ -241,6 +241,10 @@ fn node_joins_only_the_cluster_that_it_has_joined_before() {
     // etcd has lost its data; then an export is imported.
     succeeded(&etcd, &["del", "--prefix", DEFAULT_PREFIX]);
     is_refused(&etcd, &[], "no fleet");
+    // A new cluster at the same place, with the same cluster id of etcd.
+    drop(Service::start(&["--etcd", &etcd.url, "--node", "n2"]));
+    is_refused(&etcd, &[], "another one");
+    succeeded(&etcd, &["del", "--prefix", DEFAULT_PREFIX]);
     done(&["import", text(&file("export")), "--etcd", &etcd.url]);
     assert!(shows_vm(&on(&etcd)));
 
@@ -257,6 +261,21 @@ fn node_joins_only_the_cluster_that_it_has_joined_before() {
     is_refused(&old, &[], "another one");
     std::fs::remove_file(&joined).unwrap();
     assert!(shows_vm(&on(&old)), "the message says what to do");
+}
+
+#[test]
+fn node_ends_when_its_records_are_deleted() {
+    let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
+    let (data, log) = (temp.path().join("data"), temp.path().join("log"));
+    let mut command = Command::new(binary());
+    command.args(serve(&data, &["--etcd", &etcd.url, "--node", "n1"])).stdout(Stdio::null());
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let mut node = command.spawn().map(Running).unwrap();
+    wait_for("the node to serve", || data.join("listeners.json").exists().then_some(()));
+    succeeded(&etcd, &["del", "--prefix", DEFAULT_PREFIX]);
+    let status = wait_for("the node to end", || node.0.try_wait().unwrap());
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!status.success() && text.contains("were deleted from etcd"), "{status}: {text}");
 }
 
 #[test]
