@@ -5,7 +5,7 @@
 //!
 //! | etcd holds | the node |
 //! |---|---|
-//! | the mark with the same id | starts. The cluster id of etcd may be another: a backup was restored |
+//! | the mark with the same id, or one from before an import | starts. The cluster id of etcd may be another: a backup was restored |
 //! | the mark of an import with a fleet, under the same prefix and cluster id | starts: the fleet was replaced |
 //! | any other mark, no mark, or no fleet | is refused |
 //!
@@ -23,6 +23,9 @@ use crate::data_dir::{CLUSTER, write_atomic};
 
 /// Larger than any that a node writes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Imports whose earlier fleets may come back from a backup.
+const EARLIER_MARKS_MAX: usize = 16;
 
 /// What the ids of marks that an import writes begin with.
 const IMPORT: &str = "import-";
@@ -53,6 +56,9 @@ pub struct JoinedCluster {
     pub prefix: String,
     /// The id of the prefix's mark; none if there is no mark.
     pub mark: Option<String>,
+    /// Ids before imports that replaced the fleet: a backup of then may be restored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_marks: Vec<String>,
 }
 
 impl fmt::Display for JoinedCluster {
@@ -79,21 +85,21 @@ pub enum JoinedError {
 impl JoinedCluster {
     /// `mark` is its id.
     pub fn of(etcd: &EtcdStore, mark: Option<String>) -> Self {
-        Self { etcd: format!("{:x}", etcd.cluster_id()), prefix: etcd.prefix().to_owned(), mark }
+        Self {
+            etcd: format!("{:x}", etcd.cluster_id()),
+            prefix: etcd.prefix().to_owned(),
+            mark,
+            earlier_marks: Vec::new(),
+        }
     }
 
     /// Checks that this is the cluster that the node has joined, if it has joined one.
     pub fn check(&self, holds_fleet: bool, data: &Path) -> Result<(), JoinedError> {
         let file = data.join(CLUSTER);
-        let mut text = Vec::new();
-        match fs::File::open(&file).and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_end(&mut text)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        let known = match Self::read(&file) {
+            Ok(Some(known)) => known,
+            Ok(None) => return Ok(()),
             Err(source) => return Err(JoinedError::File { path: file, source }),
-        };
-        let known: Self = match serde_json::from_slice(&text) {
-            Ok(known) => known,
-            Err(error) => return Err(JoinedError::File { path: file, source: error.into() }),
         };
         match self.continues(&known, holds_fleet) {
             true => Ok(()),
@@ -104,8 +110,19 @@ impl JoinedCluster {
         }
     }
 
+    /// None if there is no file.
+    fn read(file: &Path) -> io::Result<Option<Self>> {
+        let mut text = Vec::new();
+        match fs::File::open(file).and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_end(&mut text)) {
+            Ok(_) => Ok(Some(serde_json::from_slice(&text)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn continues(&self, known: &Self, holds_fleet: bool) -> bool {
-        let has_same_mark = self.mark.is_some() && self.mark == known.mark;
+        let has_same_mark = self.mark.is_some()
+            && known.mark.iter().chain(&known.earlier_marks).any(|mark| Some(mark) == self.mark.as_ref());
         let is_same_place = (&self.etcd, &self.prefix) == (&known.etcd, &known.prefix);
         let is_imported = self.mark.as_ref().is_some_and(|mark| mark.starts_with(IMPORT));
         holds_fleet && (has_same_mark || is_same_place && is_imported)
@@ -113,7 +130,16 @@ impl JoinedCluster {
 
     /// Remembers the cluster.
     pub fn write(&self, data: &Path) -> io::Result<()> {
-        let (file, text) = (data.join(CLUSTER), serde_json::to_string(self)? + "\n");
+        let file = data.join(CLUSTER);
+        let mut next = self.clone();
+        if let Ok(Some(known)) = Self::read(&file) {
+            next.earlier_marks = known.earlier_marks;
+            next.earlier_marks.extend(known.mark);
+            next.earlier_marks.retain(|mark| Some(mark) != self.mark.as_ref());
+            let surplus = next.earlier_marks.len().saturating_sub(EARLIER_MARKS_MAX);
+            next.earlier_marks.drain(..surplus);
+        }
+        let text = serde_json::to_string(&next)? + "\n";
         match fs::read_to_string(&file).is_ok_and(|known| known == text) {
             true => Ok(()),
             false => write_atomic(&file, text.as_bytes(), 0o644),
@@ -127,7 +153,7 @@ mod tests {
 
     fn at(etcd: &str, prefix: &str, mark: &str) -> JoinedCluster {
         let mark = Some(mark.to_owned()).filter(|mark| !mark.is_empty());
-        JoinedCluster { etcd: etcd.to_owned(), prefix: prefix.to_owned(), mark }
+        JoinedCluster { etcd: etcd.to_owned(), prefix: prefix.to_owned(), mark, earlier_marks: Vec::new() }
     }
 
     #[test]
@@ -164,6 +190,13 @@ mod tests {
                 );
             }
         }
+        // A backup from before two imports is of this cluster.
+        let dir = tempfile::tempdir().unwrap();
+        for mark in ["m1", "import-m2", "import-m3"] {
+            at("e1", "/nb/", mark).write(dir.path()).unwrap();
+        }
+        at("e2", "/nb/", "m1").check(true, dir.path()).unwrap();
+        assert!(at("e2", "/nb/", "m4").check(true, dir.path()).is_err());
         // Without ids, marks are not the same.
         assert!(!at("e2", "/nb/", "").continues(&at("e1", "/nb/", ""), true));
     }
