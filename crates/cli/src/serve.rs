@@ -120,7 +120,7 @@ async fn run_until_stopped(config: ServeConfig, demo: Option<&demo::Files>, outp
         systemd::stopping();
         let _ = stop.send(true);
     });
-    let ready = |running: &Running| {
+    let ready = Box::new(|running: &Running| {
         // Ignore errors: the service runs even if standard output is closed.
         let _ = output.item(&running.addresses.listeners, |_| announce(&running.addresses));
         if let (Some(files), [guest, ..]) = (demo, running.addresses.guest.as_slice()) {
@@ -135,7 +135,7 @@ async fn run_until_stopped(config: ServeConfig, demo: Option<&demo::Files>, outp
                 systemd::reload(&running).await;
             }
         });
-    };
+    });
     let served = notbefore_service::serve(config, stopped, ready).await;
     served.map_err(|error| match error.is_setting() {
         true => ConfigErrors::one(error.to_string()).into(),

@@ -268,10 +268,11 @@ impl Platform {
         };
         let (stop, stopped) = watch::channel(false);
         let (ready, is_ready) = oneshot::channel();
-        let served = serve_in_background(config, stopped, move |running| {
+        let ready = Box::new(move |running: &Running| {
             // Fails if the caller is gone.
             let _ = ready.send(running.clone());
         });
+        let served = serve_in_background(config, stopped, ready);
         let Ok(running) = is_ready.await else {
             served.await.map_err(|_| PlatformError::Ended)??;
             return Err(PlatformError::Ended);

@@ -55,7 +55,7 @@ pub use config::{BoundSocket, GuestListener, GuestVm, ServeConfig};
 pub use listen::ListenAddress;
 pub use operator::server::OperatorServerConfig;
 pub use proxy::{AddressPrefix, ProxyAddress, ProxyConfig};
-pub use serve::{ServeError, serve, serve_in_background};
+pub use serve::{Ready, ServeError, serve, serve_in_background};
 
 /// Random bytes for secrets and nonces.
 pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {

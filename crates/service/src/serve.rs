@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -209,11 +210,14 @@ impl ServeError {
     }
 }
 
+/// Called once everything listens.
+pub type Ready<'a> = Box<dyn FnOnce(&Running) + Send + 'a>;
+
 /// [`serve`] on a thread of its own, which its future does not leave; its tasks run on the current runtime.
 pub fn serve_in_background(
     config: ServeConfig,
     shutdown: watch::Receiver<bool>,
-    ready: impl FnOnce(&Running) + Send + 'static,
+    ready: Ready<'static>,
 ) -> JoinHandle<Result<(), ServeError>> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || runtime.block_on(serve(config, shutdown, ready)))
@@ -221,10 +225,21 @@ pub fn serve_in_background(
 
 /// Runs the service until `shutdown` turns true, or another process takes the node's name. Calls `ready` once everything
 /// listens.
-pub async fn serve(
+///
+/// Nothing here is generic and the future is boxed, so that this crate alone compiles the service: the guest server too,
+/// with the optimisation of this crate. An `async fn` is compiled in each crate that awaits it.
+pub fn serve<'a>(
     config: ServeConfig,
     shutdown: watch::Receiver<bool>,
-    ready: impl FnOnce(&Running),
+    ready: Ready<'a>,
+) -> Pin<Box<dyn Future<Output = Result<(), ServeError>> + 'a>> {
+    Box::pin(run(config, shutdown, ready))
+}
+
+async fn run(
+    config: ServeConfig,
+    shutdown: watch::Receiver<bool>,
+    ready: Ready<'_>,
 ) -> Result<(), ServeError> {
     let clock: Arc<dyn Clock> = Arc::clone(&config.clock.0);
     config.check()?;

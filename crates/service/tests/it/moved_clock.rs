@@ -96,8 +96,8 @@ async fn event_starts_when_the_clock_is_moved_to_its_not_before() {
     let (shutdown, closing) = watch::channel(false);
     let (send, ready) = oneshot::channel();
     let config = config(data.path(), &clock, &sink, socket);
-    let serving =
-        serve_in_background(config, closing, move |running: &Running| drop(send.send(running.clone())));
+    let started = Box::new(move |running: &Running| drop(send.send(running.clone())));
+    let serving = serve_in_background(config, closing, started);
     let running = ready.await.unwrap();
     assert_eq!(running.addresses.guest_vms, [("default/default/web-0/web-0".to_owned(), vm)]);
 

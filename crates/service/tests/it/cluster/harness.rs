@@ -130,7 +130,7 @@ impl TestNode {
         let (kill, killed) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async move {
-                let ready = |running: &Running| drop(send_running.send(running.clone()));
+                let ready = Box::new(|running: &Running| drop(send_running.send(running.clone())));
                 tokio::select! {
                     ended = serve(config, stopped, ready) => drop(send_served.send(ended)),
                     _ = killed => {}

@@ -387,7 +387,7 @@ fn node_compacts_the_history_of_etcd() {
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let on_runtime = runtime.enter();
-    let service = serve_in_background(config, stopping, |_| ());
+    let service = serve_in_background(config, stopping, Box::new(|_| ()));
     drop(on_runtime);
     wait_for("the first revision to be compacted", || {
         let read = etcd.ctl(&["get", "x", "--rev", "1"]);
