@@ -20,6 +20,7 @@ use notbefore_rehearse::report::{Report, html, junit, text};
 use notbefore_rehearse::scenario::{self, Scenario};
 use notbefore_rehearse::stage::{Options, StageError, StageNews, Watcher, rehearse};
 use notbefore_settings::suggest::nearest;
+use notbefore_settings::yaml;
 use notbefore_wire::text::{counted, shorten};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -82,7 +83,7 @@ fn show(name: &str, output: Output) -> Result<()> {
     let known = library::ALL.iter().find(|(known, _)| *known == name);
     let (_, text) = known.ok_or_else(|| UsageError(unknown(name)))?;
     match output {
-        Output::Json => output::json(&serde_saphyr::from_str::<serde_json::Value>(text)?),
+        Output::Json => output::json(&yaml::parse(text)?.value.json()),
         Output::Table | Output::Wide | Output::Yaml | Output::Name => output::text(text),
     }
 }

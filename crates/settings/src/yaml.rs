@@ -1,12 +1,18 @@
 //! YAML files whose mistakes are all reported at once, with line and cure: the fleet file and scenarios.
 //!
-//! [`from_yaml`] parses text, also as a [`Tree`] of values with their lines. A [`Mapping`] reads the keys of one
-//! mapping, records unknown keys and values of the wrong form as [`Mistakes`], and goes on with defaults.
+//! [`parse`] parses text into a [`Tree`] of values with their lines; the YAML parser is compiled for this type only. A
+//! [`Mapping`] reads the keys of one mapping, records unknown keys and values of the wrong form as [`Mistakes`], and goes
+//! on with defaults. [`Tree::read`] reads a type of the API.
 
 use std::fmt;
+use std::ops::Range;
 
 use notbefore_wire::text::{printable, shorten};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::value::{Error as ReadError, MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{
+    Deserialize, DeserializeOwned, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
 use serde_json::Value as Json;
 use serde_saphyr::Spanned;
 use serde_saphyr::budget::BudgetBreach;
@@ -44,9 +50,21 @@ pub struct At<T> {
     pub line: u64,
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+impl<'de> Deserialize<'de> for At<String> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(At { value, line: referenced.line() })
+    }
+}
+
+impl<'de> Deserialize<'de> for At<Tree> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { mut value, referenced, defined } = Spanned::deserialize(deserializer)?;
+        if let Tree::Scalar(_, text) = &mut value {
+            let span = defined.span();
+            let start = span.byte_offset().unwrap_or_default() as usize;
+            *text = ScalarText::Between(start..start + span.byte_len().unwrap_or_default() as usize);
+        }
         Ok(At { value, line: referenced.line() })
     }
 }
@@ -84,7 +102,7 @@ impl Mistakes {
 }
 
 /// Parses YAML.
-pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
+pub fn parse(text: &str) -> Result<At<Tree>, serde_saphyr::Error> {
     // The parser's default limits are too small for a fleet. These grow with the file's size, so that anchors cannot
     // expand to more than a file of this size could contain.
     let nodes = text.len().max(NODES_ALWAYS);
@@ -96,12 +114,9 @@ pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Err
             max_depth: DEPTH_MAX,
         },
     };
-    serde_saphyr::from_str_with_options(text, options)
-}
-
-/// Whether the file exceeds a limit of the parser, mostly because anchors and aliases expand.
-pub fn is_of_budget(error: &serde_saphyr::Error) -> bool {
-    breach(error).is_some()
+    let mut tree: At<Tree> = serde_saphyr::from_str_with_options(text, options)?;
+    tree.value.keep_texts(text);
+    Ok(tree)
 }
 
 /// The limit that the file exceeds.
@@ -133,15 +148,95 @@ pub fn explain(error: &serde_saphyr::Error) -> String {
 #[derive(Debug)]
 pub enum Tree {
     /// Neither an array nor an object.
-    Scalar(Json),
+    Scalar(Json, ScalarText),
     List(Vec<At<Tree>>),
     Map(Vec<(At<String>, At<Tree>)>),
 }
 
+/// How a scalar is written. Where text is expected, `1.10` is not `1.1`, and `yes` is not `true`.
+#[derive(Debug)]
+pub enum ScalarText {
+    /// As its value is shown.
+    OfValue,
+    /// Bytes of the file, until [`parse`] is done.
+    Between(Range<usize>),
+    /// Differs from what its value shows.
+    Own(Box<str>),
+}
+
 impl Tree {
+    fn scalar(value: impl Into<Json>) -> Self {
+        Tree::Scalar(value.into(), ScalarText::OfValue)
+    }
+
+    /// Copies from `file` how scalars are written that are no strings.
+    fn keep_texts(&mut self, file: &str) {
+        match self {
+            Tree::Scalar(value, text) => {
+                let written = match text {
+                    ScalarText::Between(bytes) if !value.is_string() => {
+                        file.get(bytes.clone()).map(str::trim)
+                    }
+                    ScalarText::Between(_) | ScalarText::OfValue | ScalarText::Own(_) => None,
+                };
+                let differs = written.filter(|written| !written.is_empty() && *written != value.to_string());
+                *text = differs.map_or(ScalarText::OfValue, |written| ScalarText::Own(written.into()));
+            }
+            Tree::List(items) => items.iter_mut().for_each(|item| item.value.keep_texts(file)),
+            Tree::Map(entries) => entries.iter_mut().for_each(|(_, tree)| tree.value.keep_texts(file)),
+        }
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Tree::Scalar(Json::Null, _))
+    }
+
+    /// The text of a scalar, also of a number: `zone: 1`.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Tree::Scalar(Json::Null, _) => None,
+            Tree::Scalar(Json::String(text), _) => Some(text.clone()),
+            Tree::Scalar(_, ScalarText::Own(text)) => Some(text.to_string()),
+            Tree::Scalar(value, ScalarText::OfValue | ScalarText::Between(_)) => Some(value.to_string()),
+            Tree::List(_) | Tree::Map(_) => None,
+        }
+    }
+
+    /// A number, also one in quotes.
+    fn number(&self) -> Option<u32> {
+        match self {
+            Tree::Scalar(Json::String(text), _) => text.parse().ok(),
+            Tree::Scalar(value, _) => value.as_u64().and_then(|number| number.try_into().ok()),
+            Tree::List(_) | Tree::Map(_) => None,
+        }
+    }
+
+    /// A switch, also one in quotes.
+    fn switch(&self) -> Option<bool> {
+        match self {
+            Tree::Scalar(Json::Bool(is_on), _) => Some(*is_on),
+            Tree::Scalar(Json::String(text), _) => text.parse().ok(),
+            Tree::Scalar(..) | Tree::List(_) | Tree::Map(_) => None,
+        }
+    }
+
+    /// Reads a type of the API. Text may be written as a number, and a number as text.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
+        T::deserialize(self)
+    }
+
+    /// The items of the list at a key of a mapping; none if there is no such list.
+    pub fn into_list(self, key: &str) -> impl Iterator<Item = At<Tree>> {
+        let entries = if let Tree::Map(entries) = self { entries } else { Vec::new() };
+        let found = entries.into_iter().find(|(known, _)| known.value == key);
+        let items =
+            if let Some((_, At { value: Tree::List(items), .. })) = found { items } else { Vec::new() };
+        items.into_iter()
+    }
+
     pub fn json(&self) -> Json {
         match self {
-            Tree::Scalar(value) => value.clone(),
+            Tree::Scalar(value, _) => value.clone(),
             Tree::List(items) => items.iter().map(|item| item.value.json()).collect(),
             Tree::Map(entries) => {
                 entries.iter().map(|(key, tree)| (key.value.clone(), tree.value.json())).collect()
@@ -152,8 +247,8 @@ impl Tree {
     /// The value in a message.
     pub fn shown(&self) -> String {
         match self {
-            Tree::Scalar(Json::Null) => "nothing".to_owned(),
-            Tree::Scalar(value) => shorten(&value.to_string(), VALUE_CHARS_MAX),
+            Tree::Scalar(Json::Null, _) => "nothing".to_owned(),
+            Tree::Scalar(value, _) => shorten(&value.to_string(), VALUE_CHARS_MAX),
             Tree::List(_) => "a list".to_owned(),
             Tree::Map(_) => "a mapping".to_owned(),
         }
@@ -176,31 +271,31 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
-        Ok(Tree::Scalar(value.into()))
+        Ok(Tree::scalar(value))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Tree, E> {
-        Ok(Tree::Scalar(value.into()))
+        Ok(Tree::scalar(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
-        Ok(Tree::Scalar(value.into()))
+        Ok(Tree::scalar(value))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
-        Ok(Tree::Scalar(value.into()))
+        Ok(Tree::scalar(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Scalar(value.into()))
+        Ok(Tree::scalar(value))
     }
 
     fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Scalar(Json::Null))
+        Ok(Tree::scalar(Json::Null))
     }
 
     fn visit_none<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Scalar(Json::Null))
+        Ok(Tree::scalar(Json::Null))
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
@@ -221,6 +316,98 @@ impl<'de> Visitor<'de> for TreeVisitor {
             map.push(entry);
         }
         Ok(Tree::Map(map))
+    }
+}
+
+impl<'de> IntoDeserializer<'de, ReadError> for &'de At<Tree> {
+    type Deserializer = &'de Tree;
+
+    fn into_deserializer(self) -> &'de Tree {
+        &self.value
+    }
+}
+
+impl<'de> IntoDeserializer<'de, ReadError> for &'de At<String> {
+    type Deserializer = StrDeserializer<'de, ReadError>;
+
+    fn into_deserializer(self) -> Self::Deserializer {
+        self.value.as_str().into_deserializer()
+    }
+}
+
+impl<'de> Deserializer<'de> for &'de Tree {
+    type Error = ReadError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self {
+            Tree::Scalar(Json::Bool(is_on), _) => visitor.visit_bool(*is_on),
+            Tree::Scalar(Json::Number(number), _) => match (number.as_u64(), number.as_i64()) {
+                (Some(number), _) => visitor.visit_u64(number),
+                (None, Some(number)) => visitor.visit_i64(number),
+                (None, None) => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Tree::Scalar(Json::String(text), _) => visitor.visit_str(text),
+            // A scalar is neither an array nor an object.
+            Tree::Scalar(Json::Null | Json::Array(_) | Json::Object(_), _) => visitor.visit_unit(),
+            Tree::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter())),
+            Tree::Map(entries) => {
+                visitor.visit_map(MapDeserializer::new(entries.iter().map(|(key, tree)| (key, tree))))
+            }
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self.text() {
+            Some(text) => visitor.visit_string(text),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self.number() {
+            Some(number) => visitor.visit_u32(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        static EMPTY: Tree = Tree::List(Vec::new());
+        if self.is_null() { &EMPTY } else { self }.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        static EMPTY: Tree = Tree::Map(Vec::new());
+        if self.is_null() { &EMPTY } else { self }.deserialize_any(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        match self.text() {
+            Some(word) => visitor.visit_enum(word.into_deserializer()),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u64 f32 f64 char bytes byte_buf unit unit_struct newtype_struct tuple
+        tuple_struct map identifier ignored_any
     }
 }
 
@@ -260,12 +447,22 @@ impl<'t, 'm> Mapping<'t, 'm> {
     /// The value of a key; none if it is missing or empty.
     pub fn value(&self, key: &str) -> Option<&'t At<Tree>> {
         let found = self.entries.iter().find(|(known, _)| known.value == key).map(|(_, tree)| tree);
-        found.filter(|tree| !matches!(tree.value, Tree::Scalar(Json::Null)))
+        found.filter(|tree| !tree.value.is_null())
     }
 
     pub fn needs(&mut self, key: &str, expected: &str) {
         if self.value(key).is_none() {
             self.mistakes.add(self.line, format!("{key} is missing; expected {expected}"));
+        }
+    }
+
+    /// Records which of the keys have no value.
+    pub fn refuse_empty(&mut self, keys: &[&str]) {
+        let is_empty = |(key, tree): &&(At<String>, At<Tree>)| {
+            tree.value.is_null() && keys.contains(&key.value.as_str())
+        };
+        for (key, _) in self.entries.iter().filter(is_empty) {
+            self.mistakes.add(key.line, format!("{} has no value; write one, or leave it out", key.value));
         }
     }
 
@@ -279,24 +476,16 @@ impl<'t, 'm> Mapping<'t, 'm> {
     }
 
     pub fn text_of(&mut self, key: &str, tree: &At<Tree>) -> Option<At<String>> {
-        let value = match &tree.value {
-            Tree::Scalar(Json::String(text)) => text.clone(),
-            // Also a number: `zone: 1`.
-            Tree::Scalar(other) => other.to_string(),
-            Tree::List(_) | Tree::Map(_) => {
-                self.wrong(key, "text", tree);
-                return None;
-            }
-        };
-        Some(At { value, line: tree.line })
+        let value = tree.value.text();
+        if value.is_none() {
+            self.wrong(key, "text", tree);
+        }
+        Some(At { value: value?, line: tree.line })
     }
 
     pub fn number(&mut self, key: &str) -> u32 {
         let Some(tree) = self.value(key) else { return 0 };
-        let number = match &tree.value {
-            Tree::Scalar(value) => value.as_u64().and_then(|number| u32::try_from(number).ok()),
-            Tree::List(_) | Tree::Map(_) => None,
-        };
+        let number = tree.value.number();
         if number.is_none() {
             self.wrong(key, &format!("a whole number from 0 to {}", u32::MAX), tree);
         }
@@ -304,14 +493,12 @@ impl<'t, 'm> Mapping<'t, 'm> {
     }
 
     pub fn switch(&mut self, key: &str) -> bool {
-        match self.value(key) {
-            None => false,
-            Some(At { value: Tree::Scalar(Json::Bool(is_on)), .. }) => *is_on,
-            Some(tree) => {
-                self.wrong(key, "true or false", tree);
-                false
-            }
+        let Some(tree) = self.value(key) else { return false };
+        let is_on = tree.value.switch();
+        if is_on.is_none() {
+            self.wrong(key, "true or false", tree);
         }
+        is_on.unwrap_or_default()
     }
 
     pub fn list(&mut self, key: &str) -> &'t [At<Tree>] {
@@ -333,5 +520,60 @@ fn hint(unknown: &str, keys: &[&str], elsewhere: &[(&str, &[&str])]) -> String {
         (_, Some((what, _))) => format!("it is a key {what}"),
         (Some(meant), None) => format!("did you mean {meant}?"),
         (None, None) => format!("there are {}", keys.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[test]
+    fn scalars_keep_the_text_that_their_value_does_not_show() {
+        let tree = parse("[ä, 1.10, yes, 0x10, &b 007 , *b, \"1.0\", 5, ~, # c\n 1_0]").unwrap();
+        let Tree::List(items) = &tree.value else { panic!("{tree:?}") };
+        let texts: Vec<_> = items.iter().map(|item| item.value.text()).collect();
+        let expected = ["ä", "1.10", "yes", "0x10", "007", "007", "1.0", "5", "", "1_0"];
+        let expected = expected.map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
+        assert_eq!(texts, expected);
+        assert_eq!(tree.value.json(), serde_json::json!(["ä", 1.1, true, 16, 7.0, 7.0, "1.0", 5, null, 10]));
+        assert_eq!(items[9].line, 2);
+    }
+
+    #[test]
+    fn types_are_read_from_the_tree() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Word {
+            Yes,
+        }
+        #[derive(Debug, Default, PartialEq, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct All {
+            text: String,
+            number: Option<u32>,
+            word: Option<Word>,
+            pairs: Vec<(String, String)>,
+            inner: Option<Box<All>>,
+        }
+        let read = |text: &str| parse(text).unwrap().value.read::<All>().map_err(|error| error.to_string());
+        let inner = Some(Box::new(All { number: Some(3), ..All::default() }));
+        let pairs = vec![("1".to_owned(), "2.0".to_owned())];
+        let all = All { text: "1.10".to_owned(), number: Some(7), word: Some(Word::Yes), pairs, inner };
+        let text = "{ text: 1.10, number: '7', word: yes, pairs: [[1, 2.0]], inner: { number: 3, pairs: } }";
+        assert_eq!(read(text), Ok(all));
+        assert_eq!(read("~"), Ok(All::default()));
+        for (text, error) in [
+            ("{ x: 1 }", "unknown field `x`, expected one of "),
+            ("{ text: [] }", "invalid type: sequence, expected a string"),
+            ("{ text: ~ }", "invalid type: unit value, expected a string"),
+            ("{ number: -1 }", "invalid value: integer `-1`, expected u32"),
+            ("{ pairs: [[a]] }", "invalid length 1, expected a tuple of size 2"),
+            ("{ word: no }", "unknown variant `no`, expected `yes`"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.starts_with(error), "{text}: {said}");
+        }
     }
 }

@@ -1,14 +1,11 @@
-//! The fleet file as a tree, to report all its mistakes at once.
-//!
-//! The typed parser stops at the first mistake of form: an unknown key, a number that is none. Then the file is read
-//! again as a tree of values with their lines. [`fleet`] walks it, records every mistake and fills in defaults, so that
-//! names, addresses and kinds are checked too.
+//! The scopes of a fleet file, from its tree of values with their lines. [`scopes`] records every mistake of form and
+//! fills in defaults, so that names, addresses and kinds are checked too.
 
 use notbefore_settings::yaml::{At, Mapping, Mistakes, Tree, VALUE_CHARS_MAX};
 use notbefore_wire::operator::ScopeKind;
 use notbefore_wire::text::shorten;
 
-use super::{File, Scope, Vm};
+use super::{Scope, Vm};
 
 /// Keys of the whole file, of a scope and of a VM.
 const FILE_KEYS: &[&str] = &["scopes"];
@@ -28,20 +25,26 @@ pub(super) const VM_KEYS: &[&str] =
 /// Keys that may stand at the wrong place.
 const ELSEWHERE: &[(&str, &[&str])] = &[("of a scope", SCOPE_KEYS), ("of a VM", VM_KEYS)];
 
-/// The fleet, with defaults for what is missing or wrong.
-pub(super) fn fleet(tree: &At<Tree>, mistakes: &mut Mistakes) -> File {
-    let Some(mut file) = Mapping::read(tree, "a fleet file", FILE_KEYS, ELSEWHERE, mistakes) else {
-        return File { scopes: Vec::new() };
-    };
-    file.needs("scopes", "a list of scopes");
-    let scopes = file.list("scopes");
-    File { scopes: scopes.iter().filter_map(|tree| scope(tree, mistakes)).collect() }
+/// The scopes, with defaults for what is missing or wrong. Drops the tree as it goes, which takes about ten times the
+/// memory of the file.
+pub(super) fn scopes(tree: At<Tree>, mistakes: &mut Mistakes) -> Vec<Scope> {
+    if let Some(mut file) = Mapping::read(&tree, "a fleet file", FILE_KEYS, ELSEWHERE, mistakes) {
+        file.needs("scopes", "a list of scopes");
+        file.list("scopes");
+    }
+    tree.value.into_list("scopes").filter_map(|tree| scope(&tree, mistakes)).collect()
 }
 
 fn scope(tree: &At<Tree>, mistakes: &mut Mistakes) -> Option<Scope> {
     let mut scope = Mapping::read(tree, "a scope", SCOPE_KEYS, ELSEWHERE, mistakes)?;
     scope.needs("name", "the scope's name");
     scope.needs("kind", &ScopeKind::ALL.iter().map(ScopeKind::as_str).collect::<Vec<_>>().join(", "));
+    scope.refuse_empty(&[
+        "subscription",
+        "group",
+        "automatically_approve_reboot",
+        "automatically_approve_redeploy",
+    ]);
     let kind = scope.text("kind");
     let mut read = Scope {
         name: scope.text("name").unwrap_or_default(),
@@ -65,13 +68,16 @@ fn scope(tree: &At<Tree>, mistakes: &mut Mistakes) -> Option<Scope> {
 fn vm(tree: &At<Tree>, mistakes: &mut Mistakes) -> Option<Vm> {
     let mut vm = Mapping::read(tree, "a VM", VM_KEYS, ELSEWHERE, mistakes)?;
     vm.needs("name", "the VM's name");
+    vm.refuse_empty(&["update_domain", "fault_domain", "spot"]);
     let addresses = vm.list("addresses").iter().filter_map(|tree| vm.text_of("addresses", tree)).collect();
-    if let Some(instance) = vm.value("instance")
-        && let Err(error) = serde_json::from_value::<Option<super::Instance>>(instance.value.json())
-    {
-        let what = format!("instance: {}", shorten(&error.to_string(), 4 * VALUE_CHARS_MAX));
-        vm.mistakes.add(instance.line, what);
-    }
+    let instance = vm.value("instance").and_then(|instance| match instance.value.read() {
+        Ok(read) => Some(read),
+        Err(error) => {
+            let what = format!("instance: {}", shorten(&error.to_string(), 4 * VALUE_CHARS_MAX));
+            vm.mistakes.add(instance.line, what);
+            None
+        }
+    });
     Some(Vm {
         name: vm.text("name").unwrap_or_default(),
         update_domain: vm.number("update_domain"),
@@ -80,6 +86,6 @@ fn vm(tree: &At<Tree>, mistakes: &mut Mistakes) -> Option<Vm> {
         host: vm.text("host").map(|host| host.value),
         spot: vm.switch("spot"),
         addresses,
-        instance: None,
+        instance,
     })
 }

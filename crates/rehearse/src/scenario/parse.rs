@@ -7,7 +7,7 @@ use notbefore_core::Name;
 use notbefore_core::scope::MEMBERS_MAX;
 use notbefore_settings::span;
 use notbefore_settings::suggest::nearest;
-use notbefore_settings::yaml::{At, Mapping, Mistakes, Tree, explain, from_yaml};
+use notbefore_settings::yaml::{self, At, Mapping, Mistakes, Tree, explain};
 use notbefore_wire::operator::faults::{FaultError, NewFault};
 use notbefore_wire::operator::{Cause, EventVerb, FaultKind, FaultRequests, ScopeKind};
 use notbefore_wire::text::shorten;
@@ -67,8 +67,7 @@ pub fn parse(file: &str, name: &str, text: &str) -> Result<Scenario, String> {
     if text.len() > FILE_BYTES_MAX {
         return Err(format!("{file} exceeds the limit of {FILE_BYTES_MAX} bytes for a scenario; split it"));
     }
-    let tree: At<Tree> =
-        from_yaml(text).map_err(|error| format!("{file} is not YAML: {}", explain(&error)))?;
+    let tree = yaml::parse(text).map_err(|error| format!("{file} is not YAML: {}", explain(&error)))?;
     let mut mistakes = Mistakes::default();
     let mut parser = Parser { mistakes: &mut mistakes, names: Names::default() };
     let scenario = parser.scenario(&tree, name);
@@ -170,7 +169,7 @@ impl Parser<'_> {
             has_handler: true,
             is_polled: false,
         };
-        if let Tree::Scalar(serde_json::Value::String(name)) = &tree.value {
+        if let Tree::Scalar(serde_json::Value::String(name), _) = &tree.value {
             self.names.add_vm(At { value: name.clone(), line: tree.line }, self.mistakes);
             return vec![plain(name)];
         }
@@ -326,7 +325,7 @@ impl Parser<'_> {
         let kinds = || FaultKind::ALL.iter().map(FaultKind::as_str);
         let entries = match &tree.value {
             Tree::Map(entries) => entries,
-            Tree::Scalar(value) => {
+            Tree::Scalar(value, _) => {
                 let kind = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
                 let kind = word(self.mistakes, "fault", At { value: kind, line: tree.line }, kinds())?;
                 return self.checked(NewFault::new(kind), tree.line, &[]);
@@ -510,7 +509,7 @@ fn switched_on(mapping: &mut Mapping<'_, '_>, key: &str, action: Action) -> Opti
         return Some(action);
     }
     // Another value than true or false is reported already.
-    if let Some(At { value: Tree::Scalar(serde_json::Value::Bool(_)), line }) = mapping.value(key) {
+    if let Some(At { value: Tree::Scalar(serde_json::Value::Bool(_), _), line }) = mapping.value(key) {
         mapping.mistakes.add(*line, format!("{key}: write {key}: true, or leave the step out"));
     }
     None
