@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Result;
+use notbefore_wire::json::Ordered;
 use notbefore_wire::text::{escape, is_unprintable, printable, printable_json};
 use serde::Serialize;
 use serde_json::Value;
@@ -38,8 +39,8 @@ impl Output {
     /// Prints one result of a stream: like [`Output::answer`], but JSON on one line, and YAML as a document.
     pub fn item<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
         match self {
-            Output::Json => json_line(value),
-            Output::Yaml => write(&format!("---\n{}", yaml_text(value)?)),
+            Output::Json => raw_json(&serde_json::to_string(value)?),
+            Output::Yaml => write(&format!("---\n{}", yaml_text(&Ordered::of(value)?)?)),
             Output::Name | Output::Table | Output::Wide => self.answer(value, show),
         }
     }
@@ -57,7 +58,7 @@ impl Output {
         columns: &[Column<'_, T>],
         if_empty: &str,
     ) -> Result<String> {
-        Ok(self.for_programs(&items)?.unwrap_or_else(|| self.table(items, columns, if_empty)))
+        Ok(self.for_programs(items)?.unwrap_or_else(|| self.table(items, columns, if_empty)))
     }
 
     /// The text of a table for people; `if_empty` if it has no rows.
@@ -81,25 +82,33 @@ impl Output {
         table::lines(items, columns, layout).iter().map(|line| format!("{INDENT}{line}")).collect()
     }
 
-    fn for_programs<T: Serialize>(self, value: &T) -> Result<Option<String>> {
+    fn for_programs<T: Serialize + ?Sized>(self, value: &T) -> Result<Option<String>> {
+        if self.is_text() { Ok(None) } else { self.of_json(&Ordered::of(value)?) }
+    }
+
+    fn of_json(self, value: &Ordered) -> Result<Option<String>> {
         Ok(match self {
             Output::Json => Some(json_text(value)?),
             Output::Yaml => Some(yaml_text(value)?),
-            Output::Name => Some(names(&serde_json::to_value(value)?)),
+            Output::Name => Some(names(value)),
             Output::Table | Output::Wide => None,
         })
     }
 }
 
 /// The name of a value, or of each value in a list, a line each. A value without a name has no line.
-fn names(value: &Value) -> String {
+fn names(value: &Ordered) -> String {
     match value {
-        Value::Array(values) => values.iter().map(names).collect(),
-        Value::Object(fields) => {
-            let name = ["path", "id", "host", "name"].iter().find_map(|key| fields.get(*key)?.as_str());
+        Ordered::List(values) => values.iter().map(names).collect(),
+        Ordered::Map(fields) => {
+            let text = |name: &str| match fields.iter().find(|(key, _)| key == name)? {
+                (_, Ordered::Scalar(value)) => value.as_str(),
+                (_, Ordered::List(_) | Ordered::Map(_)) => None,
+            };
+            let name = ["path", "id", "host", "name"].into_iter().find_map(text);
             name.map(|name| printable(name) + "\n").unwrap_or_default()
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => String::new(),
+        Ordered::Scalar(_) => String::new(),
     }
 }
 
@@ -155,24 +164,24 @@ pub fn data(bytes: &[u8]) -> Result<()> {
 /// Prints a value as indented JSON.
 #[cfg(unix)]
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    write(&json_text(value)?)
+    write(&json_text(&Ordered::of(value)?)?)
 }
 
-fn json_text<T: Serialize>(value: &T) -> Result<String> {
-    Ok(printable_json(&serde_json::to_string_pretty(value)?) + "\n")
+/// Prints JSON text as it is.
+pub fn raw_json(json: &str) -> Result<()> {
+    write(&(printable_json(json) + "\n"))
+}
+
+fn json_text(value: &Ordered) -> Result<String> {
+    Ok(printable_json(&value.pretty()?) + "\n")
 }
 
 /// A value as YAML. A value with unprintable characters is written as JSON, which is YAML too and has escapes for all
 /// of them.
-fn yaml_text<T: Serialize>(value: &T) -> Result<String> {
+fn yaml_text(value: &Ordered) -> Result<String> {
     let text = serde_saphyr::to_string(value)?;
     let is_plain = !text.chars().any(|char| is_unprintable(char) && char != '\n');
     if is_plain { Ok(text) } else { json_text(value) }
-}
-
-/// Prints a value as one line of JSON, for streams.
-fn json_line<T: Serialize>(value: &T) -> Result<()> {
-    write(&(printable_json(&serde_json::to_string(value)?) + "\n"))
 }
 
 fn write(text: &str) -> Result<()> {
@@ -264,7 +273,7 @@ mod tests {
     #[test]
     fn names_are_paths_ids_or_names() {
         let list = serde_json::json!([{"id": "1", "path": "a/b", "name": "b"}, {"id": "2", "host": "h"}, {"host": "h"}, {"name": "n\u{1b}"}, {"x": 1}]);
-        assert_eq!(names(&list), "a/b\n2\nh\nn\\u{1b}\n");
+        assert_eq!(names(&Ordered::of(&list).unwrap()), "a/b\n2\nh\nn\\u{1b}\n");
     }
 
     #[test]
@@ -272,7 +281,7 @@ mod tests {
         let plain = serde_json::json!([{"id": "1", "at": "2026-11-17T08:00:00Z", "list": [], "text": "yes\nno", "n": null}]);
         let odd = serde_json::json!({"text": "a\u{202e}b\u{1b}"});
         for value in [plain, odd] {
-            let text = yaml_text(&value).unwrap();
+            let text = yaml_text(&Ordered::of(&value).unwrap()).unwrap();
             assert!(!text.chars().any(|char| is_unprintable(char) && char != '\n'), "{text}");
             assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), value, "{text}");
         }

@@ -21,6 +21,7 @@ use notbefore_rehearse::scenario::{self, Scenario};
 use notbefore_rehearse::stage::{Options, StageError, StageNews, Watcher, rehearse};
 use notbefore_settings::suggest::nearest;
 use notbefore_settings::yaml;
+use notbefore_wire::json::Ordered;
 use notbefore_wire::text::{counted, shorten};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -355,7 +356,7 @@ fn is_format(text: &str) -> bool {
 }
 
 fn read_reports(text: &str) -> Result<Vec<Report>, notbefore_rehearse::report::ReadError> {
-    match serde_json::from_str::<Vec<serde_json::Value>>(text) {
+    match serde_json::from_slice::<Vec<serde_json::Value>>(text.as_bytes()) {
         Ok(many) => many.iter().map(|one| Report::from_json(&one.to_string())).collect(),
         Err(_) => Ok(vec![Report::from_json(text)?]),
     }
@@ -405,7 +406,7 @@ fn write_files(play: &Play, reports: &[Report]) -> Result<()> {
     if let Some(file) = &play.record {
         let text = match reports {
             [one] => one.to_json()?,
-            many => serde_json::to_string_pretty(many)? + "\n",
+            many => Ordered::of(many)?.pretty()? + "\n",
         };
         write(file, &text)?;
     }

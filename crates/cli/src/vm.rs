@@ -38,12 +38,15 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
             let path = at(&vm, &format!("/document{}", query.unwrap_or_default()));
             // As the VM reads it: with the order of its fields.
             let document: Box<RawValue> = client.get(&path)?;
-            if output == Output::Yaml {
-                // Only the writer of JSON knows raw values.
-                let document: Value = serde_json::from_str(document.get())?;
-                return output.answer(&document, |_| Ok(()));
+            match output {
+                Output::Json => output::raw_json(document.get()),
+                Output::Yaml => {
+                    output.answer(&serde_json::from_slice::<Value>(document.get().as_bytes())?, |_| Ok(()))
+                }
+                Output::Table | Output::Wide => output::line(document.get()),
+                // A document has no name.
+                Output::Name => Ok(()),
             }
-            output.answer(&document, |document| output::line(document.get()))
         }
         args::Vm::Log { vm } => output.answer(&client.get(&at(&vm, "/log"))?, |log| show_log(log, output)),
         args::Vm::Add { name, scope, kind, address, update_domain, fault_domain, zone, host, spot } => {

@@ -24,6 +24,7 @@ pub mod text;
 
 use std::collections::BTreeSet;
 
+use notbefore_wire::json::Ordered;
 use notbefore_wire::text::{counted, printable, printable_json};
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +75,7 @@ impl Report {
 
     /// Indented JSON with a line end. Unprintable characters are escaped, so it can go to a terminal.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        Ok(printable_json(&serde_json::to_string_pretty(self)?) + "\n")
+        Ok(printable_json(&Ordered::of(self)?.pretty()?) + "\n")
     }
 
     /// Reads what [`Self::to_json`] wrote.
@@ -84,11 +85,11 @@ impl Report {
             format: u64,
         }
         let broken = |error: serde_json::Error| ReadError::Broken(printable(&error.to_string()));
-        let Head { format } = serde_json::from_str(json).map_err(broken)?;
+        let Head { format } = serde_json::from_slice(json.as_bytes()).map_err(broken)?;
         if format != u64::from(FORMAT) {
             return Err(ReadError::OtherFormat(format));
         }
-        serde_json::from_str(json).map_err(broken)
+        serde_json::from_slice(json.as_bytes()).map_err(broken)
     }
 }
 

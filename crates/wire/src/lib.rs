@@ -5,10 +5,12 @@
 //!
 //! - [`guest`]: what a VM sees: documents per api-version, approvals, instance metadata and errors.
 //! - `operator`: the types of the operator API under `/v1`. A default feature, which a guest's client can switch off.
+//! - [`json`]: values as indented JSON and as YAML, with one writer for each type.
 //! - [`text`]: escapes untrusted text for logs and terminals.
 //! - [`natural`]: the order of names in lists.
 
 pub mod guest;
+pub mod json;
 pub mod natural;
 #[cfg(feature = "operator")]
 pub mod operator;
