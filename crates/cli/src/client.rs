@@ -146,8 +146,12 @@ impl Client {
     }
 
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.get_answer(path)?.read()
+    }
+
+    fn get_answer(&self, path: &str) -> Result<Answer> {
         let response = self.http.exchange(self.request(Request::get(self.at(path)), Vec::new())?, TIMEOUT);
-        read(response.map_err(|failure| self.unreachable(&failure))?)
+        Answer::of(response.map_err(|failure| self.unreachable(&failure))?)
     }
 
     /// Reads a whole list, page by page.
@@ -198,11 +202,11 @@ impl Client {
     }
 
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T> {
-        self.change(Request::post(self.at(path)), serde_json::to_vec(body)?)
+        self.change(Request::post(self.at(path)), serde_json::to_vec(body)?)?.read()
     }
 
     pub fn post_empty<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.change(Request::post(self.at(path)), Vec::new())
+        self.change(Request::post(self.at(path)), Vec::new())?.read()
     }
 
     /// Sends a PUT, conditional on the revision if there is one.
@@ -212,16 +216,16 @@ impl Client {
         body: &impl Serialize,
         revision: Option<u64>,
     ) -> Result<T> {
-        self.change(if_match(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)
+        self.change(if_match(Request::put(self.at(path)), revision), serde_json::to_vec(body)?)?.read()
     }
 
     /// Sends a DELETE, conditional on the revision if there is one.
     pub fn delete_at<T: DeserializeOwned>(&self, path: &str, revision: Option<u64>) -> Result<T> {
-        self.change(if_match(Request::delete(self.at(path)), revision), Vec::new())
+        self.change(if_match(Request::delete(self.at(path)), revision), Vec::new())?.read()
     }
 
     /// Sends a change under one idempotency key, again if its outcome is unknown or the service asks to wait.
-    fn change<T: DeserializeOwned>(&self, request: Builder, body: Vec<u8>) -> Result<T> {
+    fn change(&self, request: Builder, body: Vec<u8>) -> Result<Answer> {
         let request = request.header(IDEMPOTENCY_KEY, Uuid::new_v4().to_string());
         let request = self.request(request.header(header::CONTENT_TYPE, "application/json"), body)?;
         let mut retries = Retries::default();
@@ -229,7 +233,7 @@ impl Client {
             let (error, attempt) = match self.http.exchange(request.clone(), TIMEOUT) {
                 Ok(response) => {
                     let (status, retry_after) = (response.status(), retry_after(&response));
-                    match (read(response), status, retry_after) {
+                    match (Answer::of(response), status, retry_after) {
                         (Err(error), StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
                             (error, Attempt::RateLimited(wait))
                         }
@@ -270,7 +274,7 @@ impl Client {
         }
         let mut text = Vec::new();
         body.take(http::ANSWER_BYTES_MAX as u64).read_to_end(&mut text)?;
-        let refused = read::<serde_json::Value>(Response::from_parts(head, text.into()));
+        let refused = Answer::of(Response::from_parts(head, text.into()));
         Err(refused.err().unwrap_or_else(|| anyhow!("unexpected response from the service")))
     }
 
@@ -415,24 +419,43 @@ fn no_token(path: &Path, serves_here: bool, error: &io::Error) -> anyhow::Error 
     }
 }
 
-/// Parses a response, or returns its problem as an error.
-fn read<T: DeserializeOwned>(response: Response<Bytes>) -> Result<T> {
-    let status = response.status();
-    let text = String::from_utf8_lossy(response.body());
-    if status.is_success() {
+/// A response that is no problem.
+struct Answer {
+    status: StatusCode,
+    text: String,
+}
+
+impl Answer {
+    /// Returns the problem of a response as an error.
+    fn of(response: Response<Bytes>) -> Result<Self> {
+        let status = response.status();
+        let text = String::from_utf8_lossy(response.body());
+        if status.is_success() {
+            return Ok(Self { status, text: text.into_owned() });
+        }
+        if let (true, Some(to)) = (status.is_redirection(), response.headers().get(header::LOCATION)) {
+            let to = shown(&String::from_utf8_lossy(to.as_bytes()));
+            bail!(
+                "the service answered {status}, a redirect to {to}; name the right URL with --operator-url"
+            );
+        }
+        match serde_json::from_slice::<Problem>(text.as_bytes()) {
+            Ok(Problem { detail, code, .. }) => Err(Refused { status, detail, code }.into()),
+            Err(_) => Err(anyhow!("the service answered {status}: {}", shown(&text))),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Result<T> {
         // An empty response parses as `()`, like the JSON `null`.
-        let json = if text.is_empty() { "null" } else { &*text };
-        let what = if text.is_empty() { "it is empty".to_owned() } else { shown(json) };
-        return serde_json::from_str(json)
-            .with_context(|| format!("cannot read the response of the service, {status}: {what}"));
+        let json = if self.text.is_empty() { "null" } else { &*self.text };
+        serde_json::from_slice(json.as_bytes()).map_err(|error| self.unreadable(error))
     }
-    if let (true, Some(to)) = (status.is_redirection(), response.headers().get(header::LOCATION)) {
-        let to = shown(&String::from_utf8_lossy(to.as_bytes()));
-        bail!("the service answered {status}, a redirect to {to}; name the right URL with --operator-url");
-    }
-    match serde_json::from_str::<Problem>(&text) {
-        Ok(Problem { detail, code, .. }) => Err(Refused { status, detail, code }.into()),
-        Err(_) => Err(anyhow!("the service answered {status}: {}", shown(&text))),
+
+    fn unreadable(&self, error: serde_json::Error) -> anyhow::Error {
+        let what = if self.text.is_empty() { "it is empty".to_owned() } else { shown(&self.text) };
+        let status = self.status;
+        anyhow::Error::new(error)
+            .context(format!("cannot read the response of the service, {status}: {what}"))
     }
 }
 

@@ -168,7 +168,7 @@ impl<'a> Facts<'a> {
 
 fn parse(data: &str) -> Result<Fact> {
     let unknown = || format!("this version does not understand the service's fact: {}", shown(data));
-    serde_json::from_str(data).with_context(unknown)
+    serde_json::from_slice(data.as_bytes()).with_context(unknown)
 }
 
 fn is_of(error: &Error, kind: io::ErrorKind) -> bool {
