@@ -122,7 +122,7 @@ fn unit(name: &str) -> Result<(), HookError> {
 }
 
 fn host(url: &str) -> Result<(), HookError> {
-    let uri: ureq::http::Uri = url.parse().map_err(|_| HookError("its URL is invalid".to_owned()))?;
+    let uri: hyper::Uri = url.parse().map_err(|_| HookError("its URL is invalid".to_owned()))?;
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let name = uri.host().unwrap_or_default();
     let port = uri.port_u16().unwrap_or(usual);

@@ -32,7 +32,7 @@ pub const FULL_PATH: Text<PathBuf> = Text::new("an absolute path, as \"/run/drai
     not_empty(text).map(PathBuf::from).filter(|path| path.is_absolute())
 });
 pub const URL: Text<String> = Text::private("a URL, as \"https://hooks.example/drain\"", |text| {
-    let uri: ureq::http::Uri = text.parse().ok()?;
+    let uri: hyper::Uri = text.parse().ok()?;
     let known = matches!(uri.scheme_str(), Some("http" | "https"));
     (known && uri.host().is_some_and(|host| !host.is_empty())).then(|| text.to_owned())
 });
@@ -167,7 +167,7 @@ impl Kind for Headers {
 /// A header, if name and value are valid.
 fn header(name: &str, value: &Toml) -> Option<(String, String)> {
     let value = value.as_str()?;
-    ureq::http::HeaderName::try_from(name).ok()?;
-    ureq::http::HeaderValue::try_from(value).ok()?;
+    hyper::header::HeaderName::try_from(name).ok()?;
+    hyper::header::HeaderValue::try_from(value).ok()?;
     Some((name.to_owned(), value.to_owned()))
 }

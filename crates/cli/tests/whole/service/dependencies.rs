@@ -17,7 +17,7 @@ const BANNED: [(&str, &str); 9] = [
     ("hickory-proto", "a DNS library; no name is looked up but by the system"),
     ("native-tls", "TLS is rustls, the same on every system"),
     ("openssl-sys", "TLS is rustls; a binary that is linked with OpenSSL runs on one distribution"),
-    ("reqwest", "HTTP is hyper; the agent calls servers of others through proxies, with ureq"),
+    ("reqwest", "HTTP is hyper; agent/src/hooks/webhook/connect.rs calls servers of others through proxies"),
     ("serde_yaml", "it is no longer maintained; serde-saphyr reads YAML"),
     ("tungstenite", "nothing here speaks WebSocket"),
 ];
