@@ -119,7 +119,7 @@ impl Drop for Temporary {
 
 /// Streams the lines and checks that they are complete.
 fn copy(client: &Client, path: &str, out: &mut dyn Write) -> Result<(ExportHeader, u64)> {
-    let mut progress = Progress::counting("records");
+    let progress = Progress::counting("records");
     let mut lines = Lines::new(BufReader::with_capacity(256 * 1024, client.open(path)?));
     let mut out = io::BufWriter::with_capacity(256 * 1024, out);
     let broken = "the export is incomplete; try again (see the service's log for the reason; if a record is damaged, stop the service and use --skip-damaged)";

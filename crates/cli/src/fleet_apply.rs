@@ -81,7 +81,7 @@ pub fn apply(
     };
     let to_do: Vec<usize> = (0..scopes.len()).filter(|index| !state.is_settled(*index)).collect();
     let vms = |index: usize| scopes.get(index).map_or(0, |scope| scope.spec.vms.len()) as u64;
-    let mut progress = Progress::for_fleet(to_do.len() as u64, options.progress_interval());
+    let progress = Progress::for_fleet(to_do.len() as u64, options.progress_interval());
     in_parallel(
         &to_do,
         |index| put(*index),

@@ -86,7 +86,7 @@ fn similar_scope<'a>(
 /// Requests the plan of every scope from the service.
 pub fn make(client: &Client, scopes: &[FileScope], options: ApplyOptions) -> Result<FleetPlan> {
     let mut plan = FleetPlan::default();
-    let mut progress = Progress::for_fleet(scopes.len() as u64, options.progress_interval());
+    let progress = Progress::for_fleet(scopes.len() as u64, options.progress_interval());
     let query = format!("/plan?fleet=true&prune={}", options.prune);
     in_parallel(
         scopes,

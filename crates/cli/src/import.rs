@@ -29,7 +29,7 @@ pub fn run(reach: &ConnectionArgs, verb: args::Import, output: Output) -> Result
         true => None,
         false => etcd.connect(Claimant::Import)?,
     };
-    let mut progress = Progress::counting("records");
+    let progress = Progress::counting("records");
     let report_progress = |records| progress.set(records);
     let imported = match (check, &shared) {
         (true, _) => import::check(input, report_progress),

@@ -15,6 +15,7 @@
 mod agent;
 mod args;
 mod audit;
+mod block;
 #[cfg(unix)]
 mod check;
 mod client;

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use notbefore_rehearse::doctor::{DoctorNews, examine};
@@ -279,10 +280,21 @@ fn doctor(scenarios: Vec<Scenario>, play: &Play, side_by_side: usize, output: Ou
                 progress.suspend(|| output::eprint(&format!("[{done}/{total}] {line}")));
             }
         }
-        progress.show(done, &playing.join(", "));
+        progress.show(done, playing.join(", "));
     };
-    let examined =
-        in_runtime(|stop| async move { examine(scenarios, &options, side_by_side, stop, tell).await })?;
+    // A scenario may take minutes.
+    let ticks = async {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            progress.draw();
+        }
+    };
+    let examined = in_runtime(|stop| async {
+        tokio::select! {
+            examined = examine(scenarios, &options, side_by_side, stop, tell) => examined,
+            never = ticks => never,
+        }
+    })?;
     drop(progress);
     let (mut reports, mut not_played) = (Vec::new(), BTreeMap::new());
     for one in examined {

@@ -3,16 +3,15 @@
 
 mod waited;
 
-use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{Event, Operation, TargetState};
 use uuid::Uuid;
 
 use crate::args::{Output, Stage, UntilArgs};
+use crate::block::Block;
 use crate::client::{Client, Next, encode};
 use crate::each::SHORT_ID_MIN;
 use crate::exit::TimedOut;
@@ -36,7 +35,7 @@ pub fn wait(client: &Client, kind: Kind, ids: &[String], until: &UntilArgs, outp
     let UntilArgs { stage, timeout } = *until;
     let clock = Clock::start();
     let left = || timeout.map(|timeout| timeout.saturating_sub(clock.now().tick));
-    let mut progress = Progress::new(output)?;
+    let mut progress = Progress::new(output);
     loop {
         let (revision, mut waited) = list(client, kind, ids, stage)?;
         let mut facts = client.facts(Some(revision.to_string()));
@@ -174,50 +173,76 @@ fn finish(waited: &[Waited], stage: Stage, output: Output, end: Result<()>) -> R
     end
 }
 
+/// Cells of a bar.
+const BAR_CELLS: usize = 24;
+
 /// Progress on standard error; none with JSON output.
 struct Progress {
     output: Output,
-    at_terminal: bool,
-    style: ProgressStyle,
-    bars: MultiProgress,
-    /// The bar and the last text of each event or operation.
-    shown: Vec<(ProgressBar, String)>,
+    /// At a terminal.
+    bars: Option<Block>,
+    /// The last state of each event or operation, and its bar.
+    shown: Vec<(String, String)>,
 }
 
 impl Progress {
-    fn new(output: Output) -> Result<Self> {
-        let style = ProgressStyle::with_template("[{bar:24}] {msg}")?.progress_chars("=> ");
-        let at_terminal = output.is_text() && io::stderr().is_terminal();
-        Ok(Self { output, at_terminal, style, bars: MultiProgress::new(), shown: Vec::new() })
+    fn new(output: Output) -> Self {
+        let bars = output.is_text().then(Block::at_terminal).flatten();
+        Self { output, bars, shown: Vec::new() }
     }
 
     fn show(&mut self, waited: &[Waited], stage: Stage) {
+        let mut has_changed = false;
         for (index, one) in waited.iter().enumerate() {
-            if index == self.shown.len() {
-                let bar = match self.at_terminal {
-                    true => self.bars.add(ProgressBar::new(1)),
-                    false => ProgressBar::hidden(),
-                };
-                self.shown.push((bar.with_style(self.style.clone()), String::new()));
-            }
-            let (bar, last) = &mut self.shown[index];
-            let (done, all) = one.count(stage);
-            let state = one.state();
-            if state == *last {
+            let (state, (done, all)) = (one.state(), one.count(stage));
+            if self.shown.get(index).is_some_and(|(last, _)| *last == state) {
                 continue;
             }
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-            bar.set_message(state.clone());
-            if !self.at_terminal && self.output.is_text() {
+            has_changed = true;
+            if self.bars.is_none() && self.output.is_text() {
                 output::eprint(&state);
             }
-            *last = state;
+            let line = format!("[{:BAR_CELLS$}] {state}", bar(done, all));
+            match self.shown.get_mut(index) {
+                Some(shown) => *shown = (state, line),
+                None => self.shown.push((state, line)),
+            }
+        }
+        if let Some(bars) = self.bars.as_mut().filter(|_| has_changed) {
+            bars.draw(&self.shown.iter().map(|(_, line)| line.clone()).collect::<Vec<_>>());
         }
     }
 
     /// Leaves the bars as they are.
-    fn close(&self) {
-        self.shown.iter().for_each(|(bar, _)| bar.abandon());
+    fn close(&mut self) {
+        if let Some(bars) = self.bars.take() {
+            bars.keep();
+        }
+    }
+}
+
+/// A wait that fails removes its bars.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bars) = &mut self.bars {
+            bars.draw(&[]);
+        }
+    }
+}
+
+fn bar(done: usize, all: usize) -> String {
+    let full = (done * BAR_CELLS).checked_div(all).unwrap_or(BAR_CELLS).min(BAR_CELLS);
+    let head = if done > 0 && full < BAR_CELLS { ">" } else { "" };
+    "=".repeat(full) + head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn bar_has_a_head_until_it_is_full() {
+        let shown = [(0, 4), (1, 4), (3, 4), (4, 4), (0, 0)].map(|(done, all)| bar(done, all));
+        assert_eq!(shown, ["", "======>", "==================>", &"=".repeat(24), &"=".repeat(24)]);
     }
 }

@@ -1,0 +1,72 @@
+//! Lines on standard error that are drawn again in place, at a terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use notbefore_wire::text::printable;
+
+use crate::table;
+
+#[derive(Debug, Default)]
+pub struct Block {
+    rows: usize,
+}
+
+impl Block {
+    /// None if standard error is no terminal.
+    pub fn at_terminal() -> Option<Self> {
+        #[cfg(windows)]
+        let _ = anstyle_query::windows::enable_ansi_colors();
+        io::stderr().is_terminal().then(Self::default)
+    }
+
+    /// Replaces the block. A line is cut at the terminal's width, the block at its height.
+    pub fn draw(&mut self, lines: &[String]) {
+        let size = terminal_size::terminal_size_of(io::stderr());
+        let size = size.map(|(width, height)| (usize::from(width.0), usize::from(height.0)));
+        write(&self.replaced_by(lines, size));
+    }
+
+    /// Leaves the block as it is; the cursor goes to the next line.
+    pub fn keep(self) {
+        if self.rows > 0 {
+            write("\n");
+        }
+    }
+
+    fn replaced_by(&mut self, lines: &[String], size: Option<(usize, usize)>) -> String {
+        // A terminal of unknown size has 0 columns and rows.
+        let (width, height) = size.filter(|size| size.0 > 0 && size.1 > 0).unwrap_or((80, 24));
+        let mut text = "\r".to_owned();
+        if self.rows > 1 {
+            text += &format!("\x1b[{}A", self.rows - 1);
+        }
+        let shown = lines.iter().take(height).map(|line| table::cut(&printable(line), width) + "\x1b[K");
+        text += &shown.collect::<Vec<_>>().join("\n");
+        self.rows = lines.len().min(height);
+        text + "\x1b[J"
+    }
+}
+
+/// A terminal that cannot be written to shows no progress.
+fn write(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_is_replaced_in_place() {
+        let mut block = Block::default();
+        let mut draw = |lines: &[&str], size| {
+            block.replaced_by(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(), size)
+        };
+        let size = Some((5, 3));
+        assert_eq!(draw(&["one"], size), "\rone\x1b[K\x1b[J");
+        assert_eq!(draw(&["one", "two\x1b"], Some((80, 3))), "\rone\x1b[K\ntwo\\u{1b}\x1b[K\x1b[J");
+        assert_eq!(draw(&["longer", "2", "3", "4"], size), "\r\x1b[1Along…\x1b[K\n2\x1b[K\n3\x1b[K\x1b[J");
+        assert_eq!(draw(&[], Some((0, 0))), "\r\x1b[2A\x1b[J");
+        assert_eq!(draw(&["one"], None), "\rone\x1b[K\x1b[J");
+    }
+}
