@@ -2,12 +2,13 @@
 //!
 //! Unlike times, these do not vary with the machine, so `./dev test cost` enforces them. The service runs under
 //! strace or callgrind and answers n polls, then 2n; the difference is the cost without startup. A node of a cluster has
-//! the same limits.
+//! the same limits. [`copies`] checks that one crate compiles the poll.
 //!
 //! If a change exceeds a limit, look first: `valgrind --tool=callgrind target/release/notbefore serve …` and
 //! `callgrind_annotate` name the functions, `strace -f` the calls. If the limit must rise, give the reason next to
 //! it.
 
+mod copies;
 mod instructions;
 mod system_calls;
 
@@ -73,7 +74,7 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
         under: Vec::new(),
     };
     let dir = tempfile::tempdir()?;
-    let mut good = true;
+    let mut good = copies::check(root)?;
     let etcd = Etcd::start(dir.path(), 1)?;
     for mode in Mode::ALL {
         good &= system_calls::check_limit(&binary, dir.path(), mode)?;
