@@ -3,13 +3,24 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Runs a command as a named step and prints its duration.
+# Sets 'cpu': seconds that the ended children of this shell have used, user and system.
+count_cpu() {
+  local fields
+  # Behind the name in parentheses: the 14th and 15th, in ticks.
+  fields=$(<"/proc/$$/stat")
+  read -ra fields <<<"${fields##*) }"
+  cpu=$(((fields[13] + fields[14]) / $(getconf CLK_TCK)))
+}
+# Runs a command as a named step and prints its duration, and the CPU time that it and its children have used.
 step() {
-  local name=$1 begin=$SECONDS
+  local name=$1 begin=$SECONDS cpu before
   shift
+  count_cpu
+  before=$cpu
   printf '\n== %s\n' "$name"
   "$@"
-  printf '== %s: %d s\n' "$name" $((SECONDS - begin))
+  count_cpu
+  printf '== %s: %d s, %d s of CPU\n' "$name" $((SECONDS - begin)) $((cpu - before))
 }
 
 # Installs the missing Debian packages of a list in tools/needs.
