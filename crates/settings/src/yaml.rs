@@ -179,7 +179,8 @@ impl Tree {
                     }
                     ScalarText::Between(_) | ScalarText::OfValue | ScalarText::Own(_) => None,
                 };
-                let differs = written.filter(|written| !written.is_empty() && *written != value.to_string());
+                let of_value = value.to_string();
+                let differs = written.filter(|written| !written.is_empty() && *written != of_value);
                 *text = differs.map_or(ScalarText::OfValue, |written| ScalarText::Own(written.into()));
             }
             Tree::List(items) => items.iter_mut().for_each(|item| item.value.keep_texts(file)),
