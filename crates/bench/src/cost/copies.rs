@@ -28,9 +28,15 @@ pub fn check(root: &Path) -> anyhow::Result<bool> {
         }
         let is_home = |name: &String| name.split('-').next() == Some(HOME);
         let is_good = matches!(&homes[..], [one] if is_home(one));
-        println!("{function} is compiled in {}: {}", homes.join(", "), if is_good { "good" } else { "WRONG" });
+        println!(
+            "{function} is compiled in {}: {}",
+            homes.join(", "),
+            if is_good { "good" } else { "WRONG" }
+        );
         if !is_good {
-            println!("  it must be compiled in {HOME} alone: another crate names GuestServer or awaits a function that does");
+            println!(
+                "  it must be compiled in {HOME} alone: another crate names GuestServer or awaits a function that does"
+            );
         }
         good &= is_good;
     }
@@ -52,7 +58,10 @@ fn libraries(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let files = message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str);
         libraries.extend(files.filter(|file| file.ends_with(".rlib")).map(PathBuf::from));
     }
-    ensure!(libraries.iter().any(|library| library.to_string_lossy().contains(HOME)), "cargo lists no {HOME}");
+    ensure!(
+        libraries.iter().any(|library| library.to_string_lossy().contains(HOME)),
+        "cargo lists no {HOME}"
+    );
     Ok(libraries)
 }
 
