@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use regex::Regex;
+use regex_lite::Regex;
 
 /// The source of a marker, as in `--drained SOURCE`.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use notbefore_service::clock::Stopwatch;
 use notbefore_wire::text::printable;
-use regex::Regex;
+use regex_lite::Regex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::marker::path_for;

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde_json::Value;
 
 use super::samples::example;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde_json::Value;
 
 use crate::support::pages::{blocks, root};

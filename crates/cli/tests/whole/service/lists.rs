@@ -256,7 +256,7 @@ fn local_time_is_shown_wherever_people_read_times() {
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let utc = regex::Regex::new(r"\d\d:\d\d(\.\d+)?Z").unwrap();
+    let utc = regex_lite::Regex::new(r"\d\d:\d\d(\.\d+)?Z").unwrap();
     for command in [
         &["get", "--endpoint", &guest][..],
         &["status"],

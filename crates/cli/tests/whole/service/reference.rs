@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::etcd::Etcd;
 use crate::support::http::get;
