@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
 use jiff::Timestamp;
 use notbefore_wire::operator::ScopeKind;
 
@@ -226,12 +225,6 @@ pub enum TopCommand {
         #[arg(long, env = "NOTBEFORE_COMPLETION_MS", value_name = "MS", default_value_t = 200)]
         within: u64,
     },
-    /// Write the manual pages, for packaging
-    #[command(name = "manual-pages", hide = true)]
-    ManualPages {
-        /// The directory; created if missing
-        dir: PathBuf,
-    },
     /// Supervise one exec driver command: kill its processes when it or the service ends; only the service runs this
     #[cfg(unix)]
     #[command(name = notbefore_service::exec::keeper::SUBCOMMAND, hide = true)]
@@ -259,6 +252,17 @@ pub enum TopCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
+}
+
+/// Shells with a completion script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    #[value(name = "powershell")]
+    Power,
+    Zsh,
 }
 
 /// Names that a shell completes.
@@ -298,8 +302,7 @@ impl TopCommand {
             | Self::Audit(_)
             | Self::Approve(_)
             | Self::Completions { .. }
-            | Self::CompleteNames { .. }
-            | Self::ManualPages { .. } => false,
+            | Self::CompleteNames { .. } => false,
             #[cfg(unix)]
             Self::Serve(_)
             | Self::Rehearse(_)

@@ -21,6 +21,7 @@ mod check;
 mod client;
 mod clock;
 mod cluster;
+mod completion;
 #[cfg(unix)]
 mod config;
 mod confirm;
@@ -49,6 +50,7 @@ mod http;
 #[cfg(unix)]
 mod import;
 mod logs;
+#[cfg(all(test, unix))]
 mod manual;
 mod operation;
 mod output;
@@ -141,7 +143,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Audit(audit) => audit::run(&client()?, audit, args.output),
         TopCommand::Healthy(healthy) => healthy::run(&args.reach, &healthy, args.output),
         #[cfg(unix)]
-        TopCommand::OpenApi => output::json(&notbefore_service::operator::description()),
+        TopCommand::OpenApi => output::raw_json(notbefore_service::operator::DESCRIPTION.trim_end()),
         #[cfg(unix)]
         TopCommand::Export(verb) => export::run(&args.reach, verb, args.output),
         #[cfg(unix)]
@@ -164,11 +166,10 @@ fn run(args: Args) -> anyhow::Result<()> {
         TopCommand::Get(get) => guest::get(get, args.output),
         TopCommand::Approve(approve) => guest::approve(approve, args.output),
         TopCommand::Agent(verb) => agent::run(verb, args.output),
-        TopCommand::Completions { shell } => manual::completions(shell),
+        TopCommand::Completions { shell } => completion::print_script(shell),
         TopCommand::CompleteNames { kind, within } => {
-            manual::names::print(args.reach, kind, Duration::from_millis(within))
+            completion::print_names(args.reach, kind, Duration::from_millis(within))
         }
-        TopCommand::ManualPages { dir } => manual::pages(&dir),
         #[cfg(not(unix))]
         TopCommand::LinuxOnly { words: _ } => Err(exit::UsageError(
             "this command exists on Linux only; \

@@ -33,11 +33,13 @@ pub fn command() -> Command {
 }
 
 /// The command for manual pages, without the `help` subcommand: it would repeat every page.
+#[cfg(all(test, unix))]
 pub fn for_pages() -> Command {
     without_idle_flags(Args::command().disable_help_subcommand(true))
 }
 
 /// The command for shell completions, without hidden subcommands.
+#[cfg(any(test, windows))]
 pub fn for_shells() -> Command {
     without_idle_flags(without_hidden(&Args::command()))
 }
@@ -60,6 +62,7 @@ fn hidden(command: Command, flags: &'static [&'static str]) -> Command {
 }
 
 /// A copy of the command with its flags and its visible subcommands only.
+#[cfg(any(test, windows))]
 fn without_hidden(command: &Command) -> Command {
     let below = command.get_subcommands().filter(|command| !command.is_hide_set()).map(without_hidden);
     // clap requires a `'static` name. The leak is bounded: the program exits after printing completions.

@@ -1,51 +1,31 @@
-//! Shell completion of names: VMs, hosts, events, operations and scopes of the service, and events of the agent.
-//!
-//! `clap_complete` generates a script of commands and flags. [`with_names`] adds the positions of names, found in the
-//! clap command, and a function that asks `notbefore complete-names`. The service is the one of the environment or of
-//! `./notbefore-data`, the agent the one of this machine. If it does not answer at once, nothing is offered. For bash it
-//! also adds the positions of files, which the generated script leaves out.
+//! Writes completion scripts. `clap_complete` makes a script of commands and flags. [`script`] adds the positions of names,
+//! found in the clap command, and a function that asks `notbefore complete-names`. For bash it also adds the positions of
+//! files, which the generated script leaves out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::mpsc;
-use std::time::Duration;
 
-use anyhow::Result;
 use clap::{Arg, Command, ValueEnum, ValueHint};
-use clap_complete::Shell;
-use notbefore_wire::operator::{PAGE_MAX, Page};
-use serde_json::Value;
+use clap_complete::Shell as Generator;
 
-use crate::args::{ConnectionArgs, NameKind};
-use crate::client::Client;
-use crate::{agent, output};
+use crate::args::{NameKind, Shell, shown};
 
-/// Prints the first names of a kind, a line each; nothing if the service does not answer in time.
-pub fn print(reach: ConnectionArgs, kind: NameKind, within: Duration) -> Result<()> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(load(&reach, kind)));
-    match receiver.recv_timeout(within) {
-        Ok(Ok(names)) => output::lines(&names),
-        Ok(Err(_)) | Err(_) => Ok(()),
-    }
+/// The script of a shell.
+pub fn script(shell: Shell) -> String {
+    let generator = match shell {
+        Shell::Bash => Generator::Bash,
+        Shell::Elvish => Generator::Elvish,
+        Shell::Fish => Generator::Fish,
+        Shell::Power => Generator::PowerShell,
+        Shell::Zsh => Generator::Zsh,
+    };
+    let (mut script, mut command) = (Vec::new(), shown::for_shells());
+    clap_complete::generate(generator, &mut command, "notbefore", &mut script);
+    with_names(shell, &command, &String::from_utf8_lossy(&script))
 }
 
-fn load(reach: &ConnectionArgs, kind: NameKind) -> Result<Vec<String>> {
-    let (list, field) = match kind {
-        NameKind::Vms => ("vms", "name"),
-        NameKind::Hosts => ("hosts", "host"),
-        NameKind::Events => ("events", "id"),
-        NameKind::Operations => ("operations", "id"),
-        NameKind::Scopes => ("scopes", "path"),
-        NameKind::AgentEvents => return agent::event_ids(),
-        NameKind::AgentPastEvents => return agent::past_event_ids(),
-    };
-    let page: Page<Value> = Client::find(reach)?.get(&format!("/v1/{list}?limit={PAGE_MAX}"))?;
-    let mut names: Vec<String> =
-        page.items.iter().filter_map(|item| item[field].as_str()).map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    Ok(names)
+fn word(kind: NameKind) -> String {
+    kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// The kind of names that an argument takes: its id is the kind, or one of it.
@@ -53,10 +33,6 @@ fn kind_of(arg: &Arg) -> Option<NameKind> {
     let id = arg.get_id().as_str();
     let kinds = NameKind::value_variants().iter();
     kinds.copied().find(|kind| word(*kind).strip_suffix('s') == Some(id.trim_end_matches('s')))
-}
-
-fn word(kind: NameKind) -> String {
-    kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// An argument of a command that takes names.
@@ -120,14 +96,14 @@ fn switches(command: &Command) -> BTreeSet<String> {
 }
 
 /// A generated script, with completion of names.
-pub fn with_names(shell: Shell, command: &Command, script: &str) -> String {
+fn with_names(shell: Shell, command: &Command, script: &str) -> String {
     let positions = positions(command);
     match shell {
         Shell::Bash => format!("{script}\n{}", bash(command, &positions)),
         Shell::Fish => format!("{script}{}", fish(&positions)),
         Shell::Zsh => zsh(script),
         // Other shells complete commands and flags.
-        Shell::Elvish | Shell::PowerShell | _ => script.to_owned(),
+        Shell::Elvish | Shell::Power => script.to_owned(),
     }
 }
 
@@ -222,14 +198,6 @@ fn zsh(script: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::shown;
-
-    fn script(shell: Shell) -> String {
-        let mut script = Vec::new();
-        let mut command = shown::for_shells();
-        clap_complete::generate(shell, &mut command, "notbefore", &mut script);
-        with_names(shell, &command, &String::from_utf8(script).unwrap())
-    }
 
     #[test]
     fn scripts_complete_names() {
