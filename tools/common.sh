@@ -23,6 +23,13 @@ step() {
   printf '== %s: %d s, %d s of CPU\n' "$name" $((SECONDS - begin)) $((cpu - before))
 }
 
+# Compiles handlers and types of the operator API with utoipa, and runs the tests of its description.
+described() {
+  local plain=() package
+  for package in notbefore-service notbefore-wire; do plain+=(--config "profile.dev.package.$package.opt-level=0"); done
+  cargo test --locked "${plain[@]}" -p notbefore-service --features describe --lib --quiet -- openapi::describe
+}
+
 # Installs the missing Debian packages of a list in tools/needs.
 packages() {
   local missing=() package as_root=()

@@ -10,6 +10,10 @@
 //! [`runtime::EngineHandle`]. It is committed, published to the view, and then answered. [`serve`](serve()) starts all
 //! parts and stops them in order.
 
+// Without the feature, the macros that describe handlers write nothing.
+#[cfg(not(feature = "describe"))]
+extern crate notbefore_undescribed as utoipa;
+
 pub mod clock;
 pub mod cluster;
 pub mod config;

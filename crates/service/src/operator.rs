@@ -14,6 +14,7 @@
 //! | `present`, `plan`, `seen`, `vm_log`, `commands`, `facts`, `wire_names` | from the domain's types to the API's |
 //! | `scopes`, `vms`, `hosts`, `events`, `operations`, `history`, `summary`, `stream` | one resource each |
 //! | `export`, `tokens`, `clock`, `cluster`, `status` | one resource each |
+//! | `routes` | tables of methods and paths |
 //! | `openapi` | the OpenAPI description |
 //! | `session` | sessions of the console: sign-in, cookies, protection against other sites |
 //! | `console` | the console's files |
@@ -44,6 +45,7 @@ mod plan;
 mod present;
 pub(crate) mod problem;
 pub(crate) mod reader;
+mod routes;
 pub(crate) mod scopes;
 mod seen;
 pub mod server;
@@ -74,9 +76,6 @@ use notbefore_listener::slots::AdmissionSlots;
 use notbefore_store::Store;
 use tokio::sync::{Semaphore, watch};
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
 use crate::clock::Clock;
 use crate::cluster::monitor::ClusterMonitor;
 use crate::cluster::readiness::Readiness;
@@ -92,7 +91,9 @@ use crate::view::Views;
 use crate::vm_log::VmLog;
 use change_rate::ChangeRateLimit;
 pub use export::EXPORTS_MAX;
+pub use openapi::DESCRIPTION;
 use problem::Problem;
+use routes::Routes;
 use visibility::SharedState;
 
 /// Largest body, enough for a scope of a thousand VMs with metadata.
@@ -145,12 +146,12 @@ pub struct Parts {
 pub fn router(operator: Operator) -> Router {
     let metrics = Arc::new(Metrics::new(operator.clone()));
     let known_parameters = middleware::from_fn(reader::require_known_parameters);
-    let (shared, _) = shared_routes().split_for_parts();
-    let (operator_only, _) = operator_routes().split_for_parts();
-    let operator_only = operator_only
+    let operator_only = operator_routes()
+        .router
         .route_layer(known_parameters.clone())
         .route_layer(middleware::from_fn(access::require_full_access));
-    let api = shared
+    let api = shared_routes()
+        .router
         .route_layer(known_parameters.clone())
         .with_state(SharedState::new(operator.clone()))
         .merge(operator_only)
@@ -158,8 +159,8 @@ pub fn router(operator: Operator) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         // The layer covers the fallbacks too: without a token, existing and missing routes get the same response.
         .layer(middleware::from_fn_with_state(operator.clone(), access::require_token));
-    let (public, _) = public_routes().split_for_parts();
-    let public = public
+    let public = public_routes()
+        .router
         .route_layer(known_parameters)
         .layer(DefaultBodyLimit::max(session::SIGN_IN_BYTES_MAX))
         .method_not_allowed_fallback(method_not_allowed)
@@ -190,75 +191,69 @@ pub fn router(operator: Operator) -> Router {
 
 /// Routes under `/v1` for all tokens. Their handlers take a [`visibility::CallerView`], which hides everything outside
 /// the caller's paths, and have no access to the other state.
-fn shared_routes() -> OpenApiRouter<SharedState> {
-    OpenApiRouter::new()
-        .routes(routes!(scopes::list))
-        .routes(routes!(scopes::show, scopes::put, scopes::remove))
-        .routes(routes!(scopes::plan))
-        .routes(routes!(vms::list, vms::add))
-        .routes(routes!(vms::show, vms::remove))
-        .routes(routes!(vms::act))
-        .routes(routes!(vms::log))
-        .routes(routes!(vms::document))
-        .routes(routes!(events::list, events::schedule))
-        .routes(routes!(events::show))
-        .routes(routes!(events::act))
-        .routes(routes!(operations::list))
-        .routes(routes!(operations::show))
-        .routes(routes!(operations::cancel))
-        .routes(routes!(operations::start))
-        .routes(routes!(operations::complete))
-        .routes(routes!(operations::retry))
-        .routes(routes!(history::list))
-        .routes(routes!(summary::show))
-        .routes(routes!(stream::follow))
-        .routes(routes!(status::show))
-        .routes(routes!(session::show, session::sign_out))
-        .routes(routes!(session::create_link))
-        .routes(routes!(openapi::show))
-        .routes(routes!(openapi::index))
+fn shared_routes() -> Routes<SharedState> {
+    Routes::new()
+        .get("/scopes", scopes::list)
+        .get("/scopes/{subscription}/{group}/{scope}", scopes::show)
+        .put("/scopes/{subscription}/{group}/{scope}", scopes::put)
+        .delete("/scopes/{subscription}/{group}/{scope}", scopes::remove)
+        .post("/scopes/{subscription}/{group}/{scope}/plan", scopes::plan)
+        .get("/vms", vms::list)
+        .post("/vms", vms::add)
+        .get("/vms/{vm}", vms::show)
+        .delete("/vms/{vm}", vms::remove)
+        .post("/vms/{vm}/{verb}", vms::act)
+        .get("/vms/{vm}/log", vms::log)
+        .get("/vms/{vm}/document", vms::document)
+        .get("/events", events::list)
+        .post("/events", events::schedule)
+        .get("/events/{event}", events::show)
+        .post("/events/{event}/{verb}", events::act)
+        .get("/operations", operations::list)
+        .get("/operations/{operation}", operations::show)
+        .post("/operations/{operation}/cancel", operations::cancel)
+        .post("/operations/{operation}/start", operations::start)
+        .post("/operations/{operation}/complete", operations::complete)
+        .post("/operations/{operation}/retry", operations::retry)
+        .get("/history", history::list)
+        .get("/history/summary", summary::show)
+        .get("/stream", stream::follow)
+        .get("/status", status::show)
+        .get("/session", session::show)
+        .delete("/session", session::sign_out)
+        .post("/session/link", session::create_link)
+        .get("/openapi.json", openapi::show)
+        .get("/", openapi::index)
 }
 
 /// Routes under `/v1` that need no token.
-fn public_routes() -> OpenApiRouter<Operator> {
-    OpenApiRouter::new().routes(routes!(session::sign_in))
+fn public_routes() -> Routes<Operator> {
+    Routes::new().post("/sign-in", session::sign_in)
 }
 
 /// Routes under `/v1` that need operator on `/`. Their handlers see all state, so a route that does not filter by role
 /// belongs here.
-fn operator_routes() -> OpenApiRouter<Operator> {
-    OpenApiRouter::new()
-        .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
-        .routes(routes!(audit::list))
-        .routes(routes!(hosts::list))
-        .routes(routes!(hosts::plan_several))
-        .routes(routes!(hosts::show))
-        .routes(routes!(hosts::act))
-        .routes(routes!(export::export))
-        .routes(routes!(faults::list, faults::add, faults::clear))
-        .routes(routes!(faults::clear_one))
-        .routes(routes!(clock::show))
-        .routes(routes!(clock::accept))
-        .routes(routes!(cluster::show))
-        .routes(routes!(cluster::hand_over))
-        .routes(routes!(cluster::finish_upgrade))
-        .routes(routes!(cluster::forget))
-}
-
-/// The OpenAPI description of all routes under `/v1`, as in `GET /v1/openapi.json`.
-pub fn description() -> utoipa::openapi::OpenApi {
-    let (mut description, operator_only) = bare_descriptions();
-    description.merge(operator_only);
-    openapi::complete(&mut description);
-    description
-}
-
-/// The routes for all tokens, and those that need operator on `/`.
-fn bare_descriptions() -> (utoipa::openapi::OpenApi, utoipa::openapi::OpenApi) {
-    let mut shared = OpenApiRouter::new().nest("/v1", shared_routes()).into_openapi();
-    shared.merge(OpenApiRouter::new().nest("/v1", public_routes()).into_openapi());
-    (shared, OpenApiRouter::new().nest("/v1", operator_routes()).into_openapi())
+fn operator_routes() -> Routes<Operator> {
+    Routes::new()
+        .get("/tokens", tokens::list)
+        .post("/tokens", tokens::create)
+        .delete("/tokens/{token}", tokens::revoke)
+        .get("/audit", audit::list)
+        .get("/hosts", hosts::list)
+        .post("/hosts/plan", hosts::plan_several)
+        .get("/hosts/{host}", hosts::show)
+        .post("/hosts/{host}/{verb}", hosts::act)
+        .get("/export", export::export)
+        .get("/faults", faults::list)
+        .post("/faults", faults::add)
+        .delete("/faults", faults::clear)
+        .delete("/faults/{fault}", faults::clear_one)
+        .get("/clock", clock::show)
+        .post("/clock/accept", clock::accept)
+        .get("/cluster", cluster::show)
+        .post("/cluster/hand-over", cluster::hand_over)
+        .post("/cluster/upgrade/finish", cluster::finish_upgrade)
+        .post("/cluster/forget", cluster::forget)
 }
 
 async fn route_not_found(State(_): State<Operator>, request: Request) -> Problem {

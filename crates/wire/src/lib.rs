@@ -9,6 +9,10 @@
 //! - [`text`]: escapes untrusted text for logs and terminals.
 //! - [`natural`]: the order of names in lists.
 
+// Without the feature, the macros that describe types write nothing.
+#[cfg(all(feature = "operator", not(feature = "describe")))]
+extern crate notbefore_undescribed as utoipa;
+
 pub mod guest;
 pub mod json;
 pub mod natural;

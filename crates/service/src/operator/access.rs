@@ -23,9 +23,9 @@ use notbefore_store::Revision;
 use notbefore_wire::operator::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
 
 use super::problem::{Problem, Refused};
+use super::reader::Described;
 use super::{BODY_BYTES_MAX, Operator, reader};
 use crate::clock::UPTIME;
 use crate::nodes::signature::Sequence;
@@ -264,6 +264,8 @@ pub struct Change {
     idempotency: Option<Idempotency>,
     if_revision: Option<Revision>,
     target: String,
+    /// What the API's description says of the request.
+    described: &'static Described,
     body: Bytes,
 }
 
@@ -305,11 +307,12 @@ impl<S: Send + Sync> FromRequest<S> for Change {
         };
         let hashed = format!("{} {}", request.method(), request.uri());
         let target = format!("{} {}", request.method(), super::path(&request));
+        let described = reader::described(request.method(), request.extensions());
         let body = read_body(request, state, BODY_BYTES_MAX).await?;
         let unique =
             |key| Idempotency { hash: hash(&hashed, &body), key, principal: principal.idempotency_scope() };
         let idempotency = key.map(checked_key).transpose()?.map(unique);
-        Ok(Self { principal, idempotency, if_revision, target, body })
+        Ok(Self { principal, idempotency, if_revision, target, described, body })
     }
 }
 
@@ -324,12 +327,12 @@ impl Change {
     }
 
     /// The body, parsed as JSON.
-    pub fn body<T: DeserializeOwned + ToSchema>(&self) -> Result<T, Problem> {
-        reader::body(&self.body)
+    pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        self.described.body(&self.body)
     }
 
     /// The body, parsed as JSON; the default if there is none.
-    pub fn body_or_default<T: DeserializeOwned + ToSchema + Default>(&self) -> Result<T, Problem> {
+    pub fn body_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
         if self.has_body() { self.body() } else { Ok(T::default()) }
     }
 

@@ -14,7 +14,6 @@ use notbefore_core::{Cause, Event, EventId, EventType, OperationId, Role, ScopeI
 use notbefore_engine::{EventCommand, Expected, NewOperation, OperationCommand, TargetSelector};
 use notbefore_store::Revision;
 use notbefore_wire::operator as wire;
-use notbefore_wire::operator::plan::Plan;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -202,7 +201,7 @@ pub async fn show(caller_view: CallerView, Path(event): Path<String>) -> Result<
 }
 
 /// Schedule events for VMs, or return the plan
-#[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, description = "The new operation", body = wire::Operation), (status = 200, description = "For `dry_run`: the plan", body = Plan)))]
+#[utoipa::path(post, path = "/events", tag = "events", request_body = wire::ScheduleEvents, responses((status = 201, description = "The new operation", body = wire::Operation), (status = 200, description = "For `dry_run`: the plan", body = notbefore_wire::operator::plan::Plan)))]
 pub async fn schedule(caller_view: CallerView, change: Change) -> Result<Response, Problem> {
     let request = change.body()?;
     announce(caller_view, cause(&request), request, change).await

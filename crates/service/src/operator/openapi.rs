@@ -1,41 +1,31 @@
-//! The OpenAPI 3.1 description of the API. It is generated from the server's routes and the wire types, so it lists
-//! exactly the routes that exist. A copy is in `docs/openapi.json`; a test fails if the two differ.
+//! The OpenAPI 3.1 description of the API: the file `docs/openapi.json`, which the program contains.
 //!
-//! This module adds what all calls have in common: the token, the headers for safe retries, and the error response.
+//! Its source is the handlers' and wire types' own descriptions. [`describe`] writes the file from them, and checks that it
+//! is current and has exactly the routes of the tables; only that needs utoipa (feature `describe`).
+
+#[cfg(all(test, feature = "describe"))]
+mod describe;
 
 use std::sync::LazyLock;
 
 use axum::Json;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use notbefore_wire::operator::{self as wire, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MAX};
-use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement};
-use utoipa::{PartialSchema, ToSchema};
+use notbefore_wire::operator as wire;
+use serde_json::Value;
 
-/// The name of the security scheme.
-const TOKEN: &str = "token";
-/// The name of the error schema.
-const PROBLEM: &str = "Problem";
+use super::routes::Routes;
 
-const DESCRIPTION: &str = "\
-Scheduled Events for virtual machines: announce maintenance to VMs, see which VMs have read and approved an event, \
-and carry it out.\n\n\
-Every call needs a token. Every error is `application/problem+json` with a stable `code`. Lists take `limit` and \
-return `next`; pass it as `cursor` to get the next page. A change with an `Idempotency-Key` can be repeated and takes \
-effect once. Requests with unknown fields are refused.";
+/// The description, as in `GET /v1/openapi.json`.
+pub const DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");
+
+/// The description, parsed.
+pub static PARSED: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(DESCRIPTION).unwrap_or_default());
 
 /// Describe the API (OpenAPI 3.1)
 #[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, description = "This description", body = Object)))]
 pub async fn show() -> Response {
-    // Generated once: it takes milliseconds.
-    static DESCRIPTION: LazyLock<Bytes> =
-        LazyLock::new(|| serde_json::to_vec(&super::description()).unwrap_or_default().into());
-    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION.clone()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
 }
 
 /// List the routes of the API
@@ -46,7 +36,6 @@ pub async fn index() -> Json<wire::ApiIndex> {
 }
 
 fn make_index() -> wire::ApiIndex {
-    let (shared, operator_only) = super::bare_descriptions();
     let pages = [
         ("/", "The console, for browsers"),
         ("/healthz", "Whether the process answers"),
@@ -55,8 +44,10 @@ fn make_index() -> wire::ApiIndex {
     ];
     let page = |(path, summary): (&str, &str)| route("GET", path, summary, false);
     let mut routes: Vec<wire::ApiRoute> = pages.map(page).into();
-    routes.extend(routes_of(&shared, false));
-    routes.extend(routes_of(&operator_only, true));
+    add(&mut routes, &super::shared_routes(), false);
+    add(&mut routes, &super::public_routes(), false);
+    add(&mut routes, &super::operator_routes(), true);
+    // By path, the methods of one path in the order of the tables.
     routes.sort_by(|one, two| one.path.cmp(&two.path));
     wire::ApiIndex {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -71,84 +62,17 @@ fn route(method: &str, path: &str, summary: &str, operator_only: bool) -> wire::
     wire::ApiRoute { method, path, summary, operator_only }
 }
 
-fn routes_of(api: &OpenApi, operator_only: bool) -> impl Iterator<Item = wire::ApiRoute> + '_ {
-    api.paths.paths.iter().flat_map(move |(path, item)| {
-        let all = [("GET", &item.get), ("PUT", &item.put), ("POST", &item.post), ("DELETE", &item.delete)];
-        all.into_iter().filter_map(move |(method, operation)| {
-            let summary = operation.as_ref()?.summary.as_deref().unwrap_or_default();
-            Some(route(method, path, summary, operator_only))
-        })
-    })
+fn add<S>(index: &mut Vec<wire::ApiRoute>, routes: &Routes<S>, operator_only: bool) {
+    index.extend(routes.paths.iter().map(|(method, path)| {
+        let path = full_path(path);
+        let summary = &PARSED["paths"][&path][method.as_str().to_lowercase()]["summary"];
+        route(method.as_str(), &path, summary.as_str().unwrap_or_default(), operator_only)
+    }));
 }
 
-/// Adds what all calls have in common.
-pub fn complete(api: &mut OpenApi) {
-    api.info = InfoBuilder::new()
-        .title("notbefore")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(DESCRIPTION))
-        .license(Some(utoipa::openapi::License::new("MIT OR Apache-2.0")))
-        .build();
-    let components = api.components.get_or_insert_default();
-    components.schemas.insert(PROBLEM.to_owned(), wire::Problem::schema());
-    let mut nested = Vec::new();
-    wire::Problem::schemas(&mut nested);
-    components.schemas.extend(nested);
-    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-    components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
-    api.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
-    for (path, item) in &mut api.paths.paths {
-        complete_item(path, item);
-    }
-}
-
-fn complete_item(path: &str, item: &mut PathItem) {
-    // A session is not a record: signing in or out has no revision, and no answer to repeat.
-    let is_record = !path.starts_with("/v1/session") && path != "/v1/sign-in";
-    let changes = [&mut item.post, &mut item.put, &mut item.delete];
-    for operation in changes.into_iter().flatten().filter(|_| is_record) {
-        let key = format!("^[A-Za-z0-9._-]{{1,{IDEMPOTENCY_KEY_MAX}}}$");
-        let repeat = "Makes a repeated request happen once, for a day; use for example a GUID";
-        let compare = "The ETag that was read: the change is refused if the resource has changed since";
-        let parameters = operation.parameters.get_or_insert_default();
-        parameters.push(header_parameter(IDEMPOTENCY_KEY, &key, repeat));
-        parameters.push(header_parameter("If-Match", r#"^"[0-9]{1,18}"$"#, compare));
-    }
-    if let Some(put) = &mut item.put {
-        let absent = "`*`: the change is refused if the resource exists; not together with If-Match";
-        put.parameters.get_or_insert_default().push(header_parameter("If-None-Match", r"^\*$", absent));
-    }
-    let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
-    for operation in all.into_iter().flatten() {
-        add_problem(operation);
-        operation.operation_id = operation.operation_id.take().map(|name| unique_id(path, &name));
-    }
-}
-
-/// A unique operation id: `list` of `/v1/events` is `events_list`. Generated clients name their methods by it.
-fn unique_id(path: &str, name: &str) -> String {
-    let noun = path.split(['/', '.']).find(|part| !part.is_empty() && *part != "v1").unwrap_or_default();
-    if noun == name || noun.is_empty() { name.to_owned() } else { format!("{noun}_{name}") }
-}
-
-fn add_problem(operation: &mut Operation) {
-    let problem = ContentBuilder::new().schema(Some(RefOr::Ref(Ref::from_schema_name(PROBLEM)))).build();
-    let response = ResponseBuilder::new()
-        .description("The request failed: the problem says why, and what to do")
-        .content("application/problem+json", problem)
-        .build();
-    operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
-}
-
-fn header_parameter(name: &str, pattern: &str, description: &str) -> RefOr<Parameter> {
-    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
-    let parameter = ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(schema));
-    RefOr::T(parameter.build())
+/// The path of a route in the tables, as clients and the description have it.
+fn full_path(path: &str) -> String {
+    format!("/v1{}", path.trim_end_matches('/'))
 }
 
 #[cfg(test)]
@@ -250,7 +174,7 @@ mod tests {
             ("Vm", reads::<Vm>),
             ("VmLog", reads::<VmLog>),
         ];
-        let api = serde_json::to_value(super::super::description()).unwrap();
+        let api = &*PARSED;
         let calls =
             api["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
         let responses = calls.flat_map(|call| call["responses"].as_object().unwrap().values());
@@ -277,7 +201,8 @@ mod tests {
     #[test]
     fn index_lists_every_route_with_a_summary() {
         let index = make_index();
-        let described: usize = super::super::description().paths.paths.values().map(operations).sum();
+        let described = PARSED["paths"].as_object().unwrap().values();
+        let described: usize = described.map(|item| item.as_object().unwrap().len()).sum();
         assert_eq!(index.routes.iter().filter(|route| route.path.starts_with("/v1")).count(), described);
         let unsaid: Vec<_> = index.routes.iter().filter(|route| route.summary.is_empty()).collect();
         assert!(unsaid.is_empty(), "{unsaid:?}");
@@ -286,9 +211,5 @@ mod tests {
         };
         assert!(!find("GET", "/v1").operator_only && !find("GET", "/readyz").operator_only);
         assert!(find("POST", "/v1/tokens").operator_only);
-    }
-
-    fn operations(item: &PathItem) -> usize {
-        [&item.get, &item.put, &item.post, &item.delete].into_iter().flatten().count()
     }
 }

@@ -20,11 +20,11 @@ const TIME_DIGITS: usize = 13;
 /// Extractor for the query; answers with a problem if it is not valid.
 pub struct Params<T>(pub T);
 
-impl<T: DeserializeOwned + IntoParams, S: Send + Sync> FromRequestParts<S> for Params<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        reader::query(&parts.uri).map(Self)
+        reader::described(&parts.method, &parts.extensions).query(&parts.uri).map(Self)
     }
 }
 

@@ -10,56 +10,69 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use axum::extract::{MatchedPath, Query, Request};
-use axum::http::{Method, Uri};
+use axum::http::{Extensions, Method, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use jiff::Timestamp;
 use notbefore_wire::text::shorten;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
-use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::openapi::PARSED;
 use super::problem::Problem;
 
 /// Longest part of a value that a message quotes.
 const QUOTED_CHARS_MAX: usize = 60;
 const TIME: &str = "a time such as 2026-01-31T12:00:00Z, no later than 9999-12-30T22:00:00Z";
 
-/// All schemas of the description, by name.
-static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-    let mut description = serde_json::to_value(super::description()).unwrap_or_default();
-    description["components"]["schemas"].take()
-});
+/// What the description says of a request.
+pub struct Described {
+    /// The schema of its body; null if it takes none.
+    body: &'static Value,
+    /// Names and schemas of its query parameters.
+    query: Vec<(&'static str, &'static Value)>,
+}
 
-/// The names of the query parameters of each route.
-static QUERY_PARAMETERS: LazyLock<HashMap<(String, Method), Vec<String>>> = LazyLock::new(|| {
-    let names = |operation: &Operation| -> Vec<String> {
-        let parameters = operation.parameters.iter().flatten();
-        let in_query = parameters.filter_map(|one| match one {
-            RefOr::T(one) if matches!(one.parameter_in, ParameterIn::Query) => Some(one.name.clone()),
-            RefOr::T(_) | RefOr::Ref(_) => None,
-        });
-        in_query.collect()
+/// The requests of each path, by method.
+static REQUESTS: LazyLock<HashMap<&str, HashMap<Method, Described>>> = LazyLock::new(|| {
+    let by_method = |(method, operation): (&String, &'static Value)| {
+        Some((Method::from_bytes(method.to_uppercase().as_bytes()).ok()?, describe(operation)))
     };
-    let mut all = HashMap::new();
-    for (path, item) in super::description().paths.paths {
-        let PathItem { get, put, post, delete, .. } = item;
-        let methods =
-            [(Method::GET, get), (Method::PUT, put), (Method::POST, post), (Method::DELETE, delete)];
-        for (method, operation) in methods {
-            all.extend(operation.map(|operation| ((path.clone(), method), names(&operation))));
-        }
-    }
-    all
+    let paths = PARSED["paths"].as_object().into_iter().flatten();
+    paths
+        .map(|(path, item)| {
+            (path.as_str(), item.as_object().into_iter().flatten().filter_map(by_method).collect())
+        })
+        .collect()
 });
 
-/// Makes what the first request would make, in tens of milliseconds.
+fn describe(operation: &'static Value) -> Described {
+    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let in_query =
+        operation["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "query");
+    Described {
+        // Of an optional body: no body is null.
+        body: body["oneOf"].get(0).unwrap_or(body),
+        query: in_query.filter_map(|one| Some((one["name"].as_str()?, &one["schema"]))).collect(),
+    }
+}
+
+/// What the description says of a request to the route that axum has found.
+pub fn described(method: &Method, extensions: &Extensions) -> &'static Described {
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    described_at(method, extensions.get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default())
+}
+
+/// What the description says of a request to a route.
+pub fn described_at(method: &Method, path: &str) -> &'static Described {
+    static NOTHING: Described = Described { body: &Value::Null, query: Vec::new() };
+    REQUESTS.get(path).and_then(|methods| methods.get(method)).unwrap_or(&NOTHING)
+}
+
+/// Makes what the first request would make, in milliseconds.
 pub fn prepare() {
-    LazyLock::force(&SCHEMAS);
-    LazyLock::force(&QUERY_PARAMETERS);
+    LazyLock::force(&REQUESTS);
 }
 
 fn bad_query(why: &str) -> Problem {
@@ -67,73 +80,67 @@ fn bad_query(why: &str) -> Problem {
 }
 
 /// Refuses requests with a query parameter that their route does not have.
-pub async fn require_known_parameters(
-    route: MatchedPath,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let method = match request.method() {
-        &Method::HEAD => Method::GET,
-        method => method.clone(),
-    };
-    let known = QUERY_PARAMETERS.get(&(route.as_str().to_owned(), method));
-    check_names(request.uri(), known.map(Vec::as_slice).unwrap_or_default())?;
+pub async fn require_known_parameters(request: Request, next: Next) -> Result<Response, Problem> {
+    described(request.method(), request.extensions()).check_names(request.uri())?;
     Ok(next.run(request).await)
-}
-
-fn check_names(uri: &Uri, known: &[String]) -> Result<(), Problem> {
-    let unknown_name = parameters(uri)?.into_iter().map(|(name, _)| name).find(|name| !known.contains(name));
-    let describe = |name: String| format!("{}{}", shorten(&name, QUOTED_CHARS_MAX), unknown(known.iter()));
-    unknown_name.map_or(Ok(()), |name| Err(bad_query(&describe(name))))
 }
 
 fn parameters(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     Query::try_from_uri(uri).map(|Query(read)| read).map_err(|_| bad_query("it is not name=value&name=value"))
 }
 
-/// Reads a body.
-pub fn body<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Result<T, Problem> {
-    let bad = |why: &str| Problem::bad_request("bad_body", format!("the body is not valid: {why}"));
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        bad(&format!("it is not JSON (line {}, column {})", error.line(), error.column()))
-    })?;
-    check(&SCHEMAS[T::name().as_ref()], &value).map_err(|why| match why.strip_prefix('.') {
-        Some(field_and_why) => bad(field_and_why),
-        None => bad(&format!("it{why}")),
-    })?;
-    // Refuses what the check does not see.
-    let rest = "a field is given twice, has an unknown word or a list of the wrong length";
-    serde_json::from_slice(bytes).map_err(|_| bad(rest))
-}
-
-/// Reads a query.
-pub fn query<T: DeserializeOwned + IntoParams>(uri: &Uri) -> Result<T, Problem> {
-    let known = T::into_params(|| None);
-    for (name, text) in parameters(uri)? {
-        // Unknown ones have been refused.
-        let Some(parameter) = known.iter().find(|one| one.name == name) else { continue };
-        let schema = serde_json::to_value(&parameter.schema).unwrap_or_default();
-        let text = match schema["type"].as_str() {
-            // JSON allows white space around a value.
-            Some("integer" | "boolean") if text.trim() == text => {
-                serde_json::from_str(&text).unwrap_or(Value::String(text))
-            }
-            _ => Value::String(text),
-        };
-        check(&schema, &text).map_err(|why| bad_query(&format!("{name}{why}")))?;
+impl Described {
+    fn check_names(&self, uri: &Uri) -> Result<(), Problem> {
+        let is_known = |name: &String| self.query.iter().any(|(known, _)| known == name);
+        let unknown_name = parameters(uri)?.into_iter().map(|(name, _)| name).find(|name| !is_known(name));
+        let known = self.query.iter().map(|(name, _)| *name);
+        let describe = |name: String| format!("{}{}", shorten(&name, QUOTED_CHARS_MAX), unknown(known));
+        unknown_name.map_or(Ok(()), |name| Err(bad_query(&describe(name))))
     }
-    Query::try_from_uri(uri).map(|Query(read)| read).map_err(|_| bad_query("a parameter is given twice"))
+
+    /// Reads a body.
+    pub fn body<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, Problem> {
+        let bad = |why: &str| Problem::bad_request("bad_body", format!("the body is not valid: {why}"));
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+            bad(&format!("it is not JSON (line {}, column {})", error.line(), error.column()))
+        })?;
+        check(self.body, &value).map_err(|why| match why.strip_prefix('.') {
+            Some(field_and_why) => bad(field_and_why),
+            None => bad(&format!("it{why}")),
+        })?;
+        // Refuses what the check does not see.
+        let rest = "a field is given twice, has an unknown word or a list of the wrong length";
+        serde_json::from_slice(bytes).map_err(|_| bad(rest))
+    }
+
+    /// Reads a query.
+    pub fn query<T: DeserializeOwned>(&self, uri: &Uri) -> Result<T, Problem> {
+        for (name, text) in parameters(uri)? {
+            // Unknown ones have been refused.
+            let Some((_, schema)) = self.query.iter().find(|(known, _)| *known == name) else { continue };
+            let kind = schema["type"].as_str().or(schema["type"][0].as_str());
+            let text = match kind {
+                // JSON allows white space around a value.
+                Some("integer" | "boolean") if text.trim() == text => {
+                    serde_json::from_str(&text).unwrap_or(Value::String(text))
+                }
+                _ => Value::String(text),
+            };
+            check(schema, &text).map_err(|why| bad_query(&format!("{name}{why}")))?;
+        }
+        Query::try_from_uri(uri).map(|Query(read)| read).map_err(|_| bad_query("a parameter is given twice"))
+    }
 }
 
-fn unknown<'a>(known: impl Iterator<Item = &'a String>) -> String {
-    let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
+fn unknown<'a>(known: impl Iterator<Item = &'a str>) -> String {
+    let known = known.collect::<Vec<_>>().join(", ");
     format!(" is unknown; known: {}", if known.is_empty() { "none" } else { &known })
 }
 
 /// Checks a value. An error begins with the path of the wrong part, as `.vms[3].name`.
 fn check(schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        return check(&SCHEMAS[name], value);
+        return check(&PARSED["components"]["schemas"][name], value);
     }
     // An optional reference: the other one is null.
     if let Some(one) = schema["oneOf"].get(0) {
@@ -186,7 +193,7 @@ fn check_fields(schema: &Value, fields: &Map<String, Value>) -> Result<(), Strin
     for (name, value) in fields {
         let checked = match known.and_then(|known| known.get(name)).or(other) {
             Some(schema) => check(schema, value),
-            None => Err(unknown(known.into_iter().flat_map(Map::keys))),
+            None => Err(unknown(known.into_iter().flat_map(Map::keys).map(String::as_str))),
         };
         checked.map_err(|why| format!(".{}{why}", shorten(name, QUOTED_CHARS_MAX)))?;
     }
@@ -204,8 +211,11 @@ mod tests {
     use super::super::scopes::PutQuery;
     use super::*;
 
-    fn why<T: DeserializeOwned + ToSchema>(text: &str) -> String {
-        let detail = body::<T>(text.as_bytes()).err().map(|problem| problem.detail().to_owned());
+    fn why<T: DeserializeOwned>(path: &str, method: Method, text: &str) -> String {
+        let detail = described_at(&method, path)
+            .body::<T>(text.as_bytes())
+            .err()
+            .map(|problem| problem.detail().to_owned());
         detail.map_or_else(String::new, |said| said.replace("the body is not valid: ", ""))
     }
 
@@ -245,10 +255,20 @@ mod tests {
             ),
             ("{\"type\":null,\"not_before\":\"9999-12-30T22:00:00Z\",\"in_seconds\":0}", ""),
         ] {
-            assert_eq!(why::<ScheduleEvents>(text), said, "{text}");
+            assert_eq!(why::<ScheduleEvents>("/v1/events", Method::POST, text), said, "{text}");
         }
-        assert_eq!(why::<CompleteEvent>("{\"hosts\":{\"a\":\"h1\",\"b\":\"h2\"}}"), "");
-        assert_eq!(why::<CompleteEvent>("{\"hosts\":{\"a\":1}}"), "hosts.a is 1; it must be text");
+        assert_eq!(
+            why::<CompleteEvent>(
+                "/v1/events/{event}/{verb}",
+                Method::POST,
+                "{\"hosts\":{\"a\":\"h1\",\"b\":\"h2\"}}"
+            ),
+            ""
+        );
+        assert_eq!(
+            why::<CompleteEvent>("/v1/events/{event}/{verb}", Method::POST, "{\"hosts\":{\"a\":1}}"),
+            "hosts.a is 1; it must be text"
+        );
     }
 
     #[test]
@@ -274,16 +294,23 @@ mod tests {
             ),
             (instance("\"priority\":\"spot\",\"tags\":[[\"a\",\"b\"]]"), ""),
         ] {
-            assert_eq!(why::<ScopeSpec>(&text), said, "{text}");
+            assert_eq!(
+                why::<ScopeSpec>("/v1/scopes/{subscription}/{group}/{scope}", Method::PUT, &text),
+                said,
+                "{text}"
+            );
         }
         let grant = "{\"name\":\"a\",\"grants\":[{\"role\":\"viewer\",\"path\":\"/\",\"until\":1}]}";
-        assert_eq!(why::<CreateToken>(grant), "grants[0].until is unknown; known: path, role");
+        assert_eq!(
+            why::<CreateToken>("/v1/tokens", Method::POST, grant),
+            "grants[0].until is unknown; known: path, role"
+        );
     }
 
     #[test]
     fn mistake_in_query_names_parameter_and_value() {
-        fn why<T: DeserializeOwned + IntoParams>(text: &str) -> String {
-            let read = query::<T>(&format!("/v1/x?{text}").parse().unwrap());
+        fn why<T: DeserializeOwned>(method: Method, path: &str, text: &str) -> String {
+            let read = described_at(&method, path).query::<T>(&format!("/v1/x?{text}").parse().unwrap());
             let said = read.err().map(|problem| problem.detail().to_owned()).unwrap_or_default();
             said.replace("the query is not valid: ", "")
         }
@@ -300,9 +327,19 @@ mod tests {
             ("since=yesterday", &format!("since is \"yesterday\"; it must be {TIME}")),
             ("vm=a&vm=b", "a parameter is given twice"),
         ] {
-            assert_eq!(why::<ListQuery>(text), said, "{text}");
+            assert_eq!(why::<ListQuery>(Method::GET, "/v1/history", text), said, "{text}");
         }
-        assert_eq!(why::<PutQuery>("prune=true&fleet=false"), "");
-        assert_eq!(why::<PutQuery>("prune=1"), "prune is 1; it must be true or false");
+        assert_eq!(
+            why::<PutQuery>(
+                Method::PUT,
+                "/v1/scopes/{subscription}/{group}/{scope}",
+                "prune=true&fleet=false"
+            ),
+            ""
+        );
+        assert_eq!(
+            why::<PutQuery>(Method::PUT, "/v1/scopes/{subscription}/{group}/{scope}", "prune=1"),
+            "prune is 1; it must be true or false"
+        );
     }
 }

@@ -251,7 +251,7 @@ pub fn admit_sign_in(operator: &Operator, request: &Request) -> Result<Browser, 
 
 /// Reads the body of a sign-in.
 pub fn read_sign_in(body: &[u8]) -> Result<SignInSecret, Problem> {
-    match reader::body(body)? {
+    match reader::described_at(&Method::POST, "/v1/sign-in").body(body)? {
         SignIn { token: Some(secret), code: None } => Ok(SignInSecret::Token(secret.trim().to_owned())),
         SignIn { token: None, code: Some(code) } => Ok(SignInSecret::Code(code)),
         SignIn { .. } => Err(Problem::bad_request("bad_body", "give a token or a code, one of them")),

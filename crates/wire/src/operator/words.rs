@@ -3,13 +3,9 @@
 //! A reader keeps an unknown word (`Unknown`) and writes it unchanged, so that an older client can read responses of a
 //! newer service. The service refuses unknown words in requests.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
 
 macro_rules! words {
     ($(
@@ -74,17 +70,21 @@ macro_rules! words {
                 }
             }
 
-            impl PartialSchema for $name {
-                fn schema() -> RefOr<Schema> {
+            #[cfg(feature = "describe")]
+            impl utoipa::PartialSchema for $name {
+                fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                     let words = Self::ALL.iter().map(|one| one.as_str());
-                    let word = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
+                    let word = utoipa::openapi::ObjectBuilder::new()
+                        .schema_type(utoipa::openapi::schema::Type::String)
+                        .enum_values(Some(words));
                     word.description(Some(concat!($($doc),*).trim())).into()
                 }
             }
 
-            impl ToSchema for $name {
-                fn name() -> Cow<'static, str> {
-                    Cow::Borrowed(stringify!($name))
+            #[cfg(feature = "describe")]
+            impl utoipa::ToSchema for $name {
+                fn name() -> std::borrow::Cow<'static, str> {
+                    stringify!($name).into()
                 }
             }
         )+

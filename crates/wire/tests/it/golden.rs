@@ -83,8 +83,9 @@ fn facts_are_the_golden_lines() {
         assert_eq!(serde_json::to_string(&fact).unwrap(), line);
         types.insert(fact.what.kind());
     }
-    // The OpenAPI schema has exactly these types.
-    let schema = serde_json::to_value(<Fact as utoipa::PartialSchema>::schema()).unwrap();
+    // The description of the API has exactly these types.
+    let api: serde_json::Value = serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap();
+    let schema = &api["components"]["schemas"]["Fact"];
     assert_eq!(schema["discriminator"]["propertyName"], "type");
     let described: Vec<&String> = schema["discriminator"]["mapping"].as_object().unwrap().keys().collect();
     assert_eq!(types.iter().collect::<Vec<_>>(), described);

@@ -49,7 +49,19 @@ const TWICE: [(&str, [&str; 2], &str); 5] = [
 /// one: consider it, then add it here.
 const DIRECT: [(&str, &[&str]); 3] = [
     ("notbefore-core", &["jiff", "serde", "smol_str", "thiserror", "uuid"]),
-    ("notbefore-wire", &["bytes", "jiff", "serde", "serde_json", "thiserror", "utoipa (optional)", "uuid"]),
+    (
+        "notbefore-wire",
+        &[
+            "bytes",
+            "jiff",
+            "notbefore-undescribed (optional)",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "utoipa (optional)",
+            "uuid",
+        ],
+    ),
     (
         "notbefore-client",
         &[
