@@ -1,70 +1,91 @@
-//! Shared code of the fuzz targets.
-//!
-//! A target has a `check`, which says whether an input passes the parser and panics on a violated invariant, and a
-//! structure-aware mutation that keeps many inputs valid. Inputs that do not pass never join the corpus.
-//!
-//! Project files are included by `#[path]` where building their crate would take long.
+//! Runs a property of `crates/properties` as a fuzz target: counts passing inputs, and plants the property's bug on request.
 
-pub mod mutate;
-pub mod target;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use agent::{machine, rules};
+use libfuzzer_sys::{Corpus, fuzzer_mutate};
+use notbefore_properties::mutate::Rng;
+use notbefore_properties::{Property, named, plant};
 
-/// The agent's machine and rules, which the journal contains.
-#[path = "../../crates/agent/src"]
-#[allow(dead_code)]
-mod agent {
-    pub mod machine;
-    pub mod rules;
+/// With this variable set, every target has a planted bug that the fuzzer must find.
+const PLANTED: &str = "NOTBEFORE_FUZZ_PLANTED";
+/// One in this many mutations is libFuzzer's own, on bytes.
+const BYTES_ONE_IN: usize = 8;
+
+static RUN: AtomicU64 = AtomicU64::new(0);
+static PASSED: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" {
+    fn atexit(callback: extern "C" fn()) -> i32;
 }
 
-#[path = "../../crates/agent/src/journal/content.rs"]
-pub mod journal;
-
-pub use cli::fleet_file;
-
-/// The fleet file with its modules.
-#[path = "../../crates/cli/src"]
-mod cli {
-    pub mod fleet_file;
+/// A fuzz target.
+pub struct Target {
+    name: &'static str,
+    property: OnceLock<Property>,
 }
 
-#[path = "../../crates/client/src/discovery/lease.rs"]
-pub mod lease;
+impl Target {
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, property: OnceLock::new() }
+    }
 
-#[path = "../../crates/client/src/discovery/packet.rs"]
-pub mod packet;
+    fn property(&self) -> &Property {
+        self.property.get_or_init(|| named(self.name).expect("a target has the name of a property"))
+    }
 
-#[path = "../../crates/settings/src/span.rs"]
-#[allow(dead_code)]
-pub mod span;
+    /// Prepares the target before its first input.
+    pub fn begin(&self) {
+        if std::env::var_os(PLANTED).is_some() {
+            plant();
+        }
+        // SAFETY: the callback touches atomics and standard error only.
+        unsafe { atexit(report) };
+    }
 
-#[path = "../../crates/service/src/operator/cursor.rs"]
-pub mod cursor;
+    /// Checks an input. Only passing inputs may join the corpus.
+    pub fn run(&self, bytes: &[u8]) -> Corpus {
+        RUN.fetch_add(1, Ordering::Relaxed);
+        if !(self.property().check)(bytes) {
+            return Corpus::Reject;
+        }
+        PASSED.fetch_add(1, Ordering::Relaxed);
+        Corpus::Keep
+    }
 
-#[path = "../../crates/service/src/transfer/kinds.rs"]
-pub mod kinds;
-
-#[path = "../../crates/service/src/transfer/lines.rs"]
-pub mod lines;
-
-/// Stub of the command line's times, for the fleet file.
-pub mod time {
-    pub use crate::span::parse as parse_duration;
-}
-
-/// Stub of suggestions, which change messages only, for the fleet file.
-pub mod suggest {
-    /// No suggestion.
-    pub fn nearest<'a>(_: &str, _: impl IntoIterator<Item = &'a str>) -> Option<String> {
-        None
+    /// Called by libFuzzer; changes the input in place.
+    pub fn mutate(&self, data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+        let mut rng = Rng::new(seed.into());
+        if let Some(mutation) = self.property().mutation
+            && !rng.one_in(BYTES_ONE_IN)
+            && let Some(mutated) = mutation(&data[..size], &mut rng)
+            && !mutated.is_empty()
+            && mutated.len() <= max_size
+        {
+            data[..mutated.len()].copy_from_slice(&mutated);
+            return mutated.len();
+        }
+        fuzzer_mutate(data, size, max_size)
     }
 }
 
-/// Stub of the command line's output, for the fleet file.
-pub mod output {
-    /// A file's name in a message.
-    pub fn file_name(path: &std::path::Path) -> String {
-        notbefore_wire::text::printable(&path.display().to_string())
-    }
+/// `./dev fuzz` parses this line.
+extern "C" fn report() {
+    let (run, passed) = (RUN.load(Ordering::Relaxed), PASSED.load(Ordering::Relaxed));
+    eprintln!("passed the parser: {} % ({passed} of {run})", passed * 100 / run.max(1));
+}
+
+/// Defines the fuzz target of a property.
+#[macro_export]
+macro_rules! target {
+    ($name:literal) => {
+        static TARGET: $crate::Target = $crate::Target::new($name);
+        libfuzzer_sys::fuzz_target!(
+            init: TARGET.begin(),
+            |bytes: &[u8]| -> libfuzzer_sys::Corpus { TARGET.run(bytes) }
+        );
+        libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+            TARGET.mutate(data, size, max_size, seed)
+        });
+    };
 }

@@ -1,13 +1,9 @@
 //! Structure-aware mutations, so that many inputs still pass the parser.
 
-use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Value};
 
 /// A mutation of an input; None if the input lacks the structure.
 pub type Mutation = fn(&[u8], &mut Rng) -> Option<Vec<u8>>;
-
-/// One in this many mutations is libFuzzer's own, on bytes.
-const BYTES_ONE_IN: usize = 8;
 
 /// Strings at the limits of parsers.
 const TEXTS: [&str; 24] = [
@@ -41,8 +37,12 @@ const TEXTS: [&str; 24] = [
 pub struct Rng(u64);
 
 impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// A random number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -51,7 +51,7 @@ impl Rng {
 
     /// A number below the bound; 0 if the bound is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound.max(1) as u64).unwrap_or_default()
+        usize::try_from(self.number() % bound.max(1) as u64).unwrap_or_default()
     }
 
     /// True once in `n` times on average.
@@ -63,20 +63,6 @@ impl Rng {
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
-}
-
-/// Called by libFuzzer; changes the input in place.
-pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32, mutation: Mutation) -> usize {
-    let mut rng = Rng(seed.into());
-    if !rng.one_in(BYTES_ONE_IN)
-        && let Some(mutated) = mutation(&data[..size], &mut rng)
-        && !mutated.is_empty()
-        && mutated.len() <= max_size
-    {
-        data[..mutated.len()].copy_from_slice(&mutated);
-        return mutated.len();
-    }
-    fuzzer_mutate(data, size, max_size)
 }
 
 /// Number of changes per mutation: mostly one, because each change may invalidate the input.
@@ -165,10 +151,12 @@ fn change_node(node: &mut Value, other: Value, rng: &mut Rng) {
         Value::Null => *node = if rng.one_in(2) { other } else { number(0, rng) },
         Value::Bool(bool) => *bool = !*bool,
         Value::Number(old) => *node = number(old.as_i64().unwrap_or_default(), rng),
-        Value::String(text) => match other {
-            Value::String(other) if rng.one_in(8) => *text = other,
-            _ => *text = change_text(text, rng),
-        },
+        Value::String(text) => {
+            *text = match other.as_str() {
+                Some(other) if rng.one_in(8) => other.to_owned(),
+                Some(_) | None => change_text(text, rng),
+            }
+        }
         Value::Array(items) => change_list(items, other, rng),
         Value::Object(fields) => change_fields(fields, other, rng),
     }
@@ -180,7 +168,7 @@ fn number(old: i64, rng: &mut Rng) -> Value {
         1 => old.wrapping_add(1).into(),
         2 => old.wrapping_sub(1).into(),
         3 => (1_i64 << rng.below(63)).into(),
-        4 => rng.next().into(),
+        4 => rng.number().into(),
         // Most valid numbers are none of these.
         5 if rng.one_in(4) => old.wrapping_neg().into(),
         6 if rng.one_in(4) => (old as f64 / 4.0).into(),

@@ -1,28 +1,28 @@
 //! Requests as parsed by the guest listener.
 
-#[path = "../../crates/service/src/guest/body.rs"]
+#[path = "../../../../service/src/guest/body.rs"]
 mod body;
 #[allow(dead_code)]
-#[path = "../../crates/service/src/guest/client.rs"]
+#[path = "../../../../service/src/guest/client.rs"]
 mod client;
 #[allow(dead_code)]
-#[path = "../../crates/service/src/guest/conditional.rs"]
+#[path = "../../../../service/src/guest/conditional.rs"]
 mod conditional;
 #[allow(dead_code)]
-#[path = "../../crates/service/src/guest/head_cache.rs"]
-mod head_cache;
-#[allow(dead_code)]
-#[path = "../../crates/service/src/guest/head.rs"]
+#[path = "../../../../service/src/guest/head.rs"]
 mod head;
-#[path = "../../crates/service/src/guest/prefer.rs"]
+#[allow(dead_code)]
+#[path = "../../../../service/src/guest/head_cache.rs"]
+mod head_cache;
+#[path = "../../../../service/src/guest/prefer.rs"]
 mod prefer;
 #[allow(dead_code)]
-#[path = "../../crates/service/src/guest/rules.rs"]
+#[path = "../../../../service/src/guest/rules.rs"]
 mod rules;
 #[allow(dead_code)]
-#[path = "../../crates/service/src/guest/settings.rs"]
+#[path = "../../../../service/src/guest/settings.rs"]
 mod settings;
-#[path = "../../crates/service/src/guest/target.rs"]
+#[path = "../../../../service/src/guest/target.rs"]
 mod target;
 
 /// Stub of the response writer, for the files above.
@@ -38,10 +38,10 @@ mod response {
 use notbefore_wire::guest::start_requests;
 use notbefore_wire::guest::version::EventsVersion;
 
-use self::response::Persistence;
 use self::body::Chunked;
-use self::head_cache::{HeadCache, PlainPoll};
 use self::head::{Framing, Head, Name};
+use self::head_cache::{HeadCache, PlainPoll};
+use self::response::Persistence;
 use self::rules::RequestKind;
 use self::settings::{BODY_BYTES_MAX, Mode};
 use super::Request;
@@ -94,7 +94,8 @@ fn read_one(bytes: &[u8]) -> Option<(Read, usize, bool)> {
     let mut room = head::header_slots();
     let (head, length) = head::parse(bytes, &mut room).ok()??;
     let (body, of_body) = read_body(&head, &bytes[length..])?;
-    let asked = [Mode::Normal, Mode::Strict, Mode::Lenient].map(|mode| rules::decide(&head, mode, EventsVersion::NEWEST, false));
+    let asked = [Mode::Normal, Mode::Strict, Mode::Lenient]
+        .map(|mode| rules::decide(&head, mode, EventsVersion::NEWEST, false));
     // None of these may panic.
     let _ = (head.expects_continue(), start_requests::parse(&body), prefer::wait(head.all(Name::Prefer)));
     let _ = conditional::matches_etag(head.all(Name::IfNoneMatch), 7);
