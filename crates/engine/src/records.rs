@@ -51,7 +51,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_core::{EventId, Fact, Name, OperationId, Recorded, ScopeId, VmId};
-use notbefore_store::Key;
+use notbefore_store::{Key, check};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -391,7 +391,7 @@ pub fn encode<T: Serialize>(record: &T) -> Bytes {
     bytes.extend_from_slice(FORMAT_PREFIX.as_bytes());
     // Writing to memory cannot fail, and no record has a map with keys that are not text.
     if serde_json::to_writer(&mut bytes, record).is_err() {
-        debug_assert!(false, "record cannot be written as JSON");
+        check(|| false, "a record cannot be written as JSON");
     }
     Bytes::copy_from_slice(&bytes)
 }

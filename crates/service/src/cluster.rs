@@ -24,7 +24,7 @@ use notbefore_engine::cluster::{
     StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
-use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned, WatchLog};
+use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned, WatchLog, check};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -455,7 +455,10 @@ impl Member {
         }
         let (of_cluster, of_engine): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|(key, _)| key.starts_with(CLUSTER));
-        debug_assert!(of_engine.iter().all(|(key, _)| records::is_loaded(key)));
+        check(
+            || of_engine.iter().all(|(key, _)| records::is_loaded(key)),
+            "the engine gets its records only",
+        );
         let mut inputs = vec![Input::Resync(revision, of_engine)];
         inputs.extend(self.lead(leadership::Input::Synced(revision, of_cluster), now));
         inputs

@@ -31,6 +31,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+/// Whether invariants are checked while running: with the feature `checks`, in builds for tests and for trying out. Not
+/// `debug_assertions`, which would also check each access of the standard library, in code that every change runs.
+pub const CHECKS: bool = cfg!(feature = "checks");
+
+/// Panics if an invariant does not hold and [`CHECKS`] is on.
+#[track_caller]
+pub fn check(holds: impl FnOnce() -> bool, invariant: &str) {
+    assert!(!CHECKS || holds(), "{invariant}");
+}
+
 /// Limit on operations (expectations, puts and deletes) in one transaction. etcd's limit is 128; staying below
 /// keeps every transaction valid on both stores.
 pub const TXN_OPERATIONS_MAX: usize = 100;

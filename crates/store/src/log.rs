@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use crate::{Batch, Revision, Watch, WatchError};
+use crate::{Batch, Revision, Watch, WatchError, check};
 
 /// Limits on the ring; exceeding either one drops the oldest batch.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ impl Log {
 
 impl Ring {
     fn push(&mut self, batch: Batch) {
-        debug_assert!(batch.revision > self.newest, "batch repeated");
+        check(|| batch.revision > self.newest, "a batch is repeated");
         self.newest = batch.revision;
         self.bytes += bytes(&batch);
         self.batches.push_back(batch);

@@ -19,6 +19,9 @@ use machine::Machine;
 
 const UNITS: [&str; 2] = ["notbefore.service", "notbefore-agent.service"];
 
+/// Largest stripped binary: it was 36 MB once, and 26 MB with one unit per crate.
+const BINARY_BYTES_MAX: u64 = 28_000_000;
+
 fn deb() -> PathBuf {
     let deb = std::env::var_os("NOTBEFORE_DEB").map(PathBuf::from);
     let deb =
@@ -124,6 +127,8 @@ fn debug_file_has_line_tables_and_is_linked() {
     let binary = tree.path().join("usr/bin/notbefore");
     assert!(!sections(&binary).contains(".debug_line") && !sections(&binary).contains(".symtab"));
     assert!(sections(&debug).contains(".debug_line") && sections(&debug).contains(".symtab"));
+    let bytes = binary.metadata().unwrap().len();
+    assert!(bytes <= BINARY_BYTES_MAX, "the binary has {bytes} bytes, {BINARY_BYTES_MAX} at most");
     let named = Command::new("readelf").arg("--string-dump=.gnu_debuglink").arg(&binary).output().unwrap();
     assert!(
         String::from_utf8_lossy(&named.stdout).contains("notbefore.debug"),

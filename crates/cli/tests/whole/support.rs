@@ -125,7 +125,8 @@ impl Service {
             }
         }
         command.args(&flags).stdout(Stdio::piped()).stderr(log);
-        command.env("NOTBEFORE_LOG", "warn");
+        // Set for the tests, it is set for their services: 'NOTBEFORE_LOG=debug cargo test … -- --nocapture'.
+        command.env("NOTBEFORE_LOG", std::env::var("NOTBEFORE_LOG").unwrap_or_else(|_| "warn".to_owned()));
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         if variables.iter().any(|(name, _)| name == "NOTBEFORE_LOG") {
             let log =

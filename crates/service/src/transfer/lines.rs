@@ -6,7 +6,7 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use notbefore_engine::records::{FORMAT_LEVEL, FORMAT_LEVELS_READ, level_and_json, levels_read};
-use notbefore_store::{Revision, Versioned};
+use notbefore_store::{Revision, Versioned, check};
 use notbefore_wire::operator::export::{
     EXPORT_END, EXPORT_FORMAT, EXPORT_LINE_BYTES_MAX, ExportHeader, ExportRecord, ExportTrailer,
 };
@@ -93,7 +93,7 @@ impl LineWriter {
     fn line<T: Serialize>(&mut self, line: &T) {
         // Writing to memory cannot fail, and none of these types has a map with keys that are not strings.
         if serde_json::to_writer(&mut self.lines, line).is_err() {
-            debug_assert!(false, "a line cannot be written as JSON");
+            check(|| false, "a line cannot be written as JSON");
         }
         self.lines.push(b'\n');
     }

@@ -20,7 +20,7 @@ use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, TableWriter, readin
 use super::open::{self, FileMismatch, OpenAttempt, Opened, Opener, StoreFile};
 use super::{DatabaseState, Shared, Unavailable};
 use crate::apply::{self, Applied};
-use crate::{Batch, Outcome, Refusal, Revision, Txn};
+use crate::{Batch, CHECKS, Outcome, Refusal, Revision, Txn};
 
 /// Transactions per redb commit. A sync may take milliseconds, in which a thousand events that start in the same
 /// second queue up: one sync should serve them all. A larger batch saves no more, and makes its first transaction
@@ -71,14 +71,14 @@ pub(super) fn parts(txns: Vec<Txn>) -> Vec<Vec<Txn>> {
 /// Retry interval for a file that does not open while no request arrives.
 const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// Crash point for tests; only debug builds read it. `N` aborts the process once the N-th transaction that this store
+/// Crash point for tests; a release does not read it. `N` aborts the process once the N-th transaction that this store
 /// writes since it was opened is durable: nothing after it is on disk, and no caller in its commit is answered. It
 /// counts transactions, not syncs, since how many share a sync depends on timing.
 const ABORT_AFTER_COMMITS: &str = "NOTBEFORE_ABORT_AFTER_COMMITS";
 
 /// The revision of the crash point. Each transaction that writes raises the revision by one.
 fn crash_point(opened_at: Revision) -> Option<Revision> {
-    if !cfg!(debug_assertions) {
+    if !CHECKS {
         return None;
     }
     let commits: NonZeroU64 = std::env::var(ABORT_AFTER_COMMITS).ok()?.parse().ok()?;

@@ -45,6 +45,10 @@ const TWICE: [(&str, [&str; 2], &str); 5] = [
     ("syn", ["2", "3"], "tracing-attributes stays with 2; neither is linked, both only build"),
 ];
 
+/// Most crates of others in the binary for Linux, with those that only build: each is compiled in a first run. Lower it
+/// when the count falls.
+const SHIPPED_MAX: usize = 170;
+
 /// Direct dependencies of the crates that other projects use, or that all of ours build on. Every user pays for a new
 /// one: consider it, then add it here.
 const DIRECT: [(&str, &[&str]); 3] = [
@@ -159,6 +163,23 @@ fn binary_has_one_major_version_of_each_crate() {
     let found: Vec<_> = versions.into_iter().filter(|(_, majors)| majors.len() > 1).collect();
     let allowed: Vec<_> = TWICE.map(|(name, majors, _)| (name, BTreeSet::from(majors))).into();
     assert_eq!(found, allowed, "crates with several major versions, and those allowed in TWICE");
+}
+
+#[test]
+fn binary_needs_no_more_crates_than_before() {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--locked", "--offline", "-p", "notbefore", "--edges", "normal", "--prefix", "none"]);
+    tree.arg("--target").arg(format!("{}-unknown-linux-gnu", std::env::consts::ARCH));
+    let listed = tree.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let crates: BTreeSet<&str> = listed
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)").trim_end_matches(" (proc-macro)"))
+        .filter(|line| !line.starts_with("notbefore"))
+        .collect();
+    assert!(crates.len() > 100, "{crates:?}");
+    assert!(crates.len() <= SHIPPED_MAX, "{} crates, {SHIPPED_MAX} at most: {crates:?}", crates.len());
 }
 
 #[test]
