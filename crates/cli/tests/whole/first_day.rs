@@ -1,7 +1,7 @@
 //! docs/guide/first-hour.md as printed: from an empty machine to a maintained host with two tenants.
 //!
 //! The blocks of the page form one script, run by one shell in its own namespaces, so that its bridge, addresses and
-//! named namespaces are removed with the test. The page builds the release binary, like the README's first command.
+//! named namespaces are removed with the test. The page builds the binary as the README's first command does.
 
 use std::process::Command;
 

@@ -24,10 +24,10 @@ impl Terminal {
         Self { namespace: Namespace::new(), dir, children: Vec::new() }
     }
 
-    /// A script of a page. The reader's release build is the test's binary.
+    /// A script of a page. The reader's build is the test's binary.
     fn shell(&self, script: &str) -> std::process::Command {
         let script =
-            script.replace("./dev run", "notbefore serve").replace("./target/release/notbefore", binary());
+            script.replace("./dev run", "notbefore serve").replace("./target/debug/notbefore", binary());
         let bin = std::path::Path::new(binary()).parent().unwrap().display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = self.namespace.command("bash");

@@ -67,7 +67,7 @@ impl Rehearsal {
     /// A shell with a terminal's commands.
     pub fn terminal(&self, block: &str) -> Command {
         let block = block
-            .replace("./target/release/notbefore", binary())
+            .replace("./target/debug/notbefore", binary())
             .replace("127.0.0.1:9254", &self.service.guest.to_string())
             .replace("127.0.0.1:9256", &self.signals.to_string());
         let mut shell = Command::new("bash");
