@@ -16,6 +16,7 @@ use serde::forward_to_deserialize_any;
 use serde_json::Value as Json;
 use serde_saphyr::Spanned;
 use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::options::NonFiniteFloatPolicy;
 
 use crate::suggest::nearest;
 
@@ -113,6 +114,8 @@ pub fn parse(text: &str) -> Result<At<Tree>, serde_saphyr::Error> {
             max_total_scalar_bytes: nodes,
             max_depth: DEPTH_MAX,
         },
+        // Names such as 9e0412: see `keep_texts`.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     };
     let mut tree: At<Tree> = serde_saphyr::from_str_with_options(text, options)?;
     tree.value.keep_texts(text);
@@ -179,6 +182,12 @@ impl Tree {
                     }
                     ScalarText::Between(_) | ScalarText::OfValue | ScalarText::Own(_) => None,
                 };
+                // What JSON has no number for is text.
+                if let Some(written) = written
+                    && value.as_f64().is_some_and(|number| number.abs() >= f64::MAX)
+                {
+                    *value = written.into();
+                }
                 let of_value = value.to_string();
                 let differs = written.filter(|written| !written.is_empty() && *written != of_value);
                 *text = differs.map_or(ScalarText::OfValue, |written| ScalarText::Own(written.into()));
@@ -206,7 +215,7 @@ impl Tree {
     /// A number, also one in quotes.
     fn number(&self) -> Option<u32> {
         match self {
-            Tree::Scalar(Json::String(text), _) => text.parse().ok(),
+            Tree::Scalar(Json::String(text), _) => quoted_number(text),
             Tree::Scalar(value, _) => value.as_u64().and_then(|number| number.try_into().ok()),
             Tree::List(_) | Tree::Map(_) => None,
         }
@@ -216,7 +225,7 @@ impl Tree {
     fn switch(&self) -> Option<bool> {
         match self {
             Tree::Scalar(Json::Bool(is_on), _) => Some(*is_on),
-            Tree::Scalar(Json::String(text), _) => text.parse().ok(),
+            Tree::Scalar(Json::String(text), _) => quoted_switch(text),
             Tree::Scalar(..) | Tree::List(_) | Tree::Map(_) => None,
         }
     }
@@ -256,6 +265,27 @@ impl Tree {
     }
 }
 
+/// As YAML 1.1 reads it without quotes; templates of other tools put them around everything.
+fn quoted_switch(text: &str) -> Option<bool> {
+    let is_one_of = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match () {
+        () if is_one_of(["true", "yes", "on", "y"]) => Some(true),
+        () if is_one_of(["false", "no", "off", "n"]) => Some(false),
+        () => None,
+    }
+}
+
+fn quoted_number(text: &str) -> Option<u32> {
+    let text = text.replace('_', "");
+    match text.get(..2) {
+        Some("0x" | "0X") => u32::from_str_radix(&text[2..], 16),
+        Some("0o" | "0O") => u32::from_str_radix(&text[2..], 8),
+        Some("0b" | "0B") => u32::from_str_radix(&text[2..], 2),
+        Some(_) | None => text.parse(),
+    }
+    .ok()
+}
+
 impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TreeVisitor)
@@ -284,7 +314,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
-        Ok(Tree::scalar(value))
+        // JSON has no number for infinity.
+        Ok(Tree::scalar(if value.is_finite() { value } else { f64::MAX }))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
@@ -540,6 +571,22 @@ mod tests {
         assert_eq!(texts, expected);
         assert_eq!(tree.value.json(), serde_json::json!(["ä", 1.1, true, 16, 7.0, 7.0, "1.0", 5, null, 10]));
         assert_eq!(items[9].line, 2);
+    }
+
+    #[test]
+    fn numbers_beyond_json_are_text() {
+        let tree = parse("[9e0412, .inf, -.inf, .nan, 1e308]").unwrap();
+        assert_eq!(tree.value.json(), serde_json::json!(["9e0412", ".inf", "-.inf", ".nan", 1e308]));
+    }
+
+    #[test]
+    fn switches_and_numbers_may_be_quoted() {
+        let tree = parse("['True', 'yes', \"off\", 'maybe', '0x10', '1_000', '-1', '']").unwrap();
+        let Tree::List(items) = &tree.value else { panic!("{tree:?}") };
+        let switches: Vec<_> = items.iter().map(|item| item.value.switch()).collect();
+        let numbers: Vec<_> = items.iter().map(|item| item.value.number()).collect();
+        assert_eq!(switches, [Some(true), Some(true), Some(false), None, None, None, None, None]);
+        assert_eq!(numbers, [None, None, None, None, Some(16), Some(1_000), None, None]);
     }
 
     #[test]
