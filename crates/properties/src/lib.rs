@@ -14,7 +14,7 @@ pub mod checks;
 pub mod mutate;
 mod planted;
 
-pub use planted::{plant, planted_bug};
+pub use planted::{PLANTED_BUG, plant, planted_bug};
 
 use mutate::Mutation;
 

@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 
 use notbefore_properties::mutate::{self, Mutation, Rng};
-use notbefore_properties::{ALL, Property, named, plant};
+use notbefore_properties::{ALL, PLANTED_BUG, Property, named, plant};
 
 /// Mutations of each property's inputs; `NOTBEFORE_MUTATIONS` overrides it.
 const MUTATIONS: usize = 2_000;
@@ -27,13 +27,12 @@ fn corpus(property: Property) -> Vec<Vec<u8>> {
 
 /// Whether an input passes the parser.
 fn check(property: Property, input: &[u8]) -> bool {
-    catch_unwind(|| (property.check)(input)).unwrap_or_else(|_| {
-        let text = String::from_utf8_lossy(input);
-        panic!(
-            "{}: this input breaks the property; add it to fuzz/corpus/{0} with the fix: {text:?}",
-            property.name
-        )
-    })
+    catch_unwind(|| (property.check)(input)).unwrap_or_else(|_| panic!("{}", broken(property, input)))
+}
+
+fn broken(property: Property, input: &[u8]) -> String {
+    let (name, text) = (property.name, String::from_utf8_lossy(input));
+    format!("{name}: this input breaks the property; add it to fuzz/corpus/{name} with the fix: {text:?}")
 }
 
 /// Mutations of a corpus, and of passing mutations.
@@ -116,9 +115,11 @@ fn mutations_find_the_planted_bugs() {
         let mut mutations = Mutations::of(property);
         let is_found = (0..MUTATIONS_TO_PLANTED).any(|_| {
             let Some(mutated) = mutations.next() else { return false };
-            let Ok(passed) = catch_unwind(|| (property.check)(&mutated)) else { return true };
-            if passed {
-                mutations.keep(mutated);
+            match catch_unwind(|| (property.check)(&mutated)) {
+                Ok(true) => mutations.keep(mutated),
+                Ok(false) => {}
+                Err(panic) if panic.downcast_ref() == Some(&PLANTED_BUG) => return true,
+                Err(_) => panic!("{}", broken(property, &mutated)),
             }
             false
         });
