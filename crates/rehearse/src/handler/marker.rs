@@ -79,8 +79,8 @@ mod tests {
             ("LINE:x", "write line:REGEX, file:PATH or call"),
             ("line:", "incomplete; write what comes after the colon"),
             ("file:", "incomplete; write what comes after the colon"),
-            ("line:(", "no valid regular expression: unclosed group; correct it"),
-            ("line:(x{1000}){1000}", "no valid regular expression: Compiled regex exceeds size limit"),
+            ("line:(", "no valid regular expression: found open group without closing ')'; correct it"),
+            ("line:(x{1000}){1000}", "no valid regular expression: compiled regex exceeded size limit"),
         ] {
             let error = text.parse::<MarkerSource>().unwrap_err().to_string();
             assert!(error.contains(said) && error.contains(&format!("{text:?}")), "{error}");
