@@ -4,7 +4,7 @@
 //! this crate, and the client does not depend on the domain.
 //!
 //! - [`guest`]: what a VM sees: documents per api-version, approvals, instance metadata and errors.
-//! - `operator`: the types of the operator API under `/v1`. A default feature, which a guest's client can switch off.
+//! - `operator`: the types of the operator API under `/v1`. A feature that a guest's client does without.
 //! - [`json`]: values as indented JSON and as YAML, with one writer for each type.
 //! - [`text`]: escapes untrusted text for logs and terminals.
 //! - [`natural`]: the order of names in lists.

@@ -1,7 +1,8 @@
 //! Connections to the servers of webhooks: TCP, a tunnel through the proxy of the environment, and TLS.
 //!
 //! The first of [`VARIABLES`] with a valid URL is the proxy, for http and https alike. It sees only the server's name
-//! (CONNECT). Hosts in `NO_PROXY` are reached directly. SOCKS is not supported: such a proxy is passed over.
+//! (CONNECT). Hosts in `NO_PROXY` are reached directly. SOCKS is not supported: if it is
+//! the proxy, servers are reached directly.
 
 use std::io;
 use std::net::SocketAddr;
