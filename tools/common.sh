@@ -23,10 +23,11 @@ step() {
   printf '== %s: %d s, %d s of CPU\n' "$name" $((SECONDS - begin)) $((cpu - before))
 }
 
-# Compiles handlers and types of the operator API with utoipa, and runs the tests of its description.
+# Checks and compiles handlers and types of the operator API with utoipa, and runs the tests of its description.
 described() {
   local plain=() package
   for package in notbefore-service notbefore-wire; do plain+=(--config "profile.dev.package.$package.opt-level=0"); done
+  cargo clippy --locked "${plain[@]}" -p notbefore-service --features describe --all-targets --quiet -- -D warnings
   cargo test --locked "${plain[@]}" -p notbefore-service --features describe --lib --quiet -- openapi::describe
 }
 
