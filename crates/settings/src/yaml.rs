@@ -265,14 +265,13 @@ impl Tree {
     }
 }
 
-/// As YAML 1.1 reads it without quotes; templates of other tools put them around everything.
+/// What YAML 1.1 reads as a switch, in any case. Templates of other tools put quotes around everything.
+const ON: [&str; 4] = ["true", "yes", "on", "y"];
+const OFF: [&str; 4] = ["false", "no", "off", "n"];
+
 fn quoted_switch(text: &str) -> Option<bool> {
-    let is_one_of = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    match () {
-        () if is_one_of(["true", "yes", "on", "y"]) => Some(true),
-        () if is_one_of(["false", "no", "off", "n"]) => Some(false),
-        () => None,
-    }
+    let is_among = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is_among(ON) { Some(true) } else { is_among(OFF).then_some(false) }
 }
 
 fn quoted_number(text: &str) -> Option<u32> {
