@@ -31,6 +31,7 @@ struct Counts {
     total: u64,
     vms: u64,
     /// What is counted, or what is in progress.
+    #[cfg(unix)]
     text: String,
     drawn_at: Duration,
     reports: u32,
