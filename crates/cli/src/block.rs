@@ -6,6 +6,9 @@ use notbefore_wire::text::printable;
 
 use crate::table;
 
+/// Cells of a bar.
+const BAR_CELLS: u64 = 24;
+
 #[derive(Debug, Default)]
 pub struct Block {
     rows: usize,
@@ -47,6 +50,12 @@ impl Block {
     }
 }
 
+/// A bar for `done` of `all`; full if there is nothing to do.
+pub fn bar(done: u64, all: u64) -> String {
+    let full = done.saturating_mul(BAR_CELLS).checked_div(all).unwrap_or(BAR_CELLS).min(BAR_CELLS);
+    "█".repeat(full as usize) + &"░".repeat((BAR_CELLS - full) as usize)
+}
+
 /// A terminal that cannot be written to shows no progress.
 fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
@@ -68,5 +77,13 @@ mod tests {
         assert_eq!(draw(&["longer", "2", "3", "4"], size), "\r\x1b[1Along…\x1b[K\n2\x1b[K\n3\x1b[K\x1b[J");
         assert_eq!(draw(&[], Some((0, 0))), "\r\x1b[2A\x1b[J");
         assert_eq!(draw(&["one"], None), "\rone\x1b[K\x1b[J");
+    }
+
+    #[test]
+    fn bar_fills_with_what_is_done() {
+        assert_eq!(bar(3, 4), "██████████████████░░░░░░");
+        let full = [(0, 4), (1, 100), (99, 100), (4, 4), (5, 4), (0, 0), (u64::MAX, 1)]
+            .map(|(done, all)| bar(done, all).matches('█').count());
+        assert_eq!(full, [0, 0, 23, 24, 24, 24, 24]);
     }
 }

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use notbefore_client::clock::Clock;
 
-use crate::block::Block;
+use crate::block::{self, Block};
 use crate::{output, time};
 
 /// Shortest time between two draws of a count.
 const DRAW_INTERVAL: Duration = Duration::from_millis(125);
-/// Cells of a bar.
-const BAR_CELLS: u64 = 30;
 #[cfg(unix)]
 const SPINNER: [char; 8] = ['⠁', '⠂', '⠄', '⡀', '⢀', '⠠', '⠐', '⠈'];
 
@@ -53,7 +51,8 @@ impl Progress {
     pub fn for_fleet(scopes: u64, report_interval: Option<Duration>) -> Self {
         let line = |counts: &Counts, elapsed: Duration| {
             let (done, total, vms) = (digits(counts.done), digits(counts.total), digits(counts.vms));
-            let (bar, rate, left) = (counts.bar(), counts.rate(elapsed), counts.left(elapsed));
+            let (bar, rate, left) =
+                (block::bar(counts.done, counts.total), counts.rate(elapsed), counts.left(elapsed));
             format!("{bar} {done} of {total} scopes, {vms} VMs, {rate}, {left} left")
         };
         Self::new(line, Counts { total: scopes, ..Counts::default() }, report_interval)
@@ -141,11 +140,6 @@ impl Drop for Progress {
 }
 
 impl Counts {
-    fn bar(&self) -> String {
-        let full = (self.done * BAR_CELLS).checked_div(self.total).unwrap_or(BAR_CELLS).min(BAR_CELLS);
-        "█".repeat(full as usize) + &"░".repeat((BAR_CELLS - full) as usize)
-    }
-
     fn rate(&self, elapsed: Duration) -> String {
         format!("{:.0}/s", self.done as f64 / elapsed.as_secs_f64().max(f64::EPSILON))
     }
@@ -178,11 +172,10 @@ mod tests {
         let shown = |progress: &Progress, counts: Counts| (progress.line)(&counts, Duration::from_secs(10));
         let fleet = Progress::for_fleet(0, None);
         let counts = || Counts { done: 1_000, total: 4_000, vms: 1_234_567, ..Counts::default() };
-        let expected =
-            "███████░░░░░░░░░░░░░░░░░░░░░░░ 1,000 of 4,000 scopes, 1,234,567 VMs, 100/s, 30 s left";
+        let expected = "██████░░░░░░░░░░░░░░░░░░ 1,000 of 4,000 scopes, 1,234,567 VMs, 100/s, 30 s left";
         assert_eq!(shown(&fleet, counts()), expected);
         assert_eq!(counts().in_words(Duration::from_secs(10)), "1000 of 4000 scopes, 1234567 VMs; 30 s left");
-        assert!(shown(&fleet, Counts::default()).starts_with(&"█".repeat(30)));
+        assert!(shown(&fleet, Counts::default()).starts_with(&"█".repeat(24)));
         #[cfg(unix)]
         {
             let records = Counts { text: "records".to_owned(), ..counts() };

@@ -11,7 +11,7 @@ use notbefore_wire::operator::{Event, Operation, TargetState};
 use uuid::Uuid;
 
 use crate::args::{Output, Stage, UntilArgs};
-use crate::block::Block;
+use crate::block::{self, Block};
 use crate::client::{Client, Next, encode};
 use crate::each::SHORT_ID_MIN;
 use crate::exit::TimedOut;
@@ -173,9 +173,6 @@ fn finish(waited: &[Waited], stage: Stage, output: Output, end: Result<()>) -> R
     end
 }
 
-/// Cells of a bar.
-const BAR_CELLS: usize = 24;
-
 /// Progress on standard error; none with JSON output.
 struct Progress {
     output: Output,
@@ -202,7 +199,7 @@ impl Progress {
             if self.bars.is_none() && self.output.is_text() {
                 output::eprint(&state);
             }
-            let line = format!("[{:BAR_CELLS$}] {state}", bar(done, all));
+            let line = format!("{} {state}", block::bar(done as u64, all as u64));
             match self.shown.get_mut(index) {
                 Some(shown) => *shown = (state, line),
                 None => self.shown.push((state, line)),
@@ -227,22 +224,5 @@ impl Drop for Progress {
         if let Some(bars) = &mut self.bars {
             bars.draw(&[]);
         }
-    }
-}
-
-fn bar(done: usize, all: usize) -> String {
-    let full = (done * BAR_CELLS).checked_div(all).unwrap_or(BAR_CELLS).min(BAR_CELLS);
-    let head = if done > 0 && full < BAR_CELLS { ">" } else { "" };
-    "=".repeat(full) + head
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bar;
-
-    #[test]
-    fn bar_has_a_head_until_it_is_full() {
-        let shown = [(0, 4), (1, 4), (3, 4), (4, 4), (0, 0)].map(|(done, all)| bar(done, all));
-        assert_eq!(shown, ["", "======>", "==================>", &"=".repeat(24), &"=".repeat(24)]);
     }
 }
