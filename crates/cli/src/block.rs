@@ -1,5 +1,6 @@
 //! Lines on standard error that are drawn again in place, at a terminal.
 
+use std::env;
 use std::io::{self, IsTerminal, Write};
 
 use notbefore_wire::text::printable;
@@ -15,11 +16,12 @@ pub struct Block {
 }
 
 impl Block {
-    /// None if standard error is no terminal.
+    /// None if standard error is no terminal, or one that cannot move its cursor.
     pub fn at_terminal() -> Option<Self> {
         #[cfg(windows)]
         let _ = anstyle_query::windows::enable_ansi_colors();
-        io::stderr().is_terminal().then(Self::default)
+        let moves_its_cursor = env::var_os("TERM").map_or(cfg!(windows), |terminal| terminal != "dumb");
+        (moves_its_cursor && io::stderr().is_terminal()).then(Self::default)
     }
 
     /// Replaces the block. A line is cut at the terminal's width, the block at its height.
@@ -43,10 +45,12 @@ impl Block {
         if self.rows > 1 {
             text += &format!("\x1b[{}A", self.rows - 1);
         }
-        let shown = lines.iter().take(height).map(|line| table::cut(&printable(line), width) + "\x1b[K");
+        // Erased before, not behind each line: after its last column, a terminal would erase that column.
+        text += "\x1b[J";
+        let shown = lines.iter().take(height).map(|line| table::cut(&printable(line), width));
         text += &shown.collect::<Vec<_>>().join("\n");
         self.rows = lines.len().min(height);
-        text + "\x1b[J"
+        text
     }
 }
 
@@ -72,11 +76,11 @@ mod tests {
             block.replaced_by(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(), size)
         };
         let size = Some((5, 3));
-        assert_eq!(draw(&["one"], size), "\rone\x1b[K\x1b[J");
-        assert_eq!(draw(&["one", "two\x1b"], Some((80, 3))), "\rone\x1b[K\ntwo\\u{1b}\x1b[K\x1b[J");
-        assert_eq!(draw(&["longer", "2", "3", "4"], size), "\r\x1b[1Along…\x1b[K\n2\x1b[K\n3\x1b[K\x1b[J");
+        assert_eq!(draw(&["one"], size), "\r\x1b[Jone");
+        assert_eq!(draw(&["one", "two\x1b"], Some((80, 3))), "\r\x1b[Jone\ntwo\\u{1b}");
+        assert_eq!(draw(&["longer", "2", "3", "4"], size), "\r\x1b[1A\x1b[Jlong…\n2\n3");
         assert_eq!(draw(&[], Some((0, 0))), "\r\x1b[2A\x1b[J");
-        assert_eq!(draw(&["one"], None), "\rone\x1b[K\x1b[J");
+        assert_eq!(draw(&["one"], None), "\r\x1b[Jone");
     }
 
     #[test]
