@@ -25,6 +25,8 @@ const AGENT: &str = concat!("notbefore-agent/", env!("CARGO_PKG_VERSION"));
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a response read for its first words.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// Time for the first words of a failure, once its status is known.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Characters of a response shown.
 const ANSWER_CHARS_MAX: usize = 200;
 
@@ -117,12 +119,15 @@ async fn exchange(
     let answer = async {
         let answer = sender.send_request(request).await?;
         let status = answer.status();
-        let body = match status.is_success() {
-            true => None,
-            false => Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await.ok(),
+        if status.is_success() {
+            return Ok((status, String::new()));
+        }
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
+        let words = match timeout(ANSWER_TIME_MAX, body).await {
+            Ok(Ok(body)) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+            Ok(Err(_)) | Err(_) => String::new(),
         };
-        let words = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned());
-        Ok((status, words.unwrap_or_default()))
+        Ok((status, words))
     };
     // Not in a task of its own, which would outlive this future. Errors reach the waiting side.
     let driver = async {

@@ -158,6 +158,19 @@ async fn success_is_known_before_the_body() {
 }
 
 #[tokio::test]
+async fn failure_is_known_before_a_body_that_never_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let _server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_request(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx").await.unwrap();
+        std::future::pending::<()>().await
+    });
+    assert_eq!(send(call("POST", &url, &[], "{}")).await.unwrap_err().0, "127.0.0.1 answered 500");
+}
+
+#[tokio::test]
 async fn silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
