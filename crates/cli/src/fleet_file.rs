@@ -256,6 +256,14 @@ mod tests {
     }
 
     #[test]
+    fn empty_list_of_scopes_may_have_no_value() {
+        for text in ["scopes:\n", "scopes: ~", "scopes: []"] {
+            assert_eq!(parse(Path::new("f"), text).unwrap().len(), 0, "{text}");
+        }
+        assert_eq!(refusal("{}"), "fleet.yaml:1: scopes is missing; expected a list of scopes");
+    }
+
+    #[test]
     fn terminate_notification_accepts_azure_format() {
         let said = |text: &str| {
             let file =

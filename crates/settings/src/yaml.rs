@@ -26,6 +26,9 @@ const SHOWN_CHARACTERS_MAX: usize = 1_000;
 /// Limit of mistakes in a message.
 const MISTAKES_SHOWN_MAX: usize = 20;
 
+/// Limit of mistakes in memory: each item of a large file may be one. More are counted.
+const MISTAKES_KEPT_MAX: usize = 1_000;
+
 /// Longest value in a message.
 pub const VALUE_CHARS_MAX: usize = 60;
 
@@ -72,24 +75,31 @@ impl<'de> Deserialize<'de> for At<Tree> {
 
 /// All mistakes of a file, so that they can be corrected at once.
 #[derive(Debug, Default)]
-pub struct Mistakes(Vec<(u64, String)>);
+pub struct Mistakes {
+    kept: Vec<(u64, String)>,
+    /// Beyond those that are kept.
+    more: usize,
+}
 
 impl Mistakes {
     pub fn add(&mut self, line: u64, what: impl Into<String>) {
-        self.0.push((line, what.into()));
+        match self.kept.len() < MISTAKES_KEPT_MAX {
+            true => self.kept.push((line, what.into())),
+            false => self.more += 1,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kept.is_empty()
     }
 
     /// A message with all mistakes of the file `name`, sorted by line; none if there are none.
     pub fn message(mut self, name: &str) -> Option<String> {
-        self.0.sort_by_key(|(line, _)| *line);
+        self.kept.sort_by_key(|(line, _)| *line);
         let name = printable(name);
         let one = |(line, what): &(u64, String)| format!("{name}:{line}: {what}");
-        let mut lines: Vec<String> = self.0.iter().take(MISTAKES_SHOWN_MAX).map(one).collect();
-        match self.0.len() {
+        let mut lines: Vec<String> = self.kept.iter().take(MISTAKES_SHOWN_MAX).map(one).collect();
+        match self.kept.len() + self.more {
             0 => None,
             1 => Some(lines.concat()),
             many => {
@@ -268,21 +278,29 @@ impl Tree {
 /// What YAML 1.1 reads as a switch, in any case. Templates of other tools put quotes around everything.
 const ON: [&str; 4] = ["true", "yes", "on", "y"];
 const OFF: [&str; 4] = ["false", "no", "off", "n"];
+/// What may stand around either. A block scalar ends with a line feed.
+const BLANK: [char; 4] = [' ', '\t', '\r', '\n'];
 
 fn quoted_switch(text: &str) -> Option<bool> {
+    let text = text.trim_matches(BLANK);
     let is_among = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     if is_among(ON) { Some(true) } else { is_among(OFF).then_some(false) }
 }
 
+/// A number as YAML has it without quotes: no zero before a decimal one, which other parsers read as octal.
 fn quoted_number(text: &str) -> Option<u32> {
-    let text = text.replace('_', "");
-    match text.get(..2) {
-        Some("0x" | "0X") => u32::from_str_radix(&text[2..], 16),
-        Some("0o" | "0O") => u32::from_str_radix(&text[2..], 8),
-        Some("0b" | "0B") => u32::from_str_radix(&text[2..], 2),
-        Some(_) | None => text.parse(),
-    }
-    .ok()
+    let text = text.trim_matches(BLANK);
+    let (digits, radix) = match text.get(..2) {
+        Some("0x" | "0X") => (&text[2..], 16),
+        Some("0o" | "0O") => (&text[2..], 8),
+        Some("0b" | "0B") => (&text[2..], 2),
+        Some(_) | None => (text.strip_prefix('+').unwrap_or(text), 10),
+    };
+    // An underscore stands between two digits.
+    let is_grouped = digits.split('_').all(|group| !group.is_empty() && !group.starts_with(['+', '-']));
+    let has_zero_ahead = radix == 10 && digits.len() > 1 && digits.starts_with('0');
+    let number = u32::from_str_radix(&digits.replace('_', ""), radix).ok();
+    number.filter(|_| is_grouped && !has_zero_ahead)
 }
 
 impl<'de> Deserialize<'de> for Tree {
@@ -481,6 +499,11 @@ impl<'t, 'm> Mapping<'t, 'm> {
         found.filter(|tree| !tree.value.is_null())
     }
 
+    /// Whether the key is there, with a value or without.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|(known, _)| known.value == key)
+    }
+
     pub fn needs(&mut self, key: &str, expected: &str) {
         if self.value(key).is_none() {
             self.mistakes.add(self.line, format!("{key} is missing; expected {expected}"));
@@ -586,6 +609,30 @@ mod tests {
         let numbers: Vec<_> = items.iter().map(|item| item.value.number()).collect();
         assert_eq!(switches, [Some(true), Some(true), Some(false), None, None, None, None, None]);
         assert_eq!(numbers, [None, None, None, None, Some(16), Some(1_000), None, None]);
+        for (text, switch, number) in [
+            ("' true'", Some(true), None),
+            ("|\n  3", None, Some(3)),
+            ("'+7'", None, Some(7)),
+            ("'0'", None, Some(0)),
+            ("'010'", None, None),
+            ("'1__0'", None, None),
+            ("'1_'", None, None),
+            ("'0x+1'", None, None),
+            ("'++1'", None, None),
+        ] {
+            let tree = parse(text).unwrap().value;
+            assert_eq!((tree.switch(), tree.number()), (switch, number), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_beyond_those_kept_are_counted() {
+        let mut mistakes = Mistakes::default();
+        (0..5_000).for_each(|line| mistakes.add(line, "wrong"));
+        assert_eq!(mistakes.kept.len(), MISTAKES_KEPT_MAX);
+        let message = mistakes.message("f").unwrap();
+        assert!(message.starts_with("f has 5000 mistakes:\n  f:0: wrong\n"), "{message}");
+        assert!(message.ends_with("and 4980 more"), "{message}");
     }
 
     #[test]

@@ -29,7 +29,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[("of a scope", SCOPE_KEYS), ("of a VM", 
 /// memory of the file.
 pub(super) fn scopes(tree: At<Tree>, mistakes: &mut Mistakes) -> Vec<Scope> {
     if let Some(mut file) = Mapping::read(&tree, "a fleet file", FILE_KEYS, ELSEWHERE, mistakes) {
-        file.needs("scopes", "a list of scopes");
+        // A template without items writes an empty value.
+        if !file.has("scopes") {
+            file.needs("scopes", "a list of scopes");
+        }
         file.list("scopes");
     }
     tree.value.into_list("scopes").filter_map(|tree| scope(&tree, mistakes)).collect()
