@@ -45,8 +45,7 @@ const TWICE: [(&str, [&str; 2], &str); 5] = [
     ("syn", ["2", "3"], "tracing-attributes stays with 2; neither is linked, both only build"),
 ];
 
-/// Most crates of others in the binary for Linux, with those that only build: each is compiled in a first run. Lower it
-/// when the count falls.
+/// Most crates of others in the binary for Linux, with macros that only build. Lower it when the count falls.
 const SHIPPED_MAX: usize = 170;
 
 /// Direct dependencies of the crates that other projects use, or that all of ours build on. Every user pays for a new
