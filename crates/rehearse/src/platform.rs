@@ -171,22 +171,19 @@ pub struct Platform {
     /// Base URLs by VM.
     endpoints: BTreeMap<String, String>,
     elapsed: Elapsed,
-    requests: Mutex<Option<mpsc::UnboundedReceiver<TimedRequest>>>,
+    requests: Mutex<Option<mpsc::UnboundedReceiver<RecordedRequest>>>,
     stop: watch::Sender<bool>,
     /// None once it is stopped.
     served: Mutex<Option<JoinHandle<Result<(), ServeError>>>>,
     directory: TempDir,
 }
 
-/// A request, and when it was answered, since the platform began.
-pub type TimedRequest = (Duration, RecordedRequest);
-
 /// A function that is called with the name of a VM when a request of it arrives.
 pub type ArrivalHook = Arc<dyn Fn(&str) + Send + Sync>;
 
 struct Sink {
     elapsed: Elapsed,
-    requests: mpsc::UnboundedSender<TimedRequest>,
+    requests: mpsc::UnboundedSender<RecordedRequest>,
     arrival_hook: Option<ArrivalHook>,
 }
 
@@ -199,9 +196,14 @@ impl RequestSink for Sink {
         self.elapsed.elapsed()
     }
 
+    /// Not at [`record`](RequestSink::record): a test that has the answer may move the clock before.
+    fn answering(&self) -> Duration {
+        self.elapsed.elapsed()
+    }
+
     fn record(&self, request: RecordedRequest) {
         // Fails when the reader of the record is gone.
-        let _ = self.requests.send((self.elapsed.elapsed(), request));
+        let _ = self.requests.send(request);
     }
 }
 
@@ -315,7 +317,7 @@ impl Platform {
     }
 
     /// The record of requests; whole the first time, then empty.
-    pub fn take_requests(&self) -> Option<mpsc::UnboundedReceiver<TimedRequest>> {
+    pub fn take_requests(&self) -> Option<mpsc::UnboundedReceiver<RecordedRequest>> {
         lock(&self.requests).take()
     }
 

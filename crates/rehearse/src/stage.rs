@@ -22,7 +22,7 @@ use crate::judge::judge;
 use crate::namespace::{Namespace, NamespaceError};
 use crate::operator::OperatorError;
 use crate::pace::{Notice, Pace};
-use crate::platform::{Elapsed, Platform, PlatformError, PlatformSpec, PlatformVm, Time, TimedRequest};
+use crate::platform::{Elapsed, Platform, PlatformError, PlatformSpec, PlatformVm, Time};
 use crate::player::{Deed, Player, Standstill, base_name, describe};
 use crate::recording::{
     ENTRIES_MAX, Entry, Marker, RecordedEvent, Recording, RefusedStep, Request, State, Unread, What,
@@ -123,7 +123,7 @@ pub async fn rehearse(
 pub(crate) struct Stage {
     pub(crate) platform: Platform,
     time: Time,
-    requests: mpsc::UnboundedReceiver<TimedRequest>,
+    requests: mpsc::UnboundedReceiver<RecordedRequest>,
     namespaces: BTreeMap<String, Namespace>,
     /// Directories of the handlers, by VM. They outlive a handler that is stopped and started.
     states: BTreeMap<String, TempDir>,
@@ -603,7 +603,8 @@ impl Stage {
         }
     }
 
-    fn take_request(&mut self, (answered_at, request): TimedRequest) {
+    fn take_request(&mut self, request: RecordedRequest) {
+        let answered_at = request.answering_at.unwrap_or(request.arrived_at);
         let vm = request.vm.as_ref().and_then(|vm| vm.path.rsplit('/').next()).map(str::to_owned);
         let Some(vm) = vm.filter(|vm| self.recording.handled_vms.contains(vm)) else { return };
         let recorded = recorded(&request, answered_at, self.platform.is_compensated());

@@ -35,7 +35,8 @@ async fn arrival_is_after_its_hook_and_before_the_answer() {
         guest.read_to_string(&mut answer).map(|_| answer)
     });
     assert!(answer.await.unwrap().unwrap().starts_with("HTTP/1.1 200"));
-    let (answered_at, request) = timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
+    let request = timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
+    let answered_at = request.answering_at.unwrap();
     let observed = observed.lock().unwrap().clone();
     assert!(
         observed[0] <= request.arrived_at && request.arrived_at <= answered_at,

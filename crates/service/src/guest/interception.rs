@@ -40,6 +40,8 @@ pub struct RecordedRequest {
     pub arrived_at: Duration,
     /// When the answer was written or the connection was reset.
     pub answered_at: Timestamp,
+    /// What [`RequestSink::answering`] returned, before the client could have the answer.
+    pub answering_at: Option<Duration>,
     /// The VM that sent it, if it is known.
     pub vm: Option<RecordedVm>,
     /// The caller's address.
@@ -76,6 +78,12 @@ pub trait RequestSink: Send + Sync + 'static {
     /// the time by the sink's own clock.
     fn arrived(&self, vm: &RecordedVm) -> Duration {
         let _ = vm;
+        Duration::ZERO
+    }
+
+    /// Called before the answer is written, or when it is known that there is none. Returns the time by the sink's own
+    /// clock.
+    fn answering(&self) -> Duration {
         Duration::ZERO
     }
 
@@ -166,6 +174,10 @@ impl Interception {
         self.recorder.as_ref().map_or(Duration::ZERO, |Recorder(sink)| sink.arrived(vm))
     }
 
+    pub(super) fn answering(&self) -> Option<Duration> {
+        self.recorder.as_ref().map(|Recorder(sink)| sink.answering())
+    }
+
     pub(super) fn record(&self, request: RecordedRequest) {
         if let Some(Recorder(sink)) = &self.recorder {
             sink.record(request);
@@ -195,6 +207,7 @@ pub(super) fn begin_record(head: Option<&Head<'_, '_>>, caller: &Caller, now: Ti
         received_at: now,
         arrived_at: Duration::ZERO,
         answered_at: now,
+        answering_at: None,
         vm: None,
         caller: caller.source,
         method: head.map(|head| head.method.to_owned()).unwrap_or_default(),

@@ -47,7 +47,10 @@ impl<P: Platform> Task<P> {
         let (head, body) = response.parts(meta);
         let sent = match after.slow.longest() {
             Some(_) => self.write_slowly(&head, &body, &after.slow).await,
-            None => self.write(&head, &body).await,
+            None => {
+                record.answering_at = self.server.interception.answering();
+                self.write(&head, &body).await
+            }
         };
         if sent.is_ok() {
             record.status = Some(status);
@@ -92,6 +95,7 @@ impl<P: Platform> Task<P> {
     pub(super) fn record(&self, intercepted: Box<Intercepted>) {
         let mut record = intercepted.record;
         record.answered_at = self.server.clock.now();
+        record.answering_at = record.answering_at.or_else(|| self.server.interception.answering());
         self.server.interception.record(record);
     }
 
