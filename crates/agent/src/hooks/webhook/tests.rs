@@ -341,6 +341,20 @@ fn hosts_in_no_proxy_are_reached_directly() {
 }
 
 #[tokio::test]
+async fn server_in_no_proxy_gets_the_request_itself() {
+    let (url, request) = server(NO_CONTENT.into()).await;
+    // No proxy listens at this port, and the exception is not its host.
+    let proxy = Proxy::find(|name| match name {
+        "HTTP_PROXY" => Some("http://127.0.0.2:1".to_owned()),
+        "NO_PROXY" => Some("127.0.0.1".to_owned()),
+        _ => None,
+    });
+    let network = Network { proxy: Some(proxy.unwrap()), roots: RootCertStore::empty() };
+    send_over(&network, call("POST", &format!("{url}/hook"), &[], "{}")).await.unwrap();
+    assert!(request.await.unwrap().starts_with("POST /hook HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
 async fn next_address_is_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let open = listener.local_addr().unwrap();
