@@ -107,6 +107,22 @@ fn every_corpus_has_a_property() {
     }
 }
 
+/// What a corpus triggers is no proof that mutations, or libFuzzer, find anything.
+#[test]
+fn no_input_of_the_corpora_triggers_a_planted_bug() {
+    plant();
+    for property in ALL {
+        for input in corpus(property) {
+            let is_found = catch_unwind(|| (property.check)(&input)).is_err();
+            let (name, text) = (property.name, String::from_utf8_lossy(&input));
+            assert!(
+                !is_found,
+                "this input of fuzz/corpus/{name} triggers its planted bug, or another: {text:?}"
+            );
+        }
+    }
+}
+
 /// Otherwise mutations would not reach what a property checks.
 #[test]
 fn mutations_find_the_planted_bugs() {
