@@ -48,6 +48,14 @@ const TWICE: [(&str, [&str; 2], &str); 5] = [
 /// Most crates of others in the binary for Linux, with macros that only build. Lower it when the count falls.
 const SHIPPED_MAX: usize = 170;
 
+/// Features that the binary must not have. `checks` panics, and reads crash points from the environment.
+const OF_TESTS: [(&str, &str); 4] = [
+    ("notbefore-core", "samples"),
+    ("notbefore-service", "describe"),
+    ("notbefore-store", "checks"),
+    ("notbefore-store", "contract"),
+];
+
 /// Direct dependencies of the crates that other projects use, or that all of ours build on. Every user pays for a new
 /// one: consider it, then add it here.
 const DIRECT: [(&str, &[&str]); 3] = [
@@ -179,6 +187,26 @@ fn binary_needs_no_more_crates_than_before() {
         .collect();
     assert!(crates.len() > 100, "{crates:?}");
     assert!(crates.len() <= SHIPPED_MAX, "{} crates, {SHIPPED_MAX} at most: {crates:?}", crates.len());
+}
+
+/// Tests and './dev run' have them by crates/features: a crate that asks for one as a normal dependency would ship it.
+#[test]
+fn binary_has_no_features_of_tests() {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--locked", "--offline", "-p", "notbefore", "--edges", "normal", "--prefix", "none"]);
+    let listed = tree.args(["--format", "{p}|{f}"]).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let ours: BTreeMap<&str, &str> = listed
+        .lines()
+        .filter(|line| line.starts_with("notbefore"))
+        .filter_map(|line| line.trim_end_matches(" (*)").split_once('|'))
+        .map(|(package, features)| (package.split(' ').next().unwrap_or_default(), features))
+        .collect();
+    for (package, of_tests) in OF_TESTS {
+        let features: Vec<&str> = ours[package].split(',').collect();
+        assert!(!features.contains(&of_tests), "the binary has {package} with the feature {of_tests}");
+    }
 }
 
 #[test]
