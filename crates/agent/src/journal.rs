@@ -31,7 +31,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
-use content::{FORMAT, OLDEST_FORMAT, Unreadable};
+use content::{FORMAT, Unreadable};
 use dir::{Dir, OpenMode};
 pub use disk::UnsuitableDisk;
 use owner::HISTORY_FILE;
@@ -109,7 +109,7 @@ pub enum OpenError {
     #[error("the state directory {} {why}; the journal must survive a redeployment: name a directory on the OS disk with --state (state = …)", path.display())]
     UnsuitableDisk { path: PathBuf, why: UnsuitableDisk },
     /// Written by a release with another format.
-    #[error("{} has format {found}, and this release reads formats {OLDEST_FORMAT} to {FORMAT}; run the release that wrote it until its events are over, or move it away", path.display())]
+    #[error("{} has format {found}, and this release reads format {FORMAT}; run the release that wrote it until its events are over, or move it away", path.display())]
     Format { path: PathBuf, found: u64 },
 }
 
@@ -365,7 +365,7 @@ pub fn check(state: &Path) -> Result<(), OpenError> {
 pub fn read_state(state: &Path) -> io::Result<State> {
     content::read(&own_dir(state)?.read(NAME)?).map_err(|unreadable| match unreadable {
         Unreadable::Format(found) => {
-            io::Error::other(format!("it has format {found}; this release reads {OLDEST_FORMAT} to {FORMAT}"))
+            io::Error::other(format!("it has format {found}; this release reads format {FORMAT}"))
         }
         Unreadable::Corrupt(why) => io::Error::other(why),
     })
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn unknown_format_journal_is_left_unchanged() {
         let dir = dir();
-        for level in [u64::from(OLDEST_FORMAT) - 1, u64::from(FORMAT) + 1] {
+        for level in [u64::from(FORMAT) - 1, u64::from(FORMAT) + 1] {
             let journal = format!("{{\"format\":{level},\"whatever\":1}}");
             fs::write(dir.path().join(NAME), &journal).unwrap();
             assert!(matches!(open(dir.path()), Err(OpenError::Format { found, .. }) if found == level));

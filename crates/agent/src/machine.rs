@@ -12,8 +12,7 @@
 //! - `settle`: advances an event until it waits;
 //! - `attempts`: handles the end of a step's attempt;
 //! - `approval`: decides on and sends approvals;
-//! - `resume`: continues after a restart of the agent or a reboot of the VM;
-//! - [`format_2`]: conversion from the older journal format.
+//! - `resume`: continues after a restart of the agent or a reboot of the VM.
 //!
 //! # Invariants
 //!
@@ -35,7 +34,6 @@ use tracked_event::{Phase, TrackedEvent};
 
 mod approval;
 mod attempts;
-pub mod format_2;
 pub mod io;
 mod read;
 mod resume;

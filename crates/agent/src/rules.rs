@@ -53,8 +53,7 @@ impl Rule {
 pub struct Match {
     /// Any of these types; empty matches all, including unknown ones.
     pub kinds: Vec<EventKind>,
-    /// Whether advisories match, which never happen by themselves. Journals of other releases of this format lack it.
-    #[serde(default)]
+    /// Whether advisories match, which never happen by themselves.
     pub advisory: bool,
     /// Any of these sources; empty matches all, including events without a source.
     pub sources: Vec<EventSource>,

@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{State, format_2};
+use crate::machine::State;
 
-/// Format that this release writes. Raised whenever [`State`] changes shape: a release that cannot read the journal
-/// cannot restore what an older one stopped.
-pub const FORMAT: u32 = 3;
-/// Oldest format that this release reads. Format 1 was never released.
-pub const OLDEST_FORMAT: u32 = 2;
+/// Format that this release writes and reads. Raised when [`State`] changes shape; then the format of the release before
+/// is still read, because an upgraded agent restores what that one stopped. Until the first release is tagged it stays: a
+/// new field has a default instead (`#[serde(default)]`).
+pub const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -17,8 +16,8 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Content<S> {
-    state: S,
+struct Content {
+    state: State,
 }
 
 #[derive(Deserialize)]
@@ -37,14 +36,11 @@ pub enum Unreadable {
 pub fn read(bytes: &[u8]) -> Result<State, Unreadable> {
     let corrupt = |error: serde_json::Error| Unreadable::Corrupt(error.to_string());
     let level: Level = serde_json::from_slice(bytes).map_err(corrupt)?;
-    match u32::try_from(level.format) {
-        Ok(FORMAT) => serde_json::from_slice(bytes).map(|content: Content<State>| content.state),
-        Ok(OLDEST_FORMAT) => {
-            serde_json::from_slice(bytes).map(|content: Content<format_2::State>| content.state.into())
-        }
-        Ok(_) | Err(_) => return Err(Unreadable::Format(level.format)),
+    if level.format != u64::from(FORMAT) {
+        return Err(Unreadable::Format(level.format));
     }
-    .map_err(corrupt)
+    let content: Content = serde_json::from_slice(bytes).map_err(corrupt)?;
+    Ok(content.state)
 }
 
 pub fn write(state: &State) -> serde_json::Result<Vec<u8>> {

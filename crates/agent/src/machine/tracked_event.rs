@@ -40,9 +40,7 @@ pub struct TrackedEvent {
     pub boot: Boot,
     /// None if no rule matches, or none yet.
     pub course: Option<Course>,
-    /// Whether [`FactKind::Unmatched`](super::io::FactKind::Unmatched) was reported. Other releases of this journal
-    /// format ignore the field, or read it as false.
-    #[serde(default)]
+    /// Whether [`FactKind::Unmatched`](super::io::FactKind::Unmatched) was reported.
     pub is_unmatched_told: bool,
 }
 

@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::support::{Service, binary, wait_for};
+use crate::support::{Service, binary};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -95,37 +95,4 @@ fn export_of_level_1_is_imported() {
     // An export has no token file; the one of the data directory is for the same root token.
     fs::copy(fixture("data/operator.token"), data.join("operator.token")).unwrap();
     holds_what_was_written(&Service::start_in(&data, &FLAGS));
-}
-
-#[test]
-fn agent_journal_of_level_1_is_resumed() {
-    let state = copied("agent");
-    let command = |verb: &str| {
-        let mut command = Command::new(binary());
-        command.args(["agent", verb, "--listen", "none", "--config"]).arg(fixture("agent.toml"));
-        command.arg("--state").arg(state.path());
-        command
-    };
-    let is_there = || {
-        let output = command("status").args(["--output", "json"]).output().unwrap();
-        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let event = &status["events"][0];
-        let fields = ["id", "phase", "step", "approval", "rule"].map(|key| event[key].as_str().unwrap());
-        let id = "A591DA1C-0F50-5719-B453-2343131F7A8D";
-        assert_eq!(fields, [id, "preparing", "finish-requests", "not yet", "drain"], "{status}");
-        assert_eq!((&event["mine"], &event["draining"]), (&true.into(), &true.into()), "{status}");
-    };
-    is_there();
-    // The current agent writes the journal in the current format.
-    let journal = || fs::read_to_string(state.path().join("journal.json")).unwrap();
-    assert!(journal().starts_with("{\"format\":2,"));
-    let mut run = command("run");
-    run.args(["--endpoint", "http://127.0.0.1:1", "--log", "error"]).stdout(Stdio::null());
-    // The VM has not booted since.
-    let boot = "b72bf00b-47c3-4c77-a8a7-883d7b96fbe4";
-    let mut agent = run.env("NOTBEFORE_AGENT_BOOT_ID", boot).spawn().unwrap();
-    wait_for("the journal to be written", || journal().starts_with("{\"format\":3,").then_some(()));
-    agent.kill().unwrap();
-    agent.wait().unwrap();
-    is_there();
 }

@@ -132,7 +132,7 @@ fn corrupt_journal_is_moved_aside_and_reported() {
     vm.configure(&format!("[notify]\nurl = \"{url}\"\n{}", rules()));
     let state = vm.dir.path("state");
     std::fs::create_dir(&state).unwrap();
-    std::fs::write(state.join("journal.json"), "{\"format\":3,\"state\":{\"boot\":").unwrap();
+    std::fs::write(state.join("journal.json"), "{\"format\":1,\"state\":{\"boot\":").unwrap();
     vm.release_step();
     let _agent = vm.start_ready();
     assert!(vm.dir.log().contains("the journal cannot be read"), "{}", vm.dir.log());
@@ -149,8 +149,8 @@ fn corrupt_journal_is_moved_aside_and_reported() {
     vm.wait_for_status(&event, "Started");
 }
 
-/// A journal from before the first release: a unit is stopped, and the VM is ready.
-const LEVEL_1: &str = r#"{"format":1,"state":{"boot":"boot 1","events":[{"event":{"EventId":"602D9444","EventType":"Reboot",
+/// A journal of another format: a unit is stopped, and the VM is ready.
+const OTHER_FORMAT: &str = r#"{"format":2,"state":{"boot":"boot 1","events":[{"event":{"EventId":"602D9444","EventType":"Reboot",
 "ResourceType":"VirtualMachine","Resources":["web-0"],"EventStatus":"Scheduled","NotBefore":""},"mine":true,"phase":"ready",
 "approval":"given","prepared":true,"begun":true,"booted":false,"heard":true,"listed":true,"cancelled":false}],"next_run":2}}"#;
 
@@ -160,13 +160,13 @@ fn journal_of_other_release_is_kept_and_refuses_start() {
     vm.configure(&rules());
     let state = vm.dir.path("state");
     std::fs::create_dir(&state).unwrap();
-    std::fs::write(state.join("journal.json"), LEVEL_1).unwrap();
+    std::fs::write(state.join("journal.json"), OTHER_FORMAT).unwrap();
     let event = vm.announce("freeze");
     let output = vm.agent_cli(&["run"]);
     let stderr = stderr_text(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("journal.json has format 1, and this release reads formats 2 to 3"), "{stderr}");
-    assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), LEVEL_1);
+    assert!(stderr.contains("journal.json has format 2, and this release reads format 1"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(state.join("journal.json")).unwrap(), OTHER_FORMAT);
     let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
     let others: Vec<_> = names.filter(|name| name != "journal.json" && name != "lock").collect();
     assert!(others.is_empty(), "{others:?}");
