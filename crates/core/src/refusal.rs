@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::access::TOKENS_MAX;
-use crate::cause::{Cause, EventType};
+use crate::cause::EventType;
 use crate::event::{DriverKind, StartReason};
 use crate::ids::{EventId, Name, NameError, OperationId, ScopeId, ScopePath, VmId};
 use crate::joint_start::{Blocked, Blocker};
@@ -100,11 +100,6 @@ pub enum Refusal {
         /// Why the event would start at once without a requested time.
         at_once: Option<StartReason>,
     },
-    /// Nodes of the older release could not read the event.
-    #[error(
-        "the cause {0} is new in this release, and the upgrade of the cluster is not finished; finish it first (notbefore cluster upgrade finish)"
-    )]
-    UpgradeNotFinished(Cause),
     /// A time was requested for a cause without notice.
     #[error("a {0} without notice starts at once; omit NotBefore")]
     NotBeforeWithoutNotice(EventType),
@@ -218,7 +213,6 @@ impl Refusal {
             Self::NothingRuns { .. } => "nothing_runs",
             Self::VmsGone => "vms_gone",
             Self::NotBeforeTooNear { .. } => "not_before_too_near",
-            Self::UpgradeNotFinished(_) => "upgrade_not_finished",
             Self::NotBeforeWithoutNotice(_) => "not_before_without_notice",
             Self::NoResources => "no_resources",
             Self::Deallocated(_) => "vm_deallocated",

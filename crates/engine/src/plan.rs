@@ -43,8 +43,6 @@ pub struct Planner<'a> {
     /// The caller's address.
     pub from: Option<IpAddr>,
     pub split_at: SplitAt,
-    /// The format level at which records are written.
-    pub level: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -254,7 +252,6 @@ mod tests {
                 count: 0,
                 from: None,
                 split_at: SplitAt::default(),
-                level: records::FORMAT_LEVEL,
             };
             let kind = |key: &str| key.split('/').next().unwrap_or_default().to_owned();
             match planner.plan(command, Progress::default()) {

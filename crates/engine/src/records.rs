@@ -29,19 +29,14 @@
 //!
 //! | level | added | default if absent |
 //! |---|---|---|
-//! | 1 | | |
-//! | 2 | `time_given` in operations and events | the request gave no time |
-//! | 2 | `host_command` in operations, `waits_for_host` in events | the host has no command |
-//! | 2 | `joint_start` in operations and events | each event starts by itself, also those of one host |
-//! | 2 | `completed_by` in operations | the operation was not completed as a whole |
+//! | 1 | everything that is not below | |
 //! | 2 | `outcome` in an operation's parts | unknown |
-//! | 2 | `operation` in facts of events | unknown |
-//! | 2 | `first` in facts, `added` in readers | 0; none |
-//! | 2 | `boot` in `alive` | unknown |
-//! | 2 | kinds of facts, listed in `records/levels.rs` | |
-//! | 2 | the cause `rebalance`, with the phase `advisory` and the reason `preempted` | |
 //!
 //! Nodes of a cluster write at the cluster's level until an upgrade is finished: [`downgrade`].
+//!
+//! Until the first release is tagged, both levels are of that release, and the two exist to test rolling upgrades. A new
+//! field then raises no level: it gets a default (`#[serde(default)]`) and a row here, under level 1. Afterwards a field
+//! or variant that an older release would misread, refuse or drop raises the level.
 
 mod levels;
 
@@ -58,7 +53,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::{RecordKey, Written};
 use crate::request::Answer;
 
-pub use levels::{downgrade, downgrade_txn, level_of_cause};
+pub use levels::{downgrade, downgrade_txn};
 
 /// The level that this release writes.
 pub const FORMAT_LEVEL: u32 = 2;

@@ -102,9 +102,6 @@ impl<'a> Planner<'a> {
     /// Computes an operation: its VMs, its NotBefore, and whether every scope accepts its events. Also returns the
     /// next value of its scope, if there is only one.
     fn outline(&self, new: &NewOperation) -> Result<(Preview, Option<OneScope<'a>>), Refusal> {
-        if self.level < records::level_of_cause(new.cause) {
-            return Err(Refusal::UpgradeNotFinished(new.cause));
-        }
         let (reached, deallocated, host) = match &new.selector {
             TargetSelector::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
             TargetSelector::Host(host) => {

@@ -105,7 +105,7 @@ impl DataDir {
         let dir = Self { path: path.to_owned() };
         match dir.read_format()? {
             Format::Known { has_store: true } => Err(DataDirError::HoldsFleet { path: dir.path }),
-            // Level 1 had no second line.
+            // The service ended before it wrote the second line.
             Format::Known { has_store: false } if dir.has_store() => {
                 Err(DataDirError::HoldsFleet { path: dir.path })
             }

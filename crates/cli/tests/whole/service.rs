@@ -18,7 +18,6 @@ mod exit_codes;
 mod faults;
 mod fleet;
 mod floods;
-mod formats;
 mod guest_cli;
 mod host_starts;
 mod hosts;

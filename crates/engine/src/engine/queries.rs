@@ -10,7 +10,6 @@ use super::Engine;
 use crate::draft::SplitAt;
 use crate::fleet::check_revision;
 use crate::plan::Planner;
-use crate::records::FORMAT_LEVEL;
 use crate::request::{Failure, NewOperation, Preview, ScopeChange};
 use crate::scope_plan::ScopePlan;
 
@@ -53,7 +52,6 @@ impl Engine {
             count: self.facts_written,
             from,
             split_at: SplitAt::default(),
-            level: self.level.unwrap_or(FORMAT_LEVEL),
         }
     }
 }

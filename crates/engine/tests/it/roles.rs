@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::samples::{at, event, now, scope, scope_id, started as started_event, vm};
-use notbefore_core::{self as core, Actor, Cause, EventId, Scope, ScopeKind, Settings};
+use notbefore_core::{self as core, Actor, Cause, EventId, Scope, ScopeKind, Settings, TargetState};
 use notbefore_engine::cluster::{LEADER, Role, fence_of};
 use notbefore_engine::{
-    AcceptClock, Answer, ClockNews, Effect, Engine, EngineSettings, Failure, FailureCause, GuestApproval,
-    Input, JobId, Loader, NewOperation, OperationCommand, PutScope, Request, RequestId, ScopeChange,
-    TargetSelector, TokenCommand, VmSpec, prepare,
+    AcceptClock, Answer, ClockNews, Effect, Engine, EngineSettings, EventCommand, Failure, FailureCause,
+    GuestApproval, Input, JobId, Loader, NewOperation, OperationCommand, PutScope, Request, RequestId,
+    ScopeChange, TargetSelector, TokenCommand, VmSpec, prepare,
 };
 use notbefore_store::{Batch, Change, Found, Key, Outcome, Refusal, Revision, Txn, Versioned};
 
@@ -176,24 +176,32 @@ fn leader_at_an_older_level_recognises_its_transactions() {
 #[test]
 fn state_of_a_leader_at_an_older_level_is_what_it_has_written() {
     for level in [1, 2] {
-        let mut engine = follower(stored([scope("web", &[vm(1)])]));
+        let mut engine = follower(stored([scope("web", &[vm(1)]), scope("db", &[vm(2)])]));
         engine.set_level(level);
-        let mut sent = commits(engine.handle(Input::Role(LEADS), now()));
         let id = notbefore_core::samples::operation_id(1);
-        let selector = TargetSelector::Vms(vec![vm(1)]);
+        let selector = TargetSelector::Vms(vec![vm(1), vm(2)]);
         let new = NewOperation {
             not_before: Some(at(86_400)),
             ..NewOperation::with_defaults(id, Cause::HostReboot, selector)
         };
-        sent.extend(commits(engine.handle(request(OperationCommand::Schedule(new)), now())));
         let mut revision = 20;
-        while let Some((id, _)) = sent.pop() {
-            revision += 1;
-            let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
-            sent.extend(commits(engine.handle(committed, now())));
-        }
-        let given = engine.state().operation(id).unwrap().value.time_given;
-        assert_eq!(given, level == 2, "level 1 does not have the field");
+        let mut handle = |engine: &mut Engine, input| {
+            let mut sent = commits(engine.handle(input, now()));
+            while let Some((id, _)) = sent.pop() {
+                revision += 1;
+                let committed = Input::Committed(id, Outcome::Committed(Revision(revision)));
+                sent.extend(commits(engine.handle(committed, now())));
+            }
+        };
+        let first_part = |engine: &Engine| engine.state().operation(id).unwrap().value.targets[0].clone();
+        handle(&mut engine, Input::Role(LEADS));
+        handle(&mut engine, request(OperationCommand::Schedule(new)));
+        let event = first_part(&engine).event;
+        handle(&mut engine, request(EventCommand::Cancel(event)));
+        let part = first_part(&engine);
+        assert_eq!(part.state, TargetState::Ended);
+        let expected = (level == 2).then_some(core::Outcome::Cancelled);
+        assert_eq!(part.outcome, expected, "level 1 does not have the field");
     }
 }
 

@@ -187,7 +187,6 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::EventStarted(_)
         | Refusal::EventNotStarted(_)
         | Refusal::Advisory(_)
-        | Refusal::UpgradeNotFinished(_)
         | Refusal::NotExec { .. }
         | Refusal::NothingFailed(_)
         | Refusal::NoHostCommandFailed(_)

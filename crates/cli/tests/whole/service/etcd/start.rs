@@ -15,7 +15,6 @@ use notbefore_service::serve::serve_in_background;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::super::formats;
 use super::{Etcd, done, refused, text};
 use crate::cluster::guide::{block, page};
 use crate::support::pages::{as_typed, root};
@@ -93,8 +92,7 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
     let (etcd, temp) = (Etcd::start(), tempfile::tempdir().unwrap());
     let (data, with_fleet) = (temp.path().join("data"), temp.path().join("single"));
     drop(Service::start_in(&with_fleet, &[]));
-    let level_1 = formats::copied("data");
-    let level_1_before = files(level_1.path());
+    let fleet_before = files(&with_fleet);
     for (key, value) in [
         ("/foreign/settings", "1"),
         ("/newer/", "notbefore: test"),
@@ -139,10 +137,6 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
             vec!["holds the fleet", "notbefore import --etcd"],
         ),
         (
-            vec!["--etcd", etcd_url, "--data", text(level_1.path())],
-            vec!["holds the fleet", "notbefore import --etcd"],
-        ),
-        (
             wrong_authority.iter().map(String::as_str).collect(),
             vec!["not signed by the given authority", "with --etcd-ca"],
         ),
@@ -175,7 +169,7 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
         assert!(!data.exists(), "{flags:?} has created the data directory");
     }
     assert_eq!(all.map(Etcd::revision), before, "etcd is unchanged");
-    assert!(files(level_1.path()) == level_1_before, "the directory is unchanged");
+    assert!(files(&with_fleet) == fleet_before, "the directory is unchanged");
 }
 
 /// Names and contents of the files in a directory.
