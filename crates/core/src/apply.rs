@@ -521,7 +521,7 @@ impl Change<'_> {
     /// Records a fact in the scope's facts only.
     pub(crate) fn audit(&mut self, event: &Event, by: Actor, resources: Vec<Name>, what: EventFact) {
         let Event { id, operation, cause, .. } = *event;
-        self.record_by(by, Fact::Event { event: id, operation: Some(operation), cause, resources, what });
+        self.record_by(by, Fact::Event { event: id, operation, cause, resources, what });
     }
 }
 

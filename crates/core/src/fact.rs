@@ -141,9 +141,7 @@ pub enum HostCommandFact {
 pub enum Fact {
     Event {
         event: EventId,
-        /// None in records of earlier releases.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        operation: Option<OperationId>,
+        operation: OperationId,
         cause: Cause,
         resources: Vec<Name>,
         what: EventFact,

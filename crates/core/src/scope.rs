@@ -248,12 +248,6 @@ impl Scope {
         self.members.iter().find(|member| member.vm == vm)
     }
 
-    /// Whether a member can be evicted. True for the first-run VM, which exists to try events; stores of older releases
-    /// do not mark it as Spot.
-    pub fn is_spot(&self, member: &Member) -> bool {
-        member.spot || self.first_run
-    }
-
     pub fn event(&self, id: EventId) -> Option<&Event> {
         self.events.iter().find(|event| event.id == id)
     }

@@ -179,7 +179,7 @@ pub struct NodeRecord {
     pub has_stopped: bool,
     /// The node has shown every commit up to this revision.
     pub watched_revision: Revision,
-    /// The revision at which the process took the name. None in its first heartbeats, and from older releases.
+    /// The revision at which the process took the name. None in its first heartbeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Revision>,
 }

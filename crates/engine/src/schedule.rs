@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
         for vm in vms.iter().filter(|vm| named.insert(**vm)) {
             let (scope, held) = self.scope_of_vm(*vm)?;
             let member = held.value.member(*vm).ok_or(Refusal::UnknownVm(*vm))?;
-            if new.cause.is_for_spot() && !new.force && !held.value.is_spot(member) {
+            if new.cause.is_for_spot() && !new.force && !member.spot {
                 return Err(Refusal::NotSpot(member.name.clone()));
             }
             reached.push(reach(&scope, member));

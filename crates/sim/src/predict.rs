@@ -358,10 +358,8 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             codes.insert("unknown_vm");
             continue;
         };
-        // Only Spot VMs are evicted or advised of it, unless forced; the first-run VM always can be.
-        let stands_in = reads.scope(&scope).is_some_and(|(_, scope)| scope.first_run);
-        if matches!(new.cause, Cause::Eviction | Cause::Rebalance) && !new.force && !member.spot && !stands_in
-        {
+        // Only Spot VMs are evicted or advised of it, unless forced.
+        if matches!(new.cause, Cause::Eviction | Cause::Rebalance) && !new.force && !member.spot {
             codes.insert("not_spot");
         }
         let place = (scope, member.update_domain, if rule.per_vm { named.len() } else { 0 });

@@ -219,8 +219,6 @@ struct Peer {
     record: NodeRecord,
     /// When its process took the name. Heartbeats of processes with a lower claim are late.
     claim: Revision,
-    /// The process before, whose heartbeats may still arrive; for heartbeats of older releases, which have no claim.
-    former: Option<String>,
     seen_at: Duration,
     /// See [`NodeReport::lag_revisions`].
     lag_revisions: u64,
@@ -634,10 +632,6 @@ impl Leadership {
         if known.is_some_and(|peer| peer.record.beat >= record.beat) {
             return;
         }
-        let former = match known {
-            Some(peer) => peer.former.clone(),
-            None => before.map(|peer| peer.record.epoch.clone()),
-        };
         let mut readings = known.map(|peer| peer.readings.clone()).unwrap_or_default();
         readings.push_back(reading(record.clock, now));
         if readings.len() > READINGS {
@@ -660,7 +654,7 @@ impl Leadership {
             self.unseen.retain(|beat, _| *beat > record.beat);
         }
         let lag_revisions = self.watched.0.saturating_sub(record.watched_revision.0);
-        let peer = Peer { record, claim, former, seen_at: now, lag_revisions, readings };
+        let peer = Peer { record, claim, seen_at: now, lag_revisions, readings };
         self.peers.insert(name.to_owned(), peer);
     }
 
@@ -799,8 +793,7 @@ impl Leadership {
 impl Peer {
     /// Whether a heartbeat, with its claim, is a late one of a process that had the name before this one.
     fn has_replaced(&self, record: &NodeRecord, claim: Revision) -> bool {
-        let is_other = record.epoch != self.record.epoch;
-        is_other && (claim < self.claim || self.former.as_ref() == Some(&record.epoch))
+        record.epoch != self.record.epoch && claim < self.claim
     }
 
     fn state(&self, now: ClockReading) -> NodeState {

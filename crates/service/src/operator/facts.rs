@@ -71,7 +71,7 @@ pub fn present(
     let mut vms = Vec::new();
     match &recorded.fact {
         Fact::Event { event: id, operation: of, resources, .. } => {
-            (event, operation) = (Some(id.0), of.map(|of| of.0));
+            (event, operation) = (Some(id.0), Some(of.0));
             vms = resources.iter().map(Name::to_string).collect();
         }
         Fact::OperationRequested { operation: id, .. }

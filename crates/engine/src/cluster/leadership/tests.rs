@@ -489,7 +489,7 @@ fn late_heartbeat_of_the_process_before_a_restart_is_ignored() {
         claimed_at: None,
     };
     let now = cluster.now;
-    let old = beat("b-1", 90, -60);
+    let old = NodeRecord { claimed_at: Some(Revision(900)), ..beat("b-1", 90, -60) };
     let new = beat("b-2", 1, 0);
     let machine = &mut cluster.nodes[0].machine;
     machine.heard("b", new, Revision(1_000), now);
