@@ -379,7 +379,7 @@ impl Platform for ScheduledEvents {
         match self.nodes.as_ref().filter(|nodes| !nodes.leads()) {
             Some(nodes) => {
                 let identity = GuestIdentity::new(network);
-                let shown = Some(self.views.shown_to());
+                let shown = self.views.shown_to();
                 nodes.approve(&Approval { identity, address, vm, scope, events, shown }).await?;
             }
             None => {

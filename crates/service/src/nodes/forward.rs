@@ -279,7 +279,7 @@ impl Nodes {
         let client = ClientConnection {
             from: request.extensions().get::<ConnectionInfo>().map(|connection_info| connection_info.from),
             browser: operator.sessions.browser(request.extensions(), request.headers()),
-            shown: Some(self.views.shown_to()),
+            shown: self.views.shown_to(),
         };
         OperatorRequest {
             method: request.method().clone(),

@@ -227,8 +227,7 @@ impl Receiver {
     /// Waits until this node's view has what the sender has shown. The sender's watch may be ahead of this one's, which is
     /// behind by milliseconds, or until an unknown outcome is cleared. Before that, an operator or a guest would be told
     /// that what it has just read does not exist, or has changed.
-    async fn wait_for_view(&self, shown: Option<Revision>, deadline: Duration) -> Result<(), Refused> {
-        let Some(shown) = shown else { return Ok(()) };
+    async fn wait_for_view(&self, shown: Revision, deadline: Duration) -> Result<(), Refused> {
         let left = deadline.saturating_sub(self.nodes.clock.since_boot());
         let waited = timeout(left / VIEW_WAIT_SHARE, self.operator.views.wait_for(shown)).await;
         waited.map_err(|_| Refused::Behind(shown))

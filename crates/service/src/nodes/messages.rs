@@ -43,10 +43,8 @@ pub struct ClientConnection {
     /// The peer's address, for the audit trail; none if it is not known.
     pub from: Option<SocketAddr>,
     pub browser: Browser,
-    /// The sender has shown nothing newer; the leader does not judge the request by an older state. None from releases
-    /// that do not send it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<Revision>,
+    /// The sender has shown nothing newer; the leader does not judge the request by an older state.
+    pub shown: Revision,
 }
 
 impl OperatorRequest {
@@ -115,8 +113,7 @@ pub struct Approval {
     pub scope: ScopeId,
     pub events: Vec<EventId>,
     /// As [`ClientConnection::shown`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<Revision>,
+    pub shown: Revision,
 }
 
 /// How the sender identified a guest.
@@ -219,7 +216,7 @@ mod tests {
             client: ClientConnection {
                 from: Some("192.0.2.1:99".parse().unwrap()),
                 browser,
-                shown: Some(Revision(12)),
+                shown: Revision(12),
             },
             headers: header_map(&[
                 ("authorization", b"Bearer x"),
@@ -244,23 +241,20 @@ mod tests {
 
     /// Nodes of two releases run side by side during an upgrade.
     #[test]
-    fn messages_of_a_release_without_the_shown_revision_are_read() {
-        let client = ClientConnection { shown: None, ..request().client };
-        let text = serde_json::to_string(&client).unwrap();
-        assert!(!text.contains("shown"), "{text}");
+    fn fields_of_a_later_release_are_ignored() {
+        let later = |text: String| text.replacen('{', "{\"of_a_later_release\":1,", 1);
+        let client = request().client;
+        let text = later(serde_json::to_string(&client).unwrap());
         assert_eq!(serde_json::from_str::<ClientConnection>(&text).unwrap(), client);
-        let newer = text.replacen('{', "{\"shown\":12,\"of_a_later_release\":1,", 1);
-        assert_eq!(serde_json::from_str::<ClientConnection>(&newer).unwrap(), request().client);
         let approval = Approval {
             identity: GuestIdentity::Vouched,
             address: [10, 0, 0, 1].into(),
             vm: VmId(Uuid::nil()),
             scope: "web".parse::<notbefore_core::ScopePath>().unwrap().id(),
             events: Vec::new(),
-            shown: None,
+            shown: Revision(12),
         };
-        let text = serde_json::to_string(&approval).unwrap();
-        assert!(!text.contains("shown"), "{text}");
+        let text = later(serde_json::to_string(&approval).unwrap());
         assert_eq!(serde_json::from_str::<Approval>(&text).unwrap(), approval);
     }
 

@@ -14,8 +14,8 @@ use notbefore_service::nodes::messages::{ClientConnection, OperatorRequest};
 use notbefore_service::nodes::signature::{Challenge, Kind, Message, Signed, Stamp};
 use notbefore_service::operator::session::Browser;
 use notbefore_service::stored_key::{KeyKind, StoredKey};
-use notbefore_store::Store;
 use notbefore_store::memory::MemoryStore;
+use notbefore_store::{Revision, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -39,7 +39,7 @@ fn message(stamp: Stamp) -> Message {
         client: ClientConnection {
             from: None,
             browser: Browser { client: None, port: 9002, is_encrypted: false },
-            shown: None,
+            shown: Revision(0),
         },
         headers: [("authorization".parse().unwrap(), format!("Bearer {SECRET}").parse().unwrap())]
             .into_iter()

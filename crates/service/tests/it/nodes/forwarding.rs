@@ -302,7 +302,7 @@ async fn approval_with_an_address_that_moved_is_refused_unless_vouched_for() {
         vm,
         scope: view.scope_of(vm).unwrap().scope.id(),
         events: vec![event],
-        shown: None,
+        shown: Revision(0),
     };
     let by_address = || GuestIdentity::Address { network: "default".to_owned() };
     // The sender's view is old: by the leader's, this address is that of another VM, or of none.

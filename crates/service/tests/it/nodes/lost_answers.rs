@@ -110,7 +110,7 @@ fn approval() -> Approval {
         vm: samples::vm(1),
         scope: samples::scope_id("default/default/web"),
         events: Vec::new(),
-        shown: None,
+        shown: Revision(0),
     }
 }
 
