@@ -156,7 +156,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         }
         #[cfg(unix)]
         TopCommand::RehearseKeeper { value } => {
-            notbefore_rehearse::keeper::keep(std::io::stdin().lock(), &value)
+            notbefore_rehearse::keeper::keep(std::io::stdin().lock(), &value, &mut std::io::stderr())
                 .context("cannot watch over the handlers")
         }
         #[cfg(unix)]

@@ -3,20 +3,22 @@
 //!
 //! A rehearsal that ends in order stops its handlers itself. One that is killed cannot, so `notbefore rehearse` starts
 //! its own binary as `notbefore rehearse-keeper VALUE`. That process reads orders from a pipe, whose other end only the
-//! rehearsal has: `+PID` and `-PID` for the first process of each run of a handler, and absolute paths of directories.
+//! rehearsal has: `+PID` and `-PID` for the first process of each run of a handler, absolute paths of directories, and
+//! `-/PATH` for one that the rehearsal has removed.
 //! End of file comes however the rehearsal ends. Then the keeper kills, until none is left:
 //!
 //! - processes whose environment has the variable `NOTBEFORE_REHEARSAL` with this value;
 //! - the first processes, their descendants, and the members of their groups, also those that cleared their
 //!   environment.
 //!
-//! Last, it removes the directories, if the rehearsal has not.
+//! Last, it removes the directories, if the rehearsal has not. What a handler has mounted there stays, and is named on
+//! standard error.
 //!
 //! Not found: a process without that variable that has left both the group and its parents. The keeper of the exec
 //! driver (`notbefore_service::exec::keeper`) finds those too, as it is the parent of its command. A handler stays a
 //! child of the rehearsal, which reports how it ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use uuid::Uuid;
+
+use crate::directory;
 
 /// The subcommand that runs a keeper.
 pub const SUBCOMMAND: &str = "rehearse-keeper";
@@ -73,7 +77,6 @@ impl Keeper {
             .arg(&value)
             .stdin(input)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
             // Signals of a terminal, and those to the rehearsal's group, are not for it.
             .process_group(0)
             .spawn()?;
@@ -104,6 +107,13 @@ impl Keeper {
         }
     }
 
+    /// The rehearsal has removed this directory, or said what is left of it.
+    pub(crate) fn remove_directory(&self, directory: &Path) {
+        if let Some(path) = directory.to_str().filter(|path| !path.contains('\n')) {
+            self.order(&format!("-{path}\n"));
+        }
+    }
+
     fn order(&self, order: &str) {
         let mut orders = self.link.orders.lock().unwrap_or_else(PoisonError::into_inner);
         // Fails if the keeper was killed; then the rehearsal has to end in order.
@@ -112,12 +122,14 @@ impl Keeper {
 }
 
 /// Reads orders to their end, kills the handlers, and removes directories. `value` is that of [`VARIABLE`].
-pub fn keep(orders: impl BufRead, value: &str) -> io::Result<()> {
-    let (mut firsts, mut directories) = (Firsts::new(), Vec::new());
+pub fn keep(orders: impl BufRead, value: &str, messages: &mut impl Write) -> io::Result<()> {
+    let (mut firsts, mut directories) = (Firsts::new(), BTreeSet::new());
     for order in orders.lines() {
         let order = order?;
         if order.starts_with('/') {
-            directories.push(PathBuf::from(order));
+            directories.insert(PathBuf::from(order));
+        } else if let Some(path) = order.strip_prefix('-').filter(|path| path.starts_with('/')) {
+            directories.remove(Path::new(path));
         } else {
             obey(&order, &mut firsts, |pid| Process::find(pid).map(|process| process.started));
         }
@@ -137,8 +149,7 @@ pub fn keep(orders: impl BufRead, value: &str) -> io::Result<()> {
         }
     }
     for directory in directories {
-        // Fails if the rehearsal has removed it.
-        let _ = std::fs::remove_dir_all(directory);
+        directory::remove(&directory, messages);
     }
     Ok(())
 }

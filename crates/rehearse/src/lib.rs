@@ -22,6 +22,7 @@
 
 pub mod by_hand;
 mod crowd;
+mod directory;
 pub mod doctor;
 pub mod handler;
 pub mod judge;

@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,11 +41,12 @@ use notbefore_wire::operator::{
     Cause, Event, EventStatus, EventVerb, FaultKind, FaultRequests, Policy, ScheduleEvents, ScopeKind,
     ScopeSpec, VmSpec,
 };
-use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use crate::directory::Directory;
+use crate::keeper::Keeper;
 use crate::operator::{Operator, OperatorError};
 
 /// The scope of all VMs of a rehearsal.
@@ -175,7 +176,8 @@ pub struct Platform {
     stop: watch::Sender<bool>,
     /// None once it is stopped.
     served: Mutex<Option<JoinHandle<Result<(), ServeError>>>>,
-    directory: TempDir,
+    /// Where the service has its files.
+    _directory: Directory,
 }
 
 /// A function that is called with the name of a VM when a request of it arrives.
@@ -210,7 +212,16 @@ impl RequestSink for Sink {
 impl Platform {
     /// Starts the service and returns when it answers guests.
     pub async fn start(spec: PlatformSpec) -> Result<Self, PlatformError> {
-        let directory = TempDir::with_prefix("notbefore-rehearsal-").map_err(PlatformError::Directory)?;
+        Self::start_kept(spec, None).await
+    }
+
+    /// The same; a keeper removes the service's files if this process is killed.
+    pub(crate) async fn start_kept(
+        spec: PlatformSpec,
+        keeper: Option<&Keeper>,
+    ) -> Result<Self, PlatformError> {
+        let directory =
+            Directory::create("notbefore-rehearsal-", keeper).map_err(PlatformError::Directory)?;
         let (sender, requests) = mpsc::unbounded_channel();
         let clock = Arc::new(match spec.time {
             Time::Running => MovableClock::running(),
@@ -292,13 +303,8 @@ impl Platform {
             requests: Mutex::new(Some(requests)),
             stop,
             served: Mutex::new(Some(served)),
-            directory,
+            _directory: directory,
         })
-    }
-
-    /// Where the service has its files.
-    pub(crate) fn directory(&self) -> &Path {
-        self.directory.path()
     }
 
     /// The base URL for a VM's guest: `http://127.0.0.1:PORT`.

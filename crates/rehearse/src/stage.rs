@@ -12,11 +12,11 @@ use std::time::Duration;
 use notbefore_service::guest::interception::RecordedRequest;
 use notbefore_wire::guest::start_requests;
 use notbefore_wire::operator::{Event, EventStatus, EventVerb, FaultKind, ScheduleEvents};
-use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use crate::crowd::Crowd;
+use crate::directory::Directory;
 use crate::handler::{HandledVm, Handler, HandlerError, HandlerEvent, HandlerSpec, News, Observation};
 use crate::judge::judge;
 use crate::namespace::{Namespace, NamespaceError};
@@ -126,7 +126,7 @@ pub(crate) struct Stage {
     requests: mpsc::UnboundedReceiver<RecordedRequest>,
     namespaces: BTreeMap<String, Namespace>,
     /// Directories of the handlers, by VM. They outlive a handler that is stopped and started.
-    states: BTreeMap<String, TempDir>,
+    states: BTreeMap<String, Directory>,
     player: Player,
     pace: Pace,
     options: Options,
@@ -181,10 +181,8 @@ impl Stage {
                 }
             })),
         };
-        let platform = Platform::start(spec).await?;
-        if let Some(keeper) = options.handler.as_ref().and_then(|handler| handler.keeper.as_ref()) {
-            keeper.add_directory(platform.directory());
-        }
+        let keeper = options.handler.as_ref().and_then(|handler| handler.keeper.as_ref());
+        let platform = Platform::start_kept(spec, keeper).await?;
         let requests = platform.take_requests().ok_or(PlatformError::Ended)?;
         let (news_sender, news) = mpsc::unbounded_channel();
         let pace = options.pace;
@@ -353,12 +351,8 @@ impl Stage {
             let state = match self.states.entry(vm.clone()) {
                 Slot::Occupied(known) => known.into_mut(),
                 Slot::Vacant(new) => {
-                    let state =
-                        new.insert(TempDir::with_prefix("notbefore-state-").map_err(StageError::State)?);
-                    if let Some(keeper) = &spec.keeper {
-                        keeper.add_directory(state.path());
-                    }
-                    state
+                    let created = Directory::create("notbefore-state-", spec.keeper.as_ref());
+                    new.insert(created.map_err(StageError::State)?)
                 }
             };
             let namespace = self.namespaces.get(&vm);

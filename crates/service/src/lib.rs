@@ -40,6 +40,7 @@ pub mod operator;
 pub mod platform;
 pub mod proxy;
 pub mod refusals;
+pub mod remove_tree;
 pub mod running;
 pub mod runtime;
 mod scan;

@@ -26,6 +26,7 @@ use super::keeper::{self, End, TERMINATE};
 use super::lease::{LEASE, LeaseEnd};
 use super::output::{self, Budget};
 use super::{ExecConfig, LogFields, Program, environment, orphans, result};
+use crate::remove_tree::remove_tree;
 
 /// Time limit for killed processes to end. They need milliseconds, except in a system call that hangs.
 pub(super) const KILLED_GRACE: Duration = Duration::from_secs(5);
@@ -326,13 +327,8 @@ fn cause_of(signal: i32) -> &'static str {
 
 /// Removes a result file, or whatever the command put in its place.
 pub(super) fn remove(result: &Path) {
-    let removed = match std::fs::symlink_metadata(result) {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(result),
-        Ok(_) => std::fs::remove_file(result),
-        Err(_) => return,
-    };
-    if let Err(error) = removed {
-        tracing::warn!(target: "notbefore::exec", %error, path = %result.display(), "cannot remove a result file");
+    if let Err(left) = remove_tree(result) {
+        tracing::warn!(target: "notbefore::exec", "result file {left}");
     }
 }
 
@@ -349,6 +345,22 @@ mod tests {
                 panic!("expected a failure: {other:?}")
             }
         }
+    }
+
+    #[test]
+    fn what_a_command_has_mounted_at_its_result_file_is_left() {
+        use crate::remove_tree::tests::{bind, enter_namespace};
+
+        enter_namespace();
+        let place = tempfile::tempdir().unwrap();
+        let (precious, result) = (place.path().join("precious"), place.path().join("result"));
+        for directory in [&precious, &result, &result.join("data")] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        std::fs::write(precious.join("file"), "content").unwrap();
+        bind(&precious, &result.join("data"));
+        remove(&result);
+        assert!(precious.join("file").exists());
     }
 
     #[test]
