@@ -141,7 +141,7 @@ fn check(all: &[Scope], mistakes: &mut Mistakes) {
                 if let Some(place) = place.as_ref().filter(|place| !is_location(place)) {
                     let place = shorten(place, SHOWN_CHARACTERS_MAX / 10);
                     let limit = format!(
-                        "1 to {LOCATION_CHARS_MAX} characters, none of them a control character, and is not '.' or '..'"
+                        "1 to {LOCATION_CHARS_MAX} characters, none of them a control character, does not begin with '-', and is not '.' or '..'"
                     );
                     mistakes.add(line, format!("{what} {place:?} of VM {name}: a {what} has {limit}"));
                 }

@@ -28,7 +28,7 @@ use crate::actor::Actor;
 use crate::apply::{ApplyContext, Change};
 use crate::event::{DriverKind, Event, Phase, Resource, Run};
 use crate::fact::EventFact;
-use crate::ids::{EventId, Name, OperationId, VmId, is_dots};
+use crate::ids::{EventId, Name, OperationId, VmId, is_dots, is_flag};
 use crate::refusal::Refusal;
 use crate::settings::ExecSettings;
 use crate::time::{after, round_up};
@@ -113,12 +113,14 @@ impl Ending {
     /// Makes an ending fit for the record. An invalid host becomes a failure; reasons are cut to size, without
     /// characters that JSON would escape.
     pub(crate) fn checked(self, reason_bytes_max: usize) -> Self {
-        let fits =
-            |host: &str| (1..=HOST_BYTES_MAX).contains(&host.len()) && is_plain(host) && !is_dots(host);
+        let fits = |host: &str| {
+            let is_name = is_plain(host) && !is_dots(host) && !is_flag(host);
+            (1..=HOST_BYTES_MAX).contains(&host.len()) && is_name
+        };
         match self {
             Self::Succeeded { host: Some(host) } if !fits(&host) => Self::Failed {
                 why: format!(
-                    "the command reported a host that is not 1 to {HOST_BYTES_MAX} plain characters"
+                    "the command reported a host that is not 1 to {HOST_BYTES_MAX} plain characters, or begins with '-'"
                 ),
             },
             Self::Succeeded { host } => Self::Succeeded { host },

@@ -52,8 +52,8 @@ impl EventId {
 /// Limit on a name's length. Azure allows 64 characters for a VM and 80 for most groupings.
 pub const NAME_CHARS_MAX: usize = 80;
 
-/// The name of a subscription, group, scope, VM or network: letters, digits, `-`, `_` and `.`, at most
-/// [`NAME_CHARS_MAX`]. It keeps its case; comparison ignores case. A short name is stored inline, since a large
+/// The name of a subscription, group, scope, VM or network: letters, digits, `-`, `_` and `.`, not `-` first,
+/// at most [`NAME_CHARS_MAX`]. It keeps its case; comparison ignores case. A short name is stored inline, since a large
 /// fleet has a million of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -69,6 +69,8 @@ pub enum NameError {
     /// `found` is the first character that is not allowed.
     #[error("name {name:?} contains {found:?}; letters, digits, '-', '_' and '.' are allowed")]
     Character { name: String, found: char },
+    #[error("name {0:?} begins with '-', which programs take for a flag; begin it with a letter or a digit")]
+    Dash(String),
     #[error("name {0:?} has only dots, which clients remove from URLs; choose another")]
     Dots(String),
 }
@@ -76,6 +78,11 @@ pub enum NameError {
 /// Whether a text is `.` or `..`. Clients remove such a part from URLs, so a thing of this name cannot be reached.
 pub fn is_dots(text: &str) -> bool {
     matches!(text, "." | "..")
+}
+
+/// Whether a command to which the text is given takes it for a flag: `virsh reboot "$NOTBEFORE_VM"`, `ssh "$host"`.
+pub fn is_flag(text: &str) -> bool {
+    text.starts_with('-')
 }
 
 impl Name {
@@ -104,6 +111,9 @@ impl FromStr for Name {
         let chars = text.chars().count();
         if chars > NAME_CHARS_MAX {
             return Err(NameError::TooLong { name: text.chars().take(NAME_CHARS_MAX).collect(), chars });
+        }
+        if is_flag(text) {
+            return Err(NameError::Dash(text.to_owned()));
         }
         match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
             Some(found) => Err(NameError::Character { name: text.to_owned(), found }),
@@ -221,6 +231,12 @@ mod tests {
             assert_eq!(text.parse::<Name>(), Err(NameError::Character { name: text.into(), found }));
         }
         assert_eq!("".parse::<Name>(), Err(NameError::Empty));
+        for flag in ["-rf", "--help", "-"] {
+            let said = flag.parse::<Name>().unwrap_err().to_string();
+            assert!(said.contains(flag) && said.contains("begins with '-'"), "{said}");
+            assert!(format!("s/{flag}/web").parse::<ScopePath>().is_err());
+        }
+        assert!("web-0-".parse::<Name>().is_ok());
         assert!(matches!("x".repeat(81).parse::<Name>(), Err(NameError::TooLong { chars: 81, .. })));
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::{Cause, UnknownWord};
 use crate::clock_hold::ClockHold;
 use crate::event::{Event, Outcome};
-use crate::ids::{EventId, Name, ScopeId, ScopePath, VmId, is_dots};
+use crate::ids::{EventId, Name, ScopeId, ScopePath, VmId, is_dots, is_flag};
 use crate::joint_start::HostPart;
 
 /// Limit on VMs in a scope; also the limit of Azure's largest grouping, the scale set.
@@ -221,7 +221,8 @@ pub struct Ended {
 /// Whether a text may be the name of a host or zone.
 pub fn is_location(text: &str) -> bool {
     let is_plain = !text.chars().any(char::is_control);
-    (1..=LOCATION_CHARS_MAX).contains(&text.chars().count()) && is_plain && !is_dots(text)
+    let fits = (1..=LOCATION_CHARS_MAX).contains(&text.chars().count());
+    fits && is_plain && !is_dots(text) && !is_flag(text)
 }
 
 impl Scope {

@@ -218,7 +218,7 @@ mod tests {
             id: u128,
             millis in 0i64..253_000_000_000_000,
             n: u64,
-            text in "[a-z0-9._-]{1,20}",
+            text in "[a-z0-9._][a-z0-9._-]{0,19}",
             ip: IpAddr,
         ) {
             let mut kinds = 0;

@@ -220,7 +220,7 @@ fn policy(policy: &wire::Policy) -> Policy {
 pub fn checked_location(text: &str) -> Result<String, Problem> {
     is_location(text).then(|| text.to_owned()).ok_or_else(|| {
         let limit = format!(
-            "1 to {LOCATION_CHARS_MAX} characters, none of them a control character, and is not '.' or '..'"
+            "1 to {LOCATION_CHARS_MAX} characters, none of them a control character, does not begin with '-', and is not '.' or '..'"
         );
         Problem::bad_request("bad_place", format!("a host or zone has {limit}"))
     })
