@@ -325,11 +325,19 @@ fn cause(request: &wire::ScheduleEvents) -> Result<Cause, Problem> {
     }
 }
 
-/// Checks the description's length.
+/// Checks the description's length and characters: handlers write it to logs and terminals.
 pub fn checked_description(description: Option<String>) -> Result<Option<String>, Problem> {
     match description {
         Some(text) if text.len() > DESCRIPTION_MAX => {
             let detail = format!("the description has {} bytes, the limit is {DESCRIPTION_MAX}", text.len());
+            Err(Problem::bad_request("bad_description", detail))
+        }
+        Some(text) if text.contains(char::is_control) => {
+            let place = text.chars().take_while(|char| !char.is_control()).count() + 1;
+            let found = text.chars().find(|char| char.is_control()).unwrap_or_default();
+            let detail = format!(
+                "character {place} of the description is the control character {found:?}; write one line of plain text"
+            );
             Err(Problem::bad_request("bad_description", detail))
         }
         description => Ok(description),
@@ -414,6 +422,20 @@ mod tests {
             let problem = far.unwrap_err();
             assert!(problem.is("not_before_too_far"), "{problem:?}");
             assert!(format!("{problem:?}").contains("the latest is 2070-03-17T00:00:00Z"), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn description_with_control_characters_is_refused() {
+        let plain = Some("Wartung: Gerät 4 — \"web\"".to_owned());
+        assert_eq!(checked_description(plain.clone()).unwrap(), plain);
+        for (text, said) in [
+            ("a\x1b[2Jb", "character 2 of the description is the control character '\\u{1b}'"),
+            ("a\nb", "'\\n'"),
+        ] {
+            let problem = checked_description(Some(text.to_owned())).unwrap_err();
+            assert!(problem.is("bad_description"), "{problem:?}");
+            assert!(format!("{problem:?}").replace("\\\\", "\\").contains(said), "{problem:?}");
         }
     }
 
