@@ -24,6 +24,10 @@ use super::kinds::{Counts, Inconsistency, RecordChecker};
 use super::lines::{LineError, LineFault, Lines, value_of};
 use crate::data_dir::{DataDirError, NewDataDir};
 
+/// Largest revision of an export. The next changes count on from it: near the limit of the type, none could follow. A
+/// service with a million changes a second reaches it after a hundred thousand years.
+const REVISION_MAX: u64 = 1 << 62;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The export is not complete and valid.
@@ -197,6 +201,13 @@ fn read(
 ) -> Result<Imported, ImportError> {
     let mut lines = Lines::new(input);
     let header = lines.header()?;
+    if header.revision > REVISION_MAX {
+        let why = format!(
+            "the export shows revision {}, the limit is {REVISION_MAX}; use an unchanged export",
+            header.revision
+        );
+        return Err(LineError { line: 1, fault: LineFault::Record(why) }.into());
+    }
     let mut checker = RecordChecker::default();
     loop {
         let records = lines.records();
@@ -230,4 +241,28 @@ fn read(
     let inconsistencies = |Inconsistency { line, why }| LineError { line, fault: LineFault::Record(why) };
     checker.finish().map_err(inconsistencies)?;
     Ok(Imported { header, records: lines.records(), counts: checker.counts() })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::lines::LineWriter;
+    use super::*;
+
+    #[test]
+    fn revision_that_leaves_no_room_for_changes_is_refused() {
+        let export = |revision: u64| {
+            let mut writer = LineWriter::new(Revision(revision), Timestamp::UNIX_EPOCH, true);
+            writer.finish();
+            writer.take()
+        };
+        assert_eq!(check(&export(1 << 62)[..], |_| {}).unwrap().header.revision, 1 << 62);
+        for revision in [(1 << 62) + 1, u64::MAX] {
+            let said = check(&export(revision)[..], |_| {}).unwrap_err().to_string();
+            let expected =
+                format!("line 1: the export shows revision {revision}, the limit is {REVISION_MAX}");
+            assert!(said.starts_with(&expected), "{said}");
+        }
+    }
 }
