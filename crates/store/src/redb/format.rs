@@ -65,9 +65,20 @@ impl Fault {
     }
 }
 
-/// Escapes a possibly damaged key for display.
+/// Most characters of a key that are shown whole: the longest valid key has fewer.
+const SHOWN_CHARS_MAX: usize = 300;
+/// Characters that are shown of a longer one.
+const SHOWN_CHARS: usize = 100;
+
+/// Escapes a possibly damaged key for display. On a damaged page, a part of a value can pass for a key of some kilobytes:
+/// it is cut, and keeps its length and checksum, so that two of them stay different.
 pub(super) fn shown(key: &[u8]) -> String {
-    String::from_utf8_lossy(key).escape_debug().to_string()
+    let text = String::from_utf8_lossy(key).escape_debug().to_string();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_none() {
+        return text;
+    }
+    let start: String = text.chars().take(SHOWN_CHARS).collect();
+    format!("{start}… ({} bytes, checksum {:08x})", key.len(), crc32c::crc32c(key))
 }
 
 thread_local! {
@@ -297,6 +308,16 @@ mod tests {
             assert_eq!(error, "record scope/web is damaged: its checksum does not match");
         }
         assert_eq!(shown(b"scope/\xffx\n"), "scope/\u{fffd}x\\n");
+    }
+
+    #[test]
+    fn long_damaged_key_is_cut_and_stays_distinct() {
+        let longest = format!("command/{}~{}/{}", "n".repeat(80), "h".repeat(16), "k".repeat(128));
+        assert_eq!(shown(longest.as_bytes()), longest);
+        let [one, two] = [b'a', b'b'].map(|last| [&[0_u8; 4_000][..], &[last]].concat());
+        let [one, two] = [shown(&one), shown(&two)];
+        assert!(one.chars().count() < 140 && one.contains("… (4001 bytes, checksum "), "{one}");
+        assert_ne!(one, two);
     }
 
     #[test]
