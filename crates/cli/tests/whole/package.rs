@@ -7,6 +7,7 @@ mod licences;
 mod machine;
 mod named;
 mod node_units;
+mod purge;
 mod units;
 
 use std::collections::BTreeSet;
