@@ -5,7 +5,7 @@
 //! | `server` | connections and their limits |
 //! | `access` | authentication, check of `Host`, idempotency keys and preconditions |
 //! | `visibility` | authorization: what a caller sees and may do |
-//! | `change_rate` | rate limit of changes |
+//! | `change_rate`, `read_pace` | rate limits of changes and of costly reads |
 //! | `audit` | the audit trail |
 //! | `tls` | the certificate |
 //! | `problem` | errors, as problem+json |
@@ -44,6 +44,7 @@ mod path;
 mod plan;
 mod present;
 pub(crate) mod problem;
+mod read_pace;
 pub(crate) mod reader;
 mod routes;
 pub(crate) mod scopes;

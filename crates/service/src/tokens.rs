@@ -119,12 +119,15 @@ pub struct KnownToken {
     used_at_s: AtomicI64,
     /// State of the rate limit for changes.
     pub changes: RateState,
+    /// State of the rate limit for costly reads.
+    pub costly_reads: RateState,
 }
 
 impl KnownToken {
     /// A token that was not used yet.
     pub fn new(token: Token, revision: u64) -> Self {
-        Self { token, revision, used_at_s: AtomicI64::new(0), changes: RateState::default() }
+        let (used_at_s, changes, costly_reads) = Default::default();
+        Self { token, revision, used_at_s, changes, costly_reads }
     }
 
     /// Last use, to the second, since the start of this process. It is not stored: a write at every use would cost too

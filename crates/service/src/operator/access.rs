@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 
 use super::problem::{Problem, Refused};
 use super::reader::Described;
-use super::{BODY_BYTES_MAX, Operator, reader};
+use super::{BODY_BYTES_MAX, Operator, read_pace, reader};
 use crate::clock::UPTIME;
 use crate::nodes::signature::Sequence;
 use crate::tokens::KnownToken;
@@ -99,6 +99,17 @@ impl Principal {
                 self.name(), limit.burst, limit.per_second
             );
             Problem::too_many("too_many_changes", detail, wait)
+        })
+    }
+
+    /// Applies the rate limit of costly reads.
+    pub fn count_costly_read(&self) -> Result<(), Problem> {
+        read_pace::try_acquire(&self.known.costly_reads, UPTIME.elapsed()).map_err(|wait| {
+            let detail = format!(
+                "token {} has asked for {} exports and summaries of the history at once and may ask for {} a second; repeat the request after the time that Retry-After gives",
+                self.name(), read_pace::BURST, read_pace::PER_SECOND
+            );
+            Problem::too_many("too_many_costly_reads", detail, wait)
         })
     }
 

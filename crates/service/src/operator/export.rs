@@ -3,7 +3,7 @@
 use std::io;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
 use super::Operator;
+use super::access::Principal;
 use super::pages::Params;
 use super::problem::Problem;
 use crate::transfer::export::{self, ExportOptions, SEND_TIMEOUT};
@@ -36,8 +37,10 @@ fn yes() -> bool {
 #[utoipa::path(get, path = "/export", tag = "service", params(ExportQuery), responses((status = 200, description = "A header, one record a line, a trailer with count and SHA-256", body = String, content_type = "application/jsonl")))]
 pub async fn export(
     State(operator): State<Operator>,
+    Extension(principal): Extension<Principal>,
     Params(query): Params<ExportQuery>,
 ) -> Result<Response, Problem> {
+    principal.count_costly_read()?;
     let Ok(place) = operator.exports.clone().try_acquire_owned() else {
         let detail =
             format!("{EXPORTS_MAX} exports are running, which is the limit; retry when one has ended");

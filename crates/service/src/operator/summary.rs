@@ -56,6 +56,7 @@ pub struct SummaryQuery {
 /// Count ended events by day, type and outcome, and show how long approvals took
 #[utoipa::path(get, path = "/history/summary", tag = "events", params(SummaryQuery), responses((status = 200, body = HistorySummary)))]
 pub async fn show(caller_view: CallerView, Params(query): Params<SummaryQuery>) -> ApiResult<HistorySummary> {
+    caller_view.principal().count_costly_read()?;
     let SummaryQuery { since, until, scope, vm, host, event_type, outcome } = query;
     let until = until.unwrap_or_else(|| caller_view.now());
     let since = since.unwrap_or_else(|| until.checked_sub(DEFAULT_SPAN).unwrap_or(Timestamp::MIN));

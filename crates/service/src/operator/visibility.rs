@@ -511,6 +511,10 @@ impl VisibleView {
 }
 
 impl CallerView {
+    pub fn principal(&self) -> &Principal {
+        &self.caller.principal
+    }
+
     pub fn now(&self) -> Timestamp {
         self.caller.operator.clock.now()
     }

@@ -59,6 +59,22 @@ fn tenant_changes_are_rate_limited_except_repeats() {
 }
 
 #[test]
+fn costly_reads_of_a_token_are_rate_limited() {
+    let service = Service::start(&[]);
+    let token = tenant(&service, "shop");
+    let ask = |path: &str| service.request_with(&token, "GET", path, "", "");
+    // On a slow machine the limit refills meanwhile.
+    let refused = (0..200).map(|_| ask("/v1/history/summary")).find(|one| one.status == 429).unwrap();
+    assert_eq!(refused.json()["code"], "too_many_costly_reads");
+    assert!(refused.head.to_ascii_lowercase().contains("retry-after: 1"), "{refused:?}");
+    assert_eq!(ask("/v1/vms").status, 200, "other reads are not limited");
+    // Exports count, too, also those of an operator on '/'.
+    let refused =
+        (0..200).map(|_| service.operator_request("GET", "/v1/export", "", "")).find(|one| one.status == 429);
+    assert_eq!(refused.unwrap().code(), "too_many_costly_reads");
+}
+
+#[test]
 fn user_operations_per_scope_are_limited() {
     let limit = [("NOTBEFORE_EVENTS_STORED_USER_OPERATIONS_MAX", "2")];
     let service = Service::start_with(&limit, &["--simulated-duration", "1s"]);
