@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::{shell_of, write_script};
 use crate::support::http::EventStream;
+use crate::support::pages::{blocks, root};
 use crate::support::{Service, binary, processes_with, wait_for};
 
 const FLEET: &str = "scopes:
@@ -553,4 +554,26 @@ fn completed_operation_is_closed_and_stops_the_command_of_its_host() {
     assert_eq!(shown[0].get("waits_for"), None, "{shown}");
     let command = shell_of(&trial.path("carry-out-host"));
     wait_for("the command to be gone", || processes_with(&command).is_empty().then_some(()));
+}
+
+#[test]
+fn loop_of_the_guide_stops_at_the_first_host_that_fails() {
+    let page = std::fs::read_to_string(root().join("docs/guide/several-hosts.md")).unwrap();
+    let script = blocks(&page, "sh").into_iter().find(|script| script.contains("for host in")).unwrap();
+    let trial = Trial::new("test $NOTBEFORE_HOST != hv02", &["--exec-attempts", "1", "--notice", "0.0001"]);
+    let vms = "vms: [ { name: a, host: hv01 }, { name: b, host: hv02 }, { name: c, host: hv03 } ]";
+    trial.service.apply_fleet(&format!("scopes:\n  - {{ name: many, kind: availability-set, {vms} }}\n"));
+
+    let programs = std::path::Path::new(binary()).parent().unwrap().display().to_string();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).env("PATH", path).env("NOTBEFORE_DATA", trial.service.data());
+    let done = shell.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("the command for b failed"), "{said}");
+    let open = trial.service.cli_json(&["operation", "list"]);
+    assert_eq!((open.as_array().unwrap().len(), &open[0]["host"]), (1, &"hv02".into()), "{open}");
+    let ended = trial.service.cli_json(&["event", "history"]);
+    assert_eq!((ended.as_array().unwrap().len(), &ended[0]["resources"][0]["host"]), (1, &"hv01".into()));
 }
