@@ -128,15 +128,20 @@ pub fn lines(lines: &[String]) -> Result<()> {
 }
 
 /// Prints an error or a notice on standard error; may have several lines.
-#[allow(clippy::print_stderr, reason = "all other modules print through this one")]
 pub fn eprint(text: &str) {
-    text.split('\n').for_each(|line| eprintln!("{}", printable(line)));
+    let lines: String = text.split('\n').map(|line| printable(line) + "\n").collect();
+    write_error(&mut io::stderr(), &lines);
 }
 
 /// Prints a value on standard error as one line of JSON.
-#[allow(clippy::print_stderr, reason = "all other modules print through this one")]
 pub fn eprint_json(value: &Value) {
-    eprintln!("{}", printable_json(&value.to_string()));
+    write_error(&mut io::stderr(), &(printable_json(&value.to_string()) + "\n"));
+}
+
+/// `eprintln!` panics if standard error is closed or its disk is full. Then the text has no reader, and the exit code says
+/// what there is to say.
+fn write_error(stderr: &mut impl Write, text: &str) {
+    let _ = stderr.write_all(text.as_bytes());
 }
 
 /// Prints a question on standard error, without a line end.
@@ -269,6 +274,23 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn closed_standard_error_is_no_panic() {
+        struct Closed;
+
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        write_error(&mut Closed, "not read\n");
+    }
 
     #[test]
     fn names_are_paths_ids_or_names() {

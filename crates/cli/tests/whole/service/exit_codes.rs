@@ -26,6 +26,16 @@ fn event_of(service: &Service) -> String {
 }
 
 #[test]
+fn closed_standard_error_keeps_the_exit_code() {
+    for args in [&["vm", "nothing"][..], &["get", "--nothing"], &["rehearse", "nothing"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = Command::new(binary()).args(args).stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
 fn exit_codes_are_consistent() {
     let (service, operation) = waiting();
     let bad = service.data().join("bad.yaml");
