@@ -108,6 +108,7 @@ fn parse_args() -> Args {
     let args = matches
         .and_then(|matches| Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     args.unwrap_or_else(|error| {
+        let error = args::shown::without_hidden_suggestions(error, &command);
         // Help and version go to standard output, and do not echo arguments.
         if error.use_stderr() {
             output::eprint(error.render().to_string().trim_end());

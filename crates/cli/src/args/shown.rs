@@ -1,7 +1,8 @@
 //! The clap command as shown in help, manual pages and completions. Global flags are hidden for commands that ignore
 //! them, and completions leave out hidden commands.
 
-use clap::{Command, CommandFactory};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, CommandFactory, Error};
 
 use super::Args;
 
@@ -42,6 +43,25 @@ pub fn for_pages() -> Command {
 #[cfg(any(test, windows))]
 pub fn for_shells() -> Command {
     without_idle_flags(without_hidden(&Args::command()))
+}
+
+/// Leaves hidden commands out of what an error suggests for a misspelt one: they are not for people.
+pub fn without_hidden_suggestions(mut error: Error, command: &Command) -> Error {
+    let suggested = error.get(ContextKind::SuggestedSubcommand);
+    let Some(ContextValue::Strings(suggested)) = suggested.cloned() else { return error };
+    let hidden = hidden_names(command);
+    let shown: Vec<String> = suggested.into_iter().filter(|name| !hidden.contains(&name.as_str())).collect();
+    match shown.is_empty() {
+        true => _ = error.remove(ContextKind::SuggestedSubcommand),
+        false => _ = error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown)),
+    }
+    error
+}
+
+/// The names of hidden commands, at any depth.
+fn hidden_names(command: &Command) -> Vec<&str> {
+    let own = command.get_subcommands().filter(|below| below.is_hide_set()).map(Command::get_name);
+    own.chain(command.get_subcommands().flat_map(hidden_names)).collect()
 }
 
 fn without_idle_flags(mut command: Command) -> Command {
@@ -97,6 +117,23 @@ mod tests {
         }
         #[cfg(unix)]
         assert!(help(&["serve"]).contains("--data") && !help(&["serve"]).contains("--operator-url"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn misspelt_command_never_suggests_a_hidden_one() {
+        let said = |typed: &[&str]| {
+            let mut command = command();
+            let error = command.try_get_matches_from_mut(typed).unwrap_err();
+            without_hidden_suggestions(error, &command).render().to_string()
+        };
+        let reherse = said(&["notbefore", "reherse"]);
+        assert!(reherse.contains("'rehearse'") && !reherse.contains("keeper"), "{reherse}");
+        for typed in ["exec-keper", "rehearse-keper", "complete-nams"] {
+            let said = said(&["notbefore", typed]);
+            assert!(!said.contains("-keeper") && !said.contains("complete-names"), "{said}");
+        }
+        assert!(said(&["notbefore", "evnt"]).contains("'event'"));
     }
 
     #[test]
