@@ -37,7 +37,7 @@ pub use token::Token;
 pub use wait::{Stage, UntilArgs, WaitArgs};
 
 use crate::exit::Exit;
-use crate::time::{Ago, parse_ago, parse_duration, parse_interruption, parse_time};
+use crate::time::{Ago, parse_ago, parse_ahead, parse_interruption, parse_time};
 
 /// The parser of a word of the API, in upper or lower case. Help, errors and completions list all its words, or those
 /// given, in lower case.
@@ -473,7 +473,7 @@ pub struct WhenArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
     pub not_before: Option<Timestamp>,
     /// Not before this long from now, for example 20m, 1h30m, 7d, 2w
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration, group = "when")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_ahead, group = "when")]
     pub r#in: Option<Duration>,
 }
 

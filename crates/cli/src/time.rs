@@ -86,6 +86,13 @@ pub fn parse_ago(text: &str) -> Result<Ago, String> {
     parse_duration(text).map(Ago::Span).or_else(|_| time_at(text, now()).map(Ago::At).ok_or_else(wrong))
 }
 
+/// How long from now. A span with a minus sign gets here, so that the error can say what to type.
+pub fn parse_ahead(text: &str) -> Result<Duration, String> {
+    let Some(rest) = text.strip_prefix('-') else { return parse_duration(text) };
+    let example = if parse_duration(rest).is_ok() { rest } else { "5m" };
+    Err(format!("{text:?} is no time to come; type --in {example}, without a minus sign"))
+}
+
 /// A time relative to `now`: `in 14 min`, `2 h ago`, `now`.
 pub fn relative(at: Timestamp, now: Timestamp) -> String {
     let seconds = at.as_second() - now.as_second();
@@ -190,6 +197,16 @@ mod tests {
         assert_eq!(parse_ago("1m").map(|ago| ago.at(now).as_second()), Ok(999_940));
         assert_eq!(parse_ago("1970-01-01T00:00:09Z").map(|ago| ago.at(now).as_second()), Ok(9));
         assert!(parse_ago("lately").unwrap_err().contains("write 7d"));
+    }
+
+    #[test]
+    fn negative_span_ahead_says_what_to_type() {
+        assert_eq!(parse_ahead("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(
+            parse_ahead("-5m").unwrap_err(),
+            "\"-5m\" is no time to come; type --in 5m, without a minus sign"
+        );
+        assert!(parse_ahead("--yes").unwrap_err().contains("type --in 5m"));
     }
 
     #[test]
