@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::args::Output;
 use crate::client::Refused;
-use crate::output;
+use crate::{many, output};
 
 /// Fewest digits of a shortened id. A shorter or empty one may be a mistake in a script.
 pub const SHORT_ID_MIN: usize = 4;
@@ -38,12 +38,27 @@ pub fn each<T: Serialize>(
     change: impl Fn(&str) -> Result<T>,
     show: impl Fn(&T) -> Result<()>,
 ) -> Result<()> {
+    each_or_totals(ids, output, change, show, None)
+}
+
+/// Lines about all results.
+pub type Totals<T> = fn(&[T]) -> Vec<String>;
+
+/// The same; for many ids, `totals` of all results in place of each.
+pub fn each_or_totals<T: Serialize>(
+    ids: &[String],
+    output: Output,
+    change: impl Fn(&str) -> Result<T>,
+    show: impl Fn(&T) -> Result<()>,
+    totals: Option<Totals<T>>,
+) -> Result<()> {
     let ids = unique_ids(ids);
+    let totals = totals.filter(|_| many::shows_totals(ids.len(), output));
     let (mut done, mut failed): (Vec<T>, Vec<(&str, Error)>) = (Vec::new(), Vec::new());
     for id in &ids {
         match change(id) {
             Ok(one) => {
-                if output.is_text() {
+                if output.is_text() && totals.is_none() {
                     show(&one)?;
                 }
                 done.push(one);
@@ -57,7 +72,10 @@ pub fn each<T: Serialize>(
             }
         }
     }
-    output.answer(&done, |_| Ok(()))?;
+    output.answer(&done, |done| match totals {
+        Some(totals) if !done.is_empty() => output::lines(&totals(done)),
+        Some(_) | None => Ok(()),
+    })?;
     summary(ids.len(), done.len(), failed)
 }
 

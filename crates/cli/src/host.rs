@@ -17,7 +17,7 @@ use crate::output;
 use crate::table::Column;
 use crate::vm::when;
 use crate::wait::{self, Kind};
-use crate::{fleet_apply, time, watch};
+use crate::{fleet_apply, host_totals, many, time, watch};
 
 /// Limit of events in the text of a plan; JSON has all.
 const EVENTS_SHOWN_MAX: usize = 40;
@@ -139,6 +139,7 @@ fn announce(
         confirm::show(output, &hosts_lines(&plan, output))?;
     }
     confirm::ask(confirmation.yes, question)?;
+    let plan_count = plan.hosts.len();
     let mut made: Vec<Operation> = Vec::new();
     for plan in &plan.hosts {
         let host = plan.host.as_deref().unwrap_or_default();
@@ -152,10 +153,13 @@ fn announce(
             let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
             format!("host {host} (already scheduled: {done})")
         })?;
-        if output.is_text() {
+        if output.is_text() && !many::shows_totals(plan_count, output) {
             output::line(&announced(&operation))?;
         }
         made.push(operation);
+    }
+    if many::shows_totals(made.len(), output) {
+        output::lines(&many::totals(&made))?;
     }
     let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
     if wait.wait {
@@ -191,6 +195,9 @@ fn announced(made: &Operation) -> String {
 
 /// Text of the plans, with totals per scope if there are several hosts.
 fn hosts_lines(plan: &HostsPlan, output: Output) -> Vec<String> {
+    if let Some(lines) = host_totals::lines(plan, output) {
+        return lines;
+    }
     let mut lines: Vec<String> = plan.hosts.iter().flat_map(|host| plan_lines(host, output)).collect();
     if plan.hosts.len() < 2 {
         return lines;

@@ -46,12 +46,14 @@ mod fleet_plan;
 mod guest;
 mod healthy;
 mod host;
+mod host_totals;
 mod http;
 #[cfg(unix)]
 mod import;
 mod logs;
 #[cfg(all(test, unix))]
 mod manual;
+mod many;
 mod operation;
 mod output;
 mod pause;

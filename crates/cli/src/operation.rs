@@ -12,13 +12,18 @@ use notbefore_wire::text::counted;
 use crate::args::{self, Output};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
-use crate::each::{each, planned};
+use crate::each::{each_or_totals, planned};
 use crate::fact::because;
 use crate::output::{self, or_dash};
 use crate::table::{Colour, Column};
 use crate::vm::when;
 use crate::wait::{Kind, wait};
-use crate::{host, time, watch};
+use crate::{host, many, time, watch};
+
+/// The effect of cancelling an event that has not started.
+const CANCELLED: &str = "is cancelled";
+/// How to see what totals leave out.
+const ALL_BY_WIDE: &str = "--output wide shows every event";
 
 pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()> {
     match verb {
@@ -39,20 +44,23 @@ pub fn run(client: &Client, verb: args::Operation, output: Output) -> Result<()>
         args::Operation::Cancel { operations, confirmation } => {
             let question = Question::optional("Cancel this?", "nothing was cancelled");
             let plan = || planned(&operations, |id| cancellable(get(client, id)?));
-            let lines = |all: &Vec<Operation>| all.iter().flat_map(|one| cancel_plan(one, output)).collect();
+            let lines = |all: &Vec<Operation>| match many::shows_totals(all.len(), output) {
+                true => cancel_totals(all),
+                false => all.iter().flat_map(|one| cancel_plan(one, output)).collect(),
+            };
             if let Decision::DryRun = confirm::show_and_ask(&confirmation, output, question, plan, lines)? {
                 return Ok(());
             }
-            each(&operations, output, |id| act(client, id, &OperationVerb::Cancel), |one| show(one, output))
+            act_on_each(client, &operations, &OperationVerb::Cancel, output)
         }
         args::Operation::Start { operations } => {
-            each(&operations, output, |id| act(client, id, &OperationVerb::Start), |one| show(one, output))
+            act_on_each(client, &operations, &OperationVerb::Start, output)
         }
         args::Operation::Complete { operations } => {
-            each(&operations, output, |id| act(client, id, &OperationVerb::Complete), |one| show(one, output))
+            act_on_each(client, &operations, &OperationVerb::Complete, output)
         }
         args::Operation::Retry { operations } => {
-            each(&operations, output, |id| act(client, id, &OperationVerb::Retry), |one| show(one, output))
+            act_on_each(client, &operations, &OperationVerb::Retry, output)
         }
         args::Operation::Wait { operations, until } => {
             wait(client, Kind::Operations, &operations, &until, output)
@@ -76,6 +84,12 @@ fn get(client: &Client, id: &str) -> Result<Operation> {
 
 fn act(client: &Client, id: &str, verb: &OperationVerb) -> Result<Operation> {
     client.post(&format!("/v1/operations/{}/{verb}", encode(id)), &serde_json::json!({}))
+}
+
+/// Does the same with each operation, and shows each, or totals of many.
+fn act_on_each(client: &Client, ids: &[String], verb: &OperationVerb, output: Output) -> Result<()> {
+    let change = |id: &str| act(client, id, verb);
+    each_or_totals(ids, output, change, |one| show(one, output), Some(many::totals))
 }
 
 fn columns() -> [Column<'static, Operation>; 12] {
@@ -185,6 +199,28 @@ fn cancellable(operation: Operation) -> Result<Operation> {
     Ok(operation)
 }
 
+/// Text of the plan for many operations: how many events are cancelled, and the operations of which some are not.
+fn cancel_totals(operations: &[Operation]) -> Vec<String> {
+    let is_kept = |part: &&OperationTarget| cancellation(part) != CANCELLED;
+    let kept = |one: &Operation| one.targets.iter().filter(is_kept).count();
+    let events: usize = operations.iter().map(|one| one.targets.len()).sum();
+    let all_kept: usize = operations.iter().map(kept).sum();
+    let cancelled = match all_kept {
+        0 => "all are cancelled".to_owned(),
+        all_kept => format!("{} are cancelled, {all_kept} are not", events - all_kept),
+    };
+    let (operations_shown, events) = (counted(operations.len(), "operation"), counted(events, "event"));
+    let mut lines = vec![format!("{operations_shown} with {events}: {cancelled}")];
+    let exceptions = operations.iter().filter(|one| kept(one) > 0).map(|one| {
+        let started = one.targets.iter().filter(|part| part.status == TargetStatus::Started).count();
+        let of = counted(one.targets.len(), "event");
+        format!("  {}: {} of {of} not cancelled, {started} started", many::named(one), kept(one))
+    });
+    lines.extend(many::first_lines(exceptions.collect(), ALL_BY_WIDE));
+    lines.push(format!("  {ALL_BY_WIDE}"));
+    lines
+}
+
 /// Text of the plan: the effect of cancelling on each event.
 fn cancel_plan(operation: &Operation, output: Output) -> Vec<String> {
     let mut lines = vec![format!("operation {} {} ({})", operation.id, operation.cause, operation.state)];
@@ -202,7 +238,7 @@ fn cancel_plan(operation: &Operation, output: Output) -> Vec<String> {
 
 fn cancellation(part: &OperationTarget) -> &'static str {
     match part.status {
-        TargetStatus::Opening | TargetStatus::Scheduled | TargetStatus::Advisory => "is cancelled",
+        TargetStatus::Opening | TargetStatus::Scheduled | TargetStatus::Advisory => CANCELLED,
         TargetStatus::Started => "no: already started",
         TargetStatus::Completed | TargetStatus::Cancelled | TargetStatus::Refused | TargetStatus::Ended => {
             "no: already ended"

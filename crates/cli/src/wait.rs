@@ -3,11 +3,13 @@
 
 mod waited;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 use notbefore_client::clock::Clock;
 use notbefore_wire::operator::{Event, Operation, TargetState};
+use notbefore_wire::text::counted;
 use uuid::Uuid;
 
 use crate::args::{Output, Stage, UntilArgs};
@@ -16,8 +18,8 @@ use crate::client::{Client, Next, encode};
 use crate::each::SHORT_ID_MIN;
 use crate::exit::TimedOut;
 use crate::pause::pause;
-use crate::{output, time};
-use waited::{Details, Verdict, Waited};
+use crate::{many, output, time};
+use waited::{Details, Subject, Verdict, Waited};
 
 /// Interval of lists while an operation is opening.
 const OPENING_INTERVAL: Duration = Duration::from_millis(500);
@@ -83,7 +85,7 @@ fn list(client: &Client, kind: Kind, ids: &[String], stage: Stage) -> Result<(u6
             (revision, operations.into_iter().map(|one| Waited::operation(one, &details)).collect())
         }
     };
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     waited.retain(|one: &Waited| seen.insert(one.id()));
     Ok((revision, waited))
 }
@@ -155,23 +157,52 @@ fn outcome(waited: &[Waited], stage: Stage) -> Option<Result<()>> {
         }
         Stage::Read | Stage::Approved | Stage::Started => String::new(),
     };
-    Some(Err(anyhow!("{}{cure}", never.join("\n"))))
+    let never = many::first_lines(never, "'notbefore status' counts all that failed").join("\n");
+    Some(Err(anyhow!("{never}{cure}")))
 }
 
 fn out_of_time(waited: &[Waited], stage: Stage, timeout: Duration) -> Error {
     let open = waited.iter().filter(|one| one.verdict(stage) != Verdict::Reached);
-    let open = open.map(Waited::state).collect::<Vec<_>>().join("\n  ");
+    let open = many::first_lines(open.map(Waited::state).collect(), "each can be waited for by itself");
+    let open = open.join("\n  ");
     let span = time::span(timeout.as_secs());
     TimedOut(format!("not {stage} within {span}; still in progress\n  {open}")).into()
 }
 
 fn finish(waited: &[Waited], stage: Stage, output: Output, end: Result<()>) -> Result<()> {
     output.answer(&waited, |waited| {
+        if many::shows_totals(waited.len(), output) {
+            return output::line(&totals(waited, stage));
+        }
         let mut reached = waited.iter().filter(|one| one.verdict(stage) == Verdict::Reached);
         reached.try_for_each(|one| output::line(&one.reached(stage)))
     })?;
     end
 }
+
+/// What all have reached together, as one line.
+fn totals(waited: &[Waited], stage: Stage) -> String {
+    let reached = waited.iter().filter(|one| one.verdict(stage) == Verdict::Reached).count();
+    let whole = format!("{reached} of {} {stage}", counted(waited.len(), noun(waited)));
+    let (done, all) = count(waited, stage);
+    if all == waited.len() { whole } else { format!("{whole}, {done} of {}", counted(all, "event")) }
+}
+
+fn noun(waited: &[Waited]) -> &'static str {
+    match waited.first().map(|one| &one.subject) {
+        Some(Subject::Operation(_)) => "operation",
+        Some(Subject::Event(_)) | None => "event",
+    }
+}
+
+/// Number of events that are no longer waited for, and of all.
+fn count(waited: &[Waited], stage: Stage) -> (usize, usize) {
+    let counts = waited.iter().map(|one| one.count(stage));
+    counts.fold((0, 0), |(done, all), (some, of)| (done + some, all + of))
+}
+
+/// Steps in which the progress of many is printed: lines of a log, also for hundreds of operations.
+const STEPS: usize = 20;
 
 /// Progress on standard error; none with JSON output.
 struct Progress {
@@ -180,15 +211,22 @@ struct Progress {
     bars: Option<Block>,
     /// The last state of each event or operation, and its bar.
     shown: Vec<(String, String)>,
+    /// Of many: the last step that was printed.
+    step: Option<usize>,
+    /// Of many: the failures that were printed.
+    failures: HashSet<Uuid>,
 }
 
 impl Progress {
     fn new(output: Output) -> Self {
         let bars = output.is_text().then(Block::at_terminal).flatten();
-        Self { output, bars, shown: Vec::new() }
+        Self { output, bars, shown: Vec::new(), step: None, failures: HashSet::new() }
     }
 
     fn show(&mut self, waited: &[Waited], stage: Stage) {
+        if many::shows_totals(waited.len(), self.output) {
+            return self.show_totals(waited, stage);
+        }
         let mut has_changed = false;
         for (index, one) in waited.iter().enumerate() {
             let (state, (done, all)) = (one.state(), one.count(stage));
@@ -207,6 +245,31 @@ impl Progress {
         }
         if let Some(bars) = self.bars.as_mut().filter(|_| has_changed) {
             bars.draw(&self.shown.iter().map(|(_, line)| line.clone()).collect::<Vec<_>>());
+        }
+    }
+
+    /// Shows totals, and each that cannot reach the stage any more.
+    fn show_totals(&mut self, waited: &[Waited], stage: Stage) {
+        let (done, all) = count(waited, stage);
+        let failed = waited.iter().filter(|one| matches!(one.verdict(stage), Verdict::Never(_)));
+        match &mut self.bars {
+            Some(bars) => {
+                let first = format!("{} {}", block::bar(done as u64, all as u64), totals(waited, stage));
+                let lines: Vec<String> = [first].into_iter().chain(failed.map(Waited::state)).collect();
+                if self.shown.first().is_none_or(|(_, last)| *last != lines.join("\n")) {
+                    self.shown = vec![(String::new(), lines.join("\n"))];
+                    bars.draw(&lines);
+                }
+            }
+            None => {
+                let new: Vec<&Waited> = failed.filter(|one| self.failures.insert(one.id())).collect();
+                new.into_iter().for_each(|one| output::eprint(&one.state()));
+                let step = Some((done * STEPS).checked_div(all).unwrap_or(STEPS));
+                if self.step != step {
+                    self.step = step;
+                    output::eprint(&totals(waited, stage));
+                }
+            }
         }
     }
 

@@ -326,3 +326,50 @@ fn crash_during_500_scope_operation_is_recovered() {
     let of_it = image.past.iter().filter(|past| past.event.operation == image.operation().id).count();
     assert_eq!((of_it, image.live_scopes()), (SCOPES, 0));
 }
+
+#[test]
+fn many_hosts_and_operations_are_shown_as_totals() {
+    let service = Service::start(&["--driver", "manual"]);
+    let vm = |scope: usize, n: usize| format!("{{ name: s{scope}-{n}, host: h{n} }}");
+    let vms = |scope: usize| (0..8).map(|n| vm(scope, n)).collect::<Vec<_>>().join(", ");
+    let scope =
+        |scope: usize| format!("  - {{ name: s{scope}, kind: availability-set, vms: [ {} ] }}\n", vms(scope));
+    service.apply_fleet(&format!("scopes:\n{}", (0..3).map(scope).collect::<String>()));
+    let said = |args: &[&str], ids: &[String]| {
+        let args: Vec<&str> = args.iter().copied().chain(ids.iter().map(String::as_str)).collect();
+        let done = service.run(&args);
+        let text = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        assert!(done.status.success(), "{text}");
+        text
+    };
+    let hosts: Vec<String> = (0..8).map(|n| format!("h{n}")).collect();
+    let maintain = ["host", "maintain", "--type", "reboot", "--in", "1h"];
+    let wide = said(&[&maintain[..], &["--dry-run", "--output", "wide"]].concat(), &hosts);
+    assert!(wide.matches("host h").count() >= 8 && wide.lines().count() > 60, "{wide}");
+    let made = said(&maintain, &hosts);
+    assert!(
+        made.starts_with("8 hosts: Reboot (host-reboot) of 24 of 24 VMs in 3 scopes, 24 events\n"),
+        "{made}"
+    );
+    assert!(made.contains("\n8 operations: 8 open\n") && made.lines().count() < 24, "{made}");
+
+    let ids = service.cli_json(&["operation", "list"]);
+    let ids: Vec<String> = texts(&ids, "id").into_iter().map(str::to_owned).collect();
+    // One event has started: it cannot be cancelled.
+    service.cli(&["operation", "start", &ids[0]]);
+    let planned = said(&["operation", "cancel", "--dry-run"], &ids);
+    assert!(planned.contains("7 operations with 21 events: all are cancelled\n"), "{planned}");
+    let cancelled = service.run(&[&["operation", "cancel"][..], &texts_of(&ids)].concat());
+    let text = [&cancelled.stdout, &cancelled.stderr].map(|text| String::from_utf8_lossy(text)).concat();
+    assert_eq!(cancelled.status.code(), Some(1), "{text}");
+    assert!(text.contains("7 operations: all closed") && text.contains("1 of 8 failed, 7 done"), "{text}");
+    assert!(text.lines().count() < 14, "{text}");
+
+    let waited = said(&["operation", "wait"], &ids[1..]);
+    assert!(waited.contains("7 of 7 operations ended, 21 of 21 events\n"), "{waited}");
+    assert!(waited.lines().count() < 4, "{waited}");
+}
+
+fn texts_of(ids: &[String]) -> Vec<&str> {
+    ids.iter().map(String::as_str).collect()
+}
