@@ -22,7 +22,9 @@ pub fn run(reach: &ConnectionArgs, verb: args::Token, output: Output) -> Result<
             let expires_at = expires.map(|span| time::now().checked_add(span)).transpose()?;
             let grants = grants(role, on, grant)?;
             let made: NewToken = client()?.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
-            output.answer(&made, announced)
+            output.answer(&made, announced)?;
+            made.empty_paths.iter().for_each(|path| warn_of_empty_path(path));
+            Ok(())
         }
         args::Token::List => {
             let tokens: Vec<Token> = client()?.list("/v1/tokens", &[])?;
@@ -124,6 +126,12 @@ fn announced(made: &NewToken) -> Result<()> {
     output::line(
         "the secret is shown only once: store it, and pass it in NOTBEFORE_TOKEN or in a file named by NOTBEFORE_TOKEN_FILE",
     )
+}
+
+fn warn_of_empty_path(path: &str) {
+    let cure =
+        "'notbefore vm list' shows the paths of VMs; if it is misspelt, revoke the token and create another";
+    output::eprint(&format!("notbefore: there is nothing on {path} yet; {cure}"));
 }
 
 fn columns() -> [Column<'static, Token>; 6] {

@@ -1,12 +1,14 @@
 //! `/v1/tokens`. Needs operator on `/`, so that no token can grant more than it has.
 
+use std::ops::Bound;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::access::{GRANTS_MAX, PrefixError};
-use notbefore_core::{Actor, Grant, Name, Refusal, Token};
+use notbefore_core::{Actor, Grant, Name, Prefix, Refusal, Token};
 use notbefore_engine::TokenCommand;
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::tokens as api;
@@ -18,6 +20,7 @@ use super::problem::{ApiResult, Problem};
 use super::wire_names::WireName;
 use super::{Operator, cursor};
 use crate::tokens::{self, KnownToken, ROOT};
+use crate::view::View;
 
 /// List tokens, sorted by name, without secrets
 #[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = wire::Page<api::Token>)))]
@@ -87,8 +90,15 @@ pub async fn create(State(operator): State<Operator>, change: Change) -> Result<
         );
         return Err(Problem::new(StatusCode::CONFLICT, "secret_lost", detail));
     };
-    let made = api::NewToken { secret, token: shown(known, now) };
+    let made = api::NewToken { secret, token: shown(known, now), empty_paths: empty_paths(&view, &token) };
     Ok((StatusCode::CREATED, Json(made)).into_response())
+}
+
+/// Paths of the token's grants below which there is no scope.
+fn empty_paths(view: &View, token: &Token) -> Vec<String> {
+    let paths = token.grants.iter().map(|grant| &grant.path).filter(|path| !path.is_root());
+    let empty = paths.filter(|path| view.scopes_below(path, Bound::Unbounded).next().is_none());
+    empty.map(Prefix::to_string).collect()
 }
 
 fn checked(grants: &[api::Grant]) -> Result<Vec<Grant>, Problem> {

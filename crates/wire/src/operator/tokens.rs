@@ -57,6 +57,9 @@ pub struct NewToken {
     /// The token.
     #[serde(flatten)]
     pub token: Token,
+    /// Paths of its grants below which there is no scope yet: the name may be misspelt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub empty_paths: Vec<String>,
 }
 
 /// Leaves the secret out.

@@ -312,6 +312,25 @@ fn invisible_resources_answer_404() {
 }
 
 #[test]
+fn token_for_a_path_that_holds_nothing_warns() {
+    let fixture = Fixture::new();
+    let create = |name: &str, path: &str| {
+        let done = fixture.service.run(&["token", "create", name, "--role", "tenant", "--on", path]);
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stderr).unwrap()
+    };
+    let said = create("typo", "acme/shpo");
+    assert!(said.starts_with("notbefore: there is nothing on acme/shpo yet;"), "{said}");
+    for (name, path) in [("owner", "acme/shop"), ("web", "Acme/Shop/Web"), ("all", "/")] {
+        assert_eq!(create(name, path), "");
+    }
+    let listed =
+        json!({"name": "b", "grants": [{"role": "viewer", "path": "a"}, {"role": "viewer", "path": "acme"}]});
+    let made = fixture.service.operator_request("POST", "/v1/tokens", "", &listed.to_string());
+    assert_eq!(made.json()["empty_paths"], json!(["a"]));
+}
+
+#[test]
 fn lists_contain_only_visible_resources() {
     let fixture = Fixture::new();
     let owner = fixture.token("owner", &["tenant:acme/shop"]);
