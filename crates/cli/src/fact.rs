@@ -14,6 +14,11 @@ pub fn line(fact: &Fact) -> String {
     format!("{}  {:<18} {}  (by {by})", time::milliseconds(fact.at), fact.what.kind(), subject(fact))
 }
 
+/// The name of a host; the service leaves it out for tenants.
+fn named(host: &str) -> &str {
+    if host.is_empty() { "the host" } else { host }
+}
+
 /// The subject of a fact: an event, VM, scope, operation or token.
 fn subject(fact: &Fact) -> String {
     let names = fact.vms.join(",");
@@ -29,7 +34,7 @@ fn subject(fact: &Fact) -> String {
             | FactDetail::HostCommandStarted { host }
             | FactDetail::HostCommandSucceeded { host },
             _,
-        ) => format!("{host} {}", id(fact.operation)),
+        ) => format!("{} {}", named(host), id(fact.operation)),
         (FactDetail::ScopeCreated | FactDetail::ScopeRemoved, _) => fact.scope.clone().unwrap_or_default(),
         (FactDetail::TokenCreated { name, .. } | FactDetail::TokenRevoked { name }, _) => name.clone(),
         (FactDetail::EventRead { .. }, _) => event(),
@@ -81,17 +86,19 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         FactDetail::DriverRetried { cause, commands } => (Some(cause), format!("{commands} of its commands")),
         FactDetail::OperationStarted { why } => (None, why.clone()),
         FactDetail::HostCommandTookOver { host, owner, fence } => {
-            (None, format!("{host}: process {owner} runs its command, fencing number {fence}"))
+            (None, format!("{}: process {owner} runs its command, fencing number {fence}", named(host)))
         }
         FactDetail::HostCommandAttemptFailed { host, attempt, why } => {
-            (None, format!("{host}, attempt {attempt}{}", because(why.as_deref())))
+            (None, format!("{}, attempt {attempt}{}", named(host), because(why.as_deref())))
         }
         FactDetail::HostCommandFailed { host, attempts, why } => {
-            (None, format!("{host}, after the last attempt ({attempts}){}", because(why.as_deref())))
+            let why = because(why.as_deref());
+            (None, format!("{}, after the last attempt ({attempts}){why}", named(host)))
         }
         FactDetail::HostCommandStarted { host }
         | FactDetail::HostCommandRetried { host }
-        | FactDetail::HostCommandSucceeded { host } => (None, host.clone()),
+        | FactDetail::HostCommandSucceeded { host } => (None, named(host).to_owned()),
+        FactDetail::VmMoved { host } if host.is_empty() => (None, "to another host".to_owned()),
         FactDetail::VmMoved { host } => (None, format!("to {host}")),
         FactDetail::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),
         FactDetail::TokenRevoked { name } => (None, name.clone()),

@@ -193,6 +193,7 @@ fn validated(settings: config::Settings) -> Result<ServeConfig> {
             burst: counted(settings.operator.changes_at_once)?,
             per_second: counted(settings.operator.changes_per_second)?,
         },
+        hosts_shown: settings.operator.hosts_shown,
         operator_server: OperatorServerConfig {
             proxies: settings.operator.proxies,
             hosts: settings.operator.hosts,

@@ -131,7 +131,9 @@ fn failed_line(failed: &FailedEvent) -> String {
 fn failed_host_line(failed: &FailedHost) -> String {
     let FailedHost { operation, cause, host, why } = failed;
     let why = because(why.as_deref());
-    format!("  {operation}  {cause} of host {host}{why}")
+    // The service leaves the name out for tenants.
+    let host = if host.is_empty() { "a host".to_owned() } else { format!("host {host}") };
+    format!("  {operation}  {cause} of {host}{why}")
 }
 
 fn service_fields(service: &ServiceStatus, now: Timestamp, field: &mut impl FnMut(&str, String)) {

@@ -63,6 +63,8 @@ pub struct ServeConfig {
     pub operator_certificate: Option<CertificateFiles>,
     /// Rate limit for changes of a token that is not operator on `/`.
     pub change_rate_limit: ChangeRateLimit,
+    /// Whether tokens of tenants see names of hosts.
+    pub hosts_shown: bool,
     /// Connection limits of the operator listener.
     pub operator_server: OperatorServerConfig,
     /// The node listener, for several nodes on one store.
@@ -103,6 +105,7 @@ impl ServeConfig {
             operator_without_tls: false,
             operator_certificate: None,
             change_rate_limit: ChangeRateLimit::default(),
+            hosts_shown: false,
             operator_server: OperatorServerConfig::default(),
             nodes: NodesConfig::default(),
             guest_settings: GuestSettings::default(),

@@ -126,6 +126,8 @@ pub struct Parts {
     pub listening: status::ListeningCache,
     /// For tokens that are not operator on `/`.
     pub change_rate_limit: ChangeRateLimit,
+    /// Whether tenants see names of hosts.
+    pub hosts_shown: bool,
     /// Limits connections and streams.
     pub slots: Arc<AdmissionSlots>,
     /// Accepted values of `Host` on loopback, besides the certificate's names.

@@ -457,6 +457,7 @@ async fn run(
         listening: operator::status::ListeningCache::default(),
         guest_stats: server.stats(),
         change_rate_limit: config.change_rate_limit,
+        hosts_shown: config.hosts_shown,
         slots: Arc::clone(&operator_slots),
         hosts: AllowedHosts::new(&config.host_name, &config.operator_server.hosts),
         sessions: Sessions {

@@ -129,6 +129,8 @@ settings! {
         changes_at_once: usize = ChangeRateLimit::BURST, Integer::between(1, 1_000_000), Flag::None;
         /// Changes per second for such a token
         changes_per_second: usize = ChangeRateLimit::PER_SECOND, Integer::between(1, 100_000), Flag::None;
+        /// Show names of hosts to tenants too: to tokens that are operator nowhere and have no role on `/`
+        hosts_shown: bool = false, Switch, Flag::None;
         /// Reverse proxies in front of the operator listener, exempt from the limit per source address
         proxies: Vec<AddressPrefix> = Vec::new(), List(PREFIX), Flag::None;
         /// Host names accepted on loopback, besides `localhost`, this machine's name and the certificate's names

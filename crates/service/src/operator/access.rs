@@ -14,7 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
-use notbefore_core::{Actor, Token};
+use notbefore_core::{Actor, Role, Token};
 use notbefore_engine::records::{self, CommandRecord, RefusedRequest};
 use notbefore_engine::{Answer, Failure, Idempotency, TypedCommand};
 use notbefore_listener::slots::AdmissionSlot;
@@ -59,6 +59,8 @@ pub struct Principal {
     pub from: Option<IpAddr>,
     /// None for a request with a token.
     pub session_expires_at: Option<Timestamp>,
+    /// Whether the caller reads names of hosts.
+    pub sees_hosts: bool,
 }
 
 impl Principal {
@@ -74,7 +76,7 @@ impl Principal {
 
     /// Whether the caller reads why a command of the exec driver failed: operators on `/` do.
     pub fn command_reasons(&self) -> CommandReasons {
-        CommandReasons { shown: self.token().is_full_operator() }
+        CommandReasons { shown: self.token().is_full_operator(), has_hosts: self.sees_hosts }
     }
 
     /// The revision of the token's record.
@@ -126,20 +128,35 @@ impl Principal {
     }
 }
 
-/// Whether to show why a command failed: its path and its last line of error output. For a caller, only
-/// [`Principal::command_reasons`] creates it. Each presentation of a command takes one, so none can omit the check.
+/// What of the platform's inside to show: why a command failed (its path and its last line of error output), and names of
+/// hosts. For a caller, only [`Principal::command_reasons`] creates it. Each presentation of a command or a host takes
+/// one, so none can omit the check.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandReasons {
     shown: bool,
+    has_hosts: bool,
 }
 
 impl CommandReasons {
     /// For the service's own log, which callers do not read.
-    pub const SHOWN: Self = Self { shown: true };
+    pub const SHOWN: Self = Self { shown: true, has_hosts: true };
+    /// As a tenant reads it.
+    #[cfg(test)]
+    pub const HIDDEN: Self = Self { shown: false, has_hosts: false };
 
     /// The reason, if there is one and the caller reads it.
     pub fn show(self, why: &str) -> Option<String> {
         (self.shown && !why.is_empty()).then(|| why.to_owned())
+    }
+
+    /// The name of a host, if there is one and the caller reads it.
+    pub fn host(self, host: Option<&str>) -> Option<String> {
+        host.filter(|_| self.has_hosts).map(str::to_owned)
+    }
+
+    /// The same in a field that every fact has; empty if the caller does not read it.
+    pub fn host_or_empty(self, host: &str) -> String {
+        self.host(Some(host)).unwrap_or_default()
     }
 }
 
@@ -232,7 +249,8 @@ pub fn authenticate<B>(
         return Err((None, Problem::new(StatusCode::UNAUTHORIZED, "token_missing", cure)));
     };
     let (known, session_expires_at) = found.map_err(|problem| (None, problem))?;
-    let principal = Principal { known, from: source(request.extensions()), session_expires_at };
+    let sees_hosts = operator.hosts_shown || sees_hosts(&known.token);
+    let principal = Principal { known, from: source(request.extensions()), session_expires_at, sees_hosts };
     if principal.token().is_expired(now) {
         return Err((Some(principal.known), token_refused()));
     }
@@ -244,6 +262,12 @@ pub fn authenticate<B>(
     }
     principal.known.mark_used(now);
     Ok(principal)
+}
+
+/// Whether a token reads names of hosts in any case: it belongs to those who run the platform, if it is operator
+/// somewhere (it places VMs) or sees everything. A tenant's does not: hosts tell where other tenants are.
+fn sees_hosts(token: &Token) -> bool {
+    token.grants.iter().any(|grant| grant.path.is_root() || grant.role == Role::Operator)
 }
 
 /// The problem for a token that has reached its limit of connections or streams.

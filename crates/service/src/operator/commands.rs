@@ -65,7 +65,7 @@ impl Attempts {
 
 fn command(resource: &Resource, state: &CommandState, reasons: CommandReasons) -> wire::ExecCommand {
     let Attempts { attempt, left, due_at, why } = Attempts::of(state, reasons);
-    let host = if let CommandState::Done { host } = state { host.clone() } else { None };
+    let host = if let CommandState::Done { host } = state { reasons.host(host.as_deref()) } else { None };
     wire::ExecCommand {
         vm: resource.vm.0,
         name: resource.name.to_string(),
@@ -104,17 +104,17 @@ pub fn of_host(operation: &Operation, reasons: CommandReasons) -> wire::HostComm
 }
 
 /// What an operation waits for because of its host's command, once that has begun.
-pub fn host_waits_for(operation: &Operation) -> Option<String> {
-    let (id, host) = (operation.id, operation.host.as_deref().unwrap_or_default());
+pub fn host_waits_for(operation: &Operation, reasons: CommandReasons) -> Option<String> {
+    let id = operation.id;
+    let host = reasons.host(operation.host.as_deref());
+    let host = host.map_or_else(|| "its host".to_owned(), |host| format!("host {host}"));
     match operation.host_run()?.commands.first()? {
         CommandState::Waiting { attempt, due_at, .. } => {
-            Some(format!("the next attempt for host {host} (at {due_at:.0}, after attempt {attempt})"))
+            Some(format!("the next attempt for {host} (at {due_at:.0}, after attempt {attempt})"))
         }
-        CommandState::Running { attempt, .. } => {
-            Some(format!("the command for host {host} (attempt {attempt})"))
-        }
+        CommandState::Running { attempt, .. } => Some(format!("the command for {host} (attempt {attempt})")),
         CommandState::Failed { attempt, .. } => Some(format!(
-            "an operator, because the command failed for host {host} (attempt {attempt}): 'notbefore operation retry {id}' retries, 'notbefore operation complete {id}' ends its events"
+            "an operator, because the command failed for {host} (attempt {attempt}): 'notbefore operation retry {id}' retries, 'notbefore operation complete {id}' ends its events"
         )),
         CommandState::Done { .. } | CommandState::Gone => None,
     }

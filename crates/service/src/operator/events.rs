@@ -78,6 +78,7 @@ fn page(
 ) -> Result<wire::Page<wire::Event>, Problem> {
     let revision = visible.revision;
     let ListQuery { scope, vm, host, event_type, status, sort, limit, cursor } = query;
+    visible.check_host_filter(host.as_deref())?;
     let page = PageQuery { limit, cursor };
     let (limit, cursor) = (page.limit(), page.after()?);
     let event_type = parse_type(event_type.as_deref())?;

@@ -68,6 +68,7 @@ pub async fn list(
     caller_view: CallerView,
     Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<wire::Event>> {
+    caller_view.check_host_filter(query.host.as_deref())?;
     let search = Search::new(query, caller_view.reasons)?;
     let snapshot = caller_view.snapshot().await?;
     Ok(Json(search.page(&*snapshot, &|scope| caller_view.can_see(scope)).await?))

@@ -22,7 +22,7 @@ use notbefore_wire::operator::hosts::{
 use notbefore_wire::operator::plan::Plan;
 use uuid::Uuid;
 
-use super::access::Change;
+use super::access::{Change, CommandReasons};
 use super::events::{checked_description, when};
 use super::pages::{PageQuery, Params};
 use super::path::Path;
@@ -93,7 +93,7 @@ async fn preview(
     let view = operator.views.newest();
     let preview = found.map_err(|failure| unknown(&view, host, failure.into()))?;
     let operations = open_operations(&view).remove(host).unwrap_or_default();
-    let shown = Plan { operations, ..plan(&view, &preview, operator.clock.now()) };
+    let shown = Plan { operations, ..plan(&view, &preview, operator.clock.now(), CommandReasons::SHOWN) };
     Ok((preview.operation, shown))
 }
 

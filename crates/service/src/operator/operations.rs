@@ -43,6 +43,7 @@ pub async fn list(
     Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<wire::Operation>> {
     let ListQuery { host, event_type, limit, cursor } = query;
+    caller_view.check_host_filter(host.as_deref())?;
     let page = PageQuery { limit, cursor };
     let limit = page.limit();
     // A cursor is the place of the last operation shown.
@@ -163,6 +164,6 @@ pub async fn present(
 ) -> Result<wire::Operation, Problem> {
     let view = operator.views.newest();
     let operation = stored(operator, &view, id).await?;
-    let context = PresentContext::new(&view, |_| true, operator.clock.now());
+    let context = PresentContext::new(&view, |_| true, operator.clock.now(), reasons);
     Ok(present::operation(&context, &operation, reasons))
 }

@@ -8,13 +8,14 @@ use notbefore_engine::Preview;
 use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::plan::{Plan, PlannedEvent, SILENT_NAMED_MAX};
 
+use super::access::CommandReasons;
 use super::present;
 use super::wire_names::WireName;
 use crate::names;
 use crate::view::{ScopeView, View};
 
 /// Presents a preview.
-pub fn plan(view: &View, preview: &Preview, now: Timestamp) -> Plan {
+pub fn plan(view: &View, preview: &Preview, now: Timestamp, reasons: CommandReasons) -> Plan {
     let Preview { operation, deallocated, refused, at_once } = preview;
     let at_once: HashMap<_, _> = at_once.iter().map(|(event, why)| (*event, why)).collect();
     // As for a scheduled operation: NotBefore means nothing if no event waits for it, and for an advisory.
@@ -23,7 +24,7 @@ pub fn plan(view: &View, preview: &Preview, now: Timestamp) -> Plan {
     let not_before = operation.not_before.filter(|_| waits);
     let why: HashMap<_, _> = refused.iter().map(|(event, why)| (*event, why)).collect();
     let mut plan = Plan {
-        host: operation.host.clone(),
+        host: reasons.host(operation.host.as_deref()),
         event_type: operation.cause.event_type().wire_name(),
         cause: operation.cause.wire_name(),
         release: operation.release.wire_name(),
@@ -60,7 +61,7 @@ pub fn plan(view: &View, preview: &Preview, now: Timestamp) -> Plan {
             plan.events.push(PlannedEvent {
                 scope: part.scope.to_string(),
                 update_domain: part.update_domain,
-                resources: part.resources.iter().map(present::resource).collect(),
+                resources: part.resources.iter().map(|one| present::resource(one, reasons)).collect(),
                 listening,
                 starts_because: at_once
                     .get(&part.event)

@@ -47,7 +47,13 @@ fn wire_policy(policy: &Policy) -> wire::Policy {
 }
 
 /// None if the VM is not in the scope.
-pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wire::Vm> {
+pub fn vm(
+    view: &View,
+    scope: &ScopeView,
+    id: VmId,
+    now: Timestamp,
+    reasons: CommandReasons,
+) -> Option<wire::Vm> {
     let member = scope.member(id)?;
     let addresses = view.addresses(id).iter().map(Address::to_string).collect();
     let last_poll = view.vm_polls(id).and_then(VmPolls::last_poll);
@@ -61,7 +67,7 @@ pub fn vm(view: &View, scope: &ScopeView, id: VmId, now: Timestamp) -> Option<wi
         update_domain: member.update_domain,
         fault_domain: member.fault_domain,
         zone: member.zone.clone(),
-        host: member.host.clone(),
+        host: reasons.host(member.host.as_deref()),
         spot: member.spot,
         addresses,
         events: scope
@@ -84,6 +90,7 @@ pub struct PresentContext<'a> {
     view: &'a View,
     sees: Box<dyn Fn(&ScopeId) -> bool + 'a>,
     now: Timestamp,
+    reasons: CommandReasons,
     /// Computed when the first event needs it.
     hosts: OnceCell<HostOperations>,
     /// Cache of [`parts_to_approve`], because events of a page are often parts of the same operation.
@@ -91,8 +98,14 @@ pub struct PresentContext<'a> {
 }
 
 impl<'a> PresentContext<'a> {
-    pub fn new(view: &'a View, sees: impl Fn(&ScopeId) -> bool + 'a, now: Timestamp) -> Self {
-        Self { view, sees: Box::new(sees), now, hosts: OnceCell::new(), to_approve: RefCell::default() }
+    pub fn new(
+        view: &'a View,
+        sees: impl Fn(&ScopeId) -> bool + 'a,
+        now: Timestamp,
+        reasons: CommandReasons,
+    ) -> Self {
+        let (hosts, to_approve) = (OnceCell::new(), RefCell::default());
+        Self { view, sees: Box::new(sees), now, reasons, hosts, to_approve }
     }
 
     fn hosts(&self) -> &HostOperations {
@@ -140,11 +153,10 @@ impl<'a> PresentContext<'a> {
             Blocker::HostOperation { operation, .. } => {
                 let held = self.view.operation(operation);
                 let mut targets = held.iter().flat_map(|held| &held.value.targets);
-                match held.filter(|_| targets.all(|target| (self.sees)(&target.scope))) {
-                    Some(held) => format!(
-                        "operation {operation} of host {}, which goes first",
-                        held.value.host.as_deref().unwrap_or("?")
-                    ),
+                let held = held.filter(|_| targets.all(|target| (self.sees)(&target.scope)));
+                match held.map(|held| self.reasons.host(held.value.host.as_deref())) {
+                    Some(Some(host)) => format!("operation {operation} of host {host}, which goes first"),
+                    Some(None) => format!("operation {operation} of another host, which goes first"),
                     None => "an operation of another host, which goes first".to_owned(),
                 }
             }
@@ -201,7 +213,7 @@ fn common(path: &str, scope: &ScopeId, event: &Event, reasons: CommandReasons) -
         source: event.cause.source().wire_name(),
         scope: path.to_owned(),
         update_domain: event.update_domain,
-        resources: event.resources.iter().map(resource).collect(),
+        resources: event.resources.iter().map(|one| resource(one, reasons)).collect(),
         scheduled_at: event.trail.first().map(|fact| fact.at),
         not_before: event.not_before(),
         approved: event.approved(),
@@ -220,8 +232,9 @@ fn common(path: &str, scope: &ScopeId, event: &Event, reasons: CommandReasons) -
     }
 }
 
-pub fn resource(resource: &notbefore_core::Resource) -> wire::Resource {
-    wire::Resource { vm: resource.vm.0, name: resource.name.to_string(), host: resource.host.clone() }
+pub fn resource(resource: &notbefore_core::Resource, reasons: CommandReasons) -> wire::Resource {
+    let host = reasons.host(resource.host.as_deref());
+    wire::Resource { vm: resource.vm.0, name: resource.name.to_string(), host }
 }
 
 /// What an event waits for, as text, with the command that continues it.
@@ -235,9 +248,9 @@ fn waits_for(context: &PresentContext<'_>, scope: &Scope, event: &Event) -> Stri
         }
         Phase::Started { run: Run::Exec(_), .. } if event.is_ready_for_host() => {
             let operation = context.view.operation(event.operation);
-            operation.and_then(|held| commands::host_waits_for(&held.value)).unwrap_or_else(|| {
-                format!("the command for its host: 'notbefore operation show {}'", event.operation)
-            })
+            operation.and_then(|held| commands::host_waits_for(&held.value, context.reasons)).unwrap_or_else(
+                || format!("the command for its host: 'notbefore operation show {}'", event.operation),
+            )
         }
         Phase::Started { run: Run::Exec(run), .. } => commands::waits_for(event, run),
         Phase::Advisory { .. } => {
@@ -312,7 +325,8 @@ pub fn operation(
     operation: &Operation,
     reasons: CommandReasons,
 ) -> wire::Operation {
-    let targets: Vec<_> = operation.targets.iter().map(|one| target(context, operation, one)).collect();
+    let of = |one| target(context, operation, one, reasons);
+    let targets: Vec<_> = operation.targets.iter().map(of).collect();
     // The scopes know the end of their events before the operation's record does.
     let closed;
     let mut operation = operation;
@@ -326,7 +340,7 @@ pub fn operation(
     wire::Operation {
         id: operation.id.0,
         cause: operation.cause.wire_name(),
-        host: operation.host.clone(),
+        host: reasons.host(operation.host.as_deref()),
         by: operation.by.to_string(),
         requested_at: operation.requested_at,
         state: operation.state.wire_name(),
@@ -345,7 +359,7 @@ pub fn operation(
             Some(JointStart::Ready { .. }) => {
                 Some(format!("an operator to start it: 'notbefore operation start {}'", operation.id))
             }
-            Some(JointStart::Released { .. }) | None => commands::host_waits_for(operation),
+            Some(JointStart::Released { .. }) | None => commands::host_waits_for(operation, reasons),
         },
         progress: wire::OperationProgress::of(&targets),
         targets,
@@ -377,7 +391,12 @@ fn has_ended(state: &wire::TargetState) -> bool {
     }
 }
 
-fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) -> wire::OperationTarget {
+fn target(
+    context: &PresentContext<'_>,
+    operation: &Operation,
+    target: &Target,
+    reasons: CommandReasons,
+) -> wire::OperationTarget {
     let scope = context.scope(&target.scope);
     let event = scope.and_then(|scope| scope.event(target.event));
     // The scope has an event's outcome before the operation has it.
@@ -403,7 +422,7 @@ fn target(context: &PresentContext<'_>, operation: &Operation, target: &Target) 
         event: target.event.0,
         scope: target.scope.to_string(),
         update_domain: target.update_domain,
-        resources: target.resources.iter().map(resource).collect(),
+        resources: target.resources.iter().map(|one| resource(one, reasons)).collect(),
         state,
         status,
         failed: event.is_some_and(|event| event.has_failed() || event.is_ready_for_host() && host_failed),
@@ -432,6 +451,15 @@ mod tests {
 
     use super::*;
     use crate::view::Views;
+
+    #[test]
+    fn hosts_are_for_those_who_may_see_them() {
+        let (vm, name) = (VmId(Uuid::nil()), "web-0".parse().unwrap());
+        let on_host = notbefore_core::Resource { vm, name, host: Some("h1".to_owned()) };
+        assert_eq!(resource(&on_host, CommandReasons::SHOWN).host.as_deref(), Some("h1"));
+        assert_eq!(resource(&on_host, CommandReasons::HIDDEN).host, None);
+        assert_eq!(CommandReasons::HIDDEN.host_or_empty("h1"), "");
+    }
 
     #[test]
     fn parts_to_approve_are_counted_once_per_page() {
@@ -477,7 +505,7 @@ mod tests {
             looks.set(looks.get() + 1);
             true
         };
-        let context = PresentContext::new(&view, sees, Timestamp::UNIX_EPOCH);
+        let context = PresentContext::new(&view, sees, Timestamp::UNIX_EPOCH, CommandReasons::SHOWN);
         for _ in 0..PARTS {
             assert_eq!(context.parts_to_approve(id), Some(0), "none of its scopes exists");
         }

@@ -88,7 +88,7 @@ pub async fn show(caller_view: CallerView) -> ApiResult<api::Status> {
             .map(|operation| api::FailedHost {
                 operation: operation.id.0,
                 cause: operation.cause.wire_name(),
-                host: operation.host.clone().unwrap_or_default(),
+                host: caller_view.reasons.host(operation.host.as_deref()).unwrap_or_default(),
                 why: commands::of_host(operation, caller_view.reasons).why,
             })
             .collect(),
@@ -144,7 +144,7 @@ fn next_hour(
         groups[at].add(scope, event, not_before, is_unread(scope, event));
     }
     next.partial |= is_cut;
-    next.groups = groups.into_iter().map(Group::shown).collect();
+    next.groups = groups.into_iter().map(|group| group.shown(visible.reasons)).collect();
     next
 }
 
@@ -193,8 +193,9 @@ impl<'a> Group<'a> {
         self.scopes.insert(scope.scope.path.to_string());
     }
 
-    fn shown(self) -> api::EventGroup {
-        let (hosts, scopes) = (self.hosts.len(), self.scopes.len());
+    fn shown(self, reasons: CommandReasons) -> api::EventGroup {
+        let hosts: Vec<String> = self.hosts.into_iter().filter_map(|host| reasons.host(Some(host))).collect();
+        let scopes = self.scopes.len();
         api::EventGroup {
             event_type: self.key.event_type.wire_name(),
             not_before: self.first,
@@ -204,8 +205,8 @@ impl<'a> Group<'a> {
             approved: self.approved,
             unread: self.unread,
             vms: self.vms,
-            hosts,
-            host_names: first_names(self.hosts.into_iter().map(str::to_owned).collect()),
+            hosts: hosts.len(),
+            host_names: first_names(hosts),
             scopes,
             scope_names: first_names(self.scopes.into_iter().collect()),
         }

@@ -58,6 +58,7 @@ pub struct SummaryQuery {
 pub async fn show(caller_view: CallerView, Params(query): Params<SummaryQuery>) -> ApiResult<HistorySummary> {
     caller_view.principal().count_costly_read()?;
     let SummaryQuery { since, until, scope, vm, host, event_type, outcome } = query;
+    caller_view.check_host_filter(host.as_deref())?;
     let until = until.unwrap_or_else(|| caller_view.now());
     let since = since.unwrap_or_else(|| until.checked_sub(DEFAULT_SPAN).unwrap_or(Timestamp::MIN));
     let filter = EventFilter::parse(scope, vm, host, event_type, outcome)?;

@@ -232,7 +232,7 @@ impl Caller {
     /// Creates a sign-in link of the caller's token. It counts as a change.
     pub async fn create_sign_in_link(&self) -> Result<(String, Timestamp), Problem> {
         self.principal.count_change(&self.operator)?;
-        let Principal { known, session_expires_at, from } = &self.principal;
+        let Principal { known, session_expires_at, from, sees_hosts: _ } = &self.principal;
         let (store, now) = (&*self.operator.store, self.now());
         let created = create_link(store, known, *session_expires_at, now).await?;
         let by = Actor::Token(self.principal.name().to_owned());
@@ -450,6 +450,15 @@ impl VisibleView {
         }
     }
 
+    /// Refuses a filter by host to a caller that does not see hosts: it would tell where VMs are.
+    pub fn check_host_filter(&self, host: Option<&str>) -> Result<(), Problem> {
+        if host.is_none_or(|host| self.reasons.host(Some(host)).is_some()) {
+            return Ok(());
+        }
+        let detail = "this token does not see hosts; leave the filter out, or ask an operator for operator.hosts_shown";
+        Err(Problem::not_permitted(detail))
+    }
+
     /// Checks that a host has VMs that the caller sees, for a list that is empty.
     pub fn check_host(&self, host: &str) -> Result<(), Problem> {
         if self.on_host(host, None).next().is_some() {
@@ -477,7 +486,7 @@ impl VisibleView {
 
     /// The context in which events of a page are presented.
     pub fn present_context(&self, now: Timestamp) -> PresentContext<'_> {
-        PresentContext::new(&self.view, |scope| self.can_see(scope), now)
+        PresentContext::new(&self.view, |scope| self.can_see(scope), now, self.reasons)
     }
 
     /// Open operations with events in the caller's scopes, in order of time, after `after`.
@@ -540,7 +549,7 @@ impl CallerView {
     }
 
     pub fn show_vm(&self, scope: &ScopeView, vm: VmId) -> Option<wire::Vm> {
-        present::vm(&self.view, scope, vm, self.now())
+        present::vm(&self.view, scope, vm, self.now(), self.reasons)
     }
 
     /// The log of a VM in a scope that the caller sees.
@@ -763,7 +772,7 @@ impl CallerView {
     /// The plan of an operation on VMs that the caller sees.
     pub async fn plan(&mut self, permit: Permit, by: Actor, new: NewOperation) -> Result<Plan, Problem> {
         let preview = self.query(permit, move |engine, now| engine.preview(&by, &new, now)).await?;
-        Ok(plan::plan(&self.view, &preview, self.now()))
+        Ok(plan::plan(&self.view, &preview, self.now(), self.reasons))
     }
 
     /// A failure, without details about scopes that the caller does not see.

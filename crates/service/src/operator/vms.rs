@@ -50,6 +50,7 @@ pub async fn list(
     Params(query): Params<ListQuery>,
 ) -> ApiResult<wire::Page<wire::Vm>> {
     let ListQuery { scope, host, limit, cursor } = query;
+    caller_view.check_host_filter(host.as_deref())?;
     let page = PageQuery { limit, cursor };
     let (limit, after) = (page.limit(), page.after()?);
     let only = caller_view.only_scope(scope.as_deref())?;

@@ -53,6 +53,7 @@ fn config(data: &Path, clock: &Arc<MovableClock>, sink: &Arc<Sink>, socket: TcpL
             burst: 1_000.try_into().unwrap(),
             per_second: 1_000.try_into().unwrap(),
         },
+        hosts_shown: false,
         nodes: NodesConfig::default(),
         operator_server: OperatorServerConfig::default(),
         // The clock stands still between moves.

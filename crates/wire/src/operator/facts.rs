@@ -224,12 +224,12 @@ pub enum FactDetail {
     },
     /// The command for the operation's host begins: those of all its VMs are done.
     HostCommandStarted {
-        /// The host.
+        /// The host; empty for a token that does not see hosts.
         host: String,
     },
     /// Another process of the service took over the command for the operation's host.
     HostCommandTookOver {
-        /// The host.
+        /// The host; empty for a token that does not see hosts.
         host: String,
         /// The process that took over.
         owner: String,
@@ -238,7 +238,7 @@ pub enum FactDetail {
     },
     /// An attempt of the command for the operation's host failed; it will be retried.
     HostCommandAttemptFailed {
-        /// The host.
+        /// The host; empty for a token that does not see hosts.
         host: String,
         /// The number of the attempt.
         attempt: u32,
@@ -248,7 +248,7 @@ pub enum FactDetail {
     },
     /// The command for the operation's host failed its last attempt.
     HostCommandFailed {
-        /// The host.
+        /// The host; empty for a token that does not see hosts.
         host: String,
         /// The number of attempts.
         attempts: u32,
@@ -258,12 +258,12 @@ pub enum FactDetail {
     },
     /// The command for the operation's host was run with success; the events end.
     HostCommandSucceeded {
-        /// The host.
+        /// The host; empty for a token that does not see hosts.
         host: String,
     },
     /// An operator retried the command for the operation's host.
     HostCommandRetried {
-        /// The host.
+        /// The host; empty for a token that does not see hosts.
         host: String,
     },
     /// An operation was completed as a whole.
@@ -284,7 +284,7 @@ pub enum FactDetail {
     VmRemoved,
     /// A VM moved to another host.
     VmMoved {
-        /// The new host.
+        /// The new host; empty for a token that does not see hosts.
         host: String,
     },
     /// A Spot VM was evicted.

@@ -136,7 +136,7 @@ pub struct FailedHost {
     pub operation: Uuid,
     /// Why it happens.
     pub cause: Cause,
-    /// The host.
+    /// The host; empty for a token that does not see hosts.
     pub host: String,
     /// Why the command failed. Only for operators on `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -133,7 +133,7 @@ fn filters_select_and_name_what_is_unknown() {
         let refused = service.cli_refused(words);
         assert!(refused.contains(expected), "{words:?}: {refused}");
     }
-    // A tenant is not told of hosts without VMs of its own.
+    // A tenant is not told of hosts.
     let token =
         service.cli_json(&["token", "create", "db", "--role", "tenant", "--on", "default/default/db"]);
     let asks = |host: &str| {
@@ -142,7 +142,7 @@ fn filters_select_and_name_what_is_unknown() {
         (answer.status, answer.body.replace(host, "HOST"))
     };
     assert_eq!(asks("h2"), asks("h9"));
-    assert_eq!(asks("h2").0, 404);
+    assert_eq!(asks("h2").0, 403);
 }
 
 #[test]

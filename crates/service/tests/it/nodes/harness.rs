@@ -155,6 +155,7 @@ impl Node {
             faults: None,
             guest_stats: Arc::default(),
             listening: operator::status::ListeningCache::default(),
+            hosts_shown: false,
             change_rate_limit: ChangeRateLimit { burst: NonZeroU32::MIN, per_second: NonZeroU32::MIN },
             slots: OperatorServerConfig::default().limits.slots(),
             hosts: AllowedHosts::new("localhost", &[]),
