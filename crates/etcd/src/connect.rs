@@ -72,6 +72,10 @@ pub enum ConnectError {
         "{prefix} in etcd holds keys, such as {key}, and no mark of notbefore: choose another prefix for notbefore; if the mark was deleted under running nodes, stop all nodes, remove the keys with 'etcdctl del --prefix {prefix}', and restore a backup"
     )]
     ForeignPrefix { prefix: String, key: String },
+    #[error(
+        "the etcd prefix {prefix} is inside {outer}, which belongs to another cluster of nodes: its nodes would read the keys of this one as their own. Choose a prefix outside, with --etcd-prefix; no prefix may begin with another one"
+    )]
+    NestedPrefix { prefix: String, outer: String },
     /// etcd answered, but not the question.
     #[error("etcd cannot be used: {0}")]
     Failed(String),
@@ -121,6 +125,7 @@ impl ConnectError {
             Self::UserRequired => "etcd_user_required",
             Self::PermissionDenied { .. } => "etcd_permission_denied",
             Self::ForeignPrefix { .. } => "etcd_foreign_prefix",
+            Self::NestedPrefix { .. } => "etcd_nested_prefix",
             Self::Failed(_) => "etcd_failed",
         }
     }
@@ -139,7 +144,8 @@ impl ConnectError {
             | Self::WrongPassword { .. }
             | Self::UserRequired
             | Self::PermissionDenied { .. }
-            | Self::ForeignPrefix { .. } => false,
+            | Self::ForeignPrefix { .. }
+            | Self::NestedPrefix { .. } => false,
         }
     }
 }
@@ -225,6 +231,7 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Warning
         }
     }
     client.check_rights().await?;
+    client.check_outer_prefixes().await?;
     let mark = client.find_mark().await?;
     Ok((client, Warnings { lasting: warnings, unreachable }, mark))
 }
@@ -332,6 +339,13 @@ async fn greet_by_read(
     }
 }
 
+/// The prefixes with which a prefix begins, the longest first, without itself. A prefix ends with a slash and has a name.
+fn outer_prefixes(prefix: &str) -> impl Iterator<Item = &str> {
+    let ends = prefix.match_indices('/').map(|(at, slash)| at + slash.len());
+    let outer = ends.rev().filter_map(|end| prefix.get(..end)).skip(1);
+    outer.filter(|outer| outer.chars().any(|character| character != '/'))
+}
+
 fn denied(config: &Checked, right: Right) -> ConnectError {
     let user = match &config.user {
         Some(user) => format!("user {}", user.name),
@@ -396,6 +410,28 @@ impl Client {
         }
     }
 
+    /// Checks that no other cluster of nodes has a prefix with which this one begins. Its user may have no right to read
+    /// there, as in a cell with a user of its own: then its operator has to know.
+    async fn check_outer_prefixes(&self) -> Result<(), ConnectError> {
+        for outer in outer_prefixes(&self.config.prefix) {
+            let key = Bytes::copy_from_slice(outer.as_bytes());
+            match self.read(RangeRequest { key, ..RangeRequest::default() }).await {
+                Ok(response) => {
+                    if response.kvs.iter().any(|kv| kv.value.starts_with(MARK_BEGIN)) {
+                        let (prefix, outer) = (self.config.prefix.clone(), outer.to_owned());
+                        return Err(ConnectError::NestedPrefix { prefix, outer });
+                    }
+                }
+                Err(CallError::Denied) => tracing::info!(
+                    prefix = self.config.prefix,
+                    "not checked whether {outer} in etcd belongs to another cluster of nodes: this node's user may not read it"
+                ),
+                Err(error) => return Err(self.check_error(error, Right::Read)),
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the mark. Fails if the prefix belongs to another program.
     async fn find_mark(&self) -> Result<Mark, ConnectError> {
         let key = self.key("");
@@ -454,5 +490,24 @@ impl Client {
         let success = vec![RequestOp { operation: Some(Operation::Put(put)) }];
         let request = TxnRequest { compare: vec![compare], success, failure: Vec::new() };
         Ok(self.call(&self.writes, request).await?.succeeded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outer_prefixes_are_those_that_another_cluster_may_have() {
+        for (prefix, expected) in [
+            ("/notbefore/", &[][..]),
+            ("cells/", &[]),
+            ("//a/", &[]),
+            ("/cells/east/", &["/cells/"]),
+            ("/a/b//c/", &["/a/b//", "/a/b/", "/a/"]),
+            ("a/b/", &["a/"]),
+        ] {
+            assert_eq!(outer_prefixes(prefix).collect::<Vec<_>>(), expected, "{prefix}");
+        }
     }
 }

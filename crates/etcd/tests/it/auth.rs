@@ -88,6 +88,22 @@ async fn missing_rights_and_wrong_passwords_are_named() {
 }
 
 #[tokio::test]
+async fn outer_prefix_that_the_user_may_not_read_is_not_checked() {
+    let etcd = with_users(&["--unsafe-no-fsync"]).await;
+    root(&etcd, &["put", "/cells/", "notbefore: the mark of another cell"]);
+    root(&etcd, &["user", "add", "east:secret"]);
+    root(&etcd, &["role", "add", "east"]);
+    root(&etcd, &["role", "grant-permission", "east", "readwrite", "--prefix=true", "/cells/east/"]);
+    root(&etcd, &["user", "grant-role", "east", "east"]);
+    let store = connect(&as_user(&etcd, "/cells/east/", "east", text("secret"))).await;
+    committed(&store, put("a", "1")).await;
+    // With the right to read there, it is.
+    root(&etcd, &["role", "grant-permission", "east", "read", "/cells/"]);
+    let refused = refusal(&as_user(&etcd, "/cells/east/", "east", text("secret"))).await;
+    assert!(refused.starts_with("etcd_nested_prefix: "), "{refused}");
+}
+
+#[tokio::test]
 async fn a_user_without_authentication_is_a_warning() {
     let etcd = etcd(&["--unsafe-no-fsync"]).await;
     let store = connect(&as_user(&etcd, "/nb/", "nb", text("secret"))).await;

@@ -95,6 +95,22 @@ async fn a_prefix_of_another_program_is_refused() {
 }
 
 #[tokio::test]
+async fn a_prefix_inside_that_of_another_cell_is_refused() {
+    let etcd = etcd(NO_FSYNC).await;
+    drop(etcd.store("/cells/").await);
+    for prefix in ["/cells/east/", "/cells/of/the/east/"] {
+        let text = refusal(&etcd.config(prefix)).await;
+        assert!(text.starts_with("etcd_nested_prefix: ") && text.contains(prefix), "{text}");
+        assert!(text.contains("inside /cells/,") && text.contains("--etcd-prefix"), "{text}");
+        assert_eq!(etcd.etcdctl(&["get", "--prefix", "--keys-only", prefix]), "", "nothing was written");
+    }
+    // Beside it, and below a key of another program.
+    etcd.etcdctl(&["put", "/other/", "1"]);
+    drop(etcd.store("/cells2/").await);
+    drop(etcd.store("/other/cell/").await);
+}
+
+#[tokio::test]
 async fn nodes_that_start_at_once_share_a_prefix() {
     let etcd = etcd(NO_FSYNC).await;
     let config = etcd.config("/nb/");
