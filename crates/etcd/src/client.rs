@@ -8,6 +8,7 @@
 //! - A call that has no answer for a second, on a connection without other answers, moves later calls to the next endpoint. It
 //!   still waits for its own answer until its deadline.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,7 @@ use crate::connection::{CallMetadata, Connection};
 use crate::errors::{CallError, classify, is_local};
 use crate::identity::{Freshness, Identity};
 use crate::lane::{Current, Lane};
+use crate::log_turns::LogTurns;
 use crate::proto::{AuthenticateRequest, Call, Headed, RangeRequest};
 use crate::tls::{TlsConfig, read_file};
 
@@ -47,6 +49,8 @@ const READ_ATTEMPTS: usize = 3;
 const COMMITS_IN_FLIGHT_MAX: usize = 128;
 /// Limit on open watches; each has a connection.
 const WATCHES_MAX: usize = 64;
+/// Interval of lines of the log about watches that cannot be opened. Callers try again several times a second.
+const LOG_WATCHES_EVERY: Duration = Duration::from_secs(10);
 /// Largest file with a password.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 
@@ -64,6 +68,7 @@ pub(crate) struct Client {
     pub(crate) watch_turns: Lane,
     pub(crate) commits: Semaphore,
     pub(crate) watches: Arc<Semaphore>,
+    watch_log: LogTurns,
 }
 
 /// What is known about the token of this node.
@@ -110,6 +115,14 @@ impl Client {
             watch_turns: Lane::starting_at(first_endpoint),
             commits: Semaphore::new(COMMITS_IN_FLIGHT_MAX),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            watch_log: LogTurns::every(LOG_WATCHES_EVERY),
+        }
+    }
+
+    /// Logs that a watch was not opened.
+    pub(crate) fn log_watch(&self, endpoint: &str, error: &str) {
+        if self.watch_log.take() {
+            tracing::warn!(endpoint, error, "the watch of etcd was not opened: retrying");
         }
     }
 
@@ -164,7 +177,7 @@ impl Client {
             Current::None { .. } => {}
         }
         let endpoints = &self.config.endpoints;
-        let mut errors = Vec::with_capacity(endpoints.len());
+        let mut errors = BTreeMap::new();
         for _ in endpoints {
             let number = lane.advance(endpoints.len());
             match self.open_checked(number).await {
@@ -175,10 +188,12 @@ impl Client {
                 Err(error @ CallError::Identity(_)) => return Err(error),
                 Err(error) => {
                     let name = endpoints.get(number).map_or("", |endpoint| &*endpoint.text);
-                    errors.push(format!("{name}: {error}"));
+                    errors.insert(number, format!("{name}: {error}"));
                 }
             }
         }
+        // In the order of the settings, whichever was tried first: callers compare it with the error before.
+        let errors: Vec<String> = errors.into_values().collect();
         let error = format!("no endpoint of etcd answers: {}", errors.join("; "));
         sleep(ROUND_PAUSE).await;
         lane.fail(error.clone());

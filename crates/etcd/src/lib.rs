@@ -10,6 +10,7 @@
 //! | `config` | settings, and what is wrong with them |
 //! | `connect` | checks at the start, and the mark of the prefix |
 //! | `client`, `lane`, `connection`, `tls`, `alert`, `codec` | calls: deadlines, token, rotation of endpoints, HTTP/2, certificates |
+//! | `log_turns` | lines of the log that would repeat |
 //! | `errors` | which failures are refusals, and which leave the outcome open |
 //! | `identity` | detects another cluster and a restored backup |
 //! | `commit`, `snapshot`, `watch` | the store |
@@ -53,6 +54,7 @@ mod connection;
 mod errors;
 mod identity;
 mod lane;
+mod log_turns;
 mod proto;
 mod snapshot;
 mod status;

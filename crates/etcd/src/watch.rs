@@ -55,7 +55,7 @@ impl Client {
             Err(_elapsed) => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
         };
         let name = self.config.endpoints.get(endpoint).map_or("", |endpoint| &*endpoint.text);
-        tracing::warn!(endpoint = name, error, "the watch of etcd was not opened");
+        self.log_watch(name, &error);
         Err(WatchError::Closed)
     }
 
@@ -73,7 +73,7 @@ impl Client {
                 Err(WatchError::Closed)
             }
             Err(error) => {
-                tracing::warn!(%error, "the watch of etcd was not opened");
+                self.log_watch("", &error.to_string());
                 Err(WatchError::Closed)
             }
         }

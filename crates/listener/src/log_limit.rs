@@ -1,22 +1,34 @@
-//! Rate limit for log lines: at most one a second, with the number of occurrences.
+//! Rate limit for log lines: at most one in an interval, with the number of occurrences.
 
 use std::time::Duration;
 
-/// Minimum interval between lines.
+/// Default of the minimum interval between lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Counts occurrences that are not logged yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LogRateLimit {
+    interval: Duration,
     logged_at: Option<Duration>,
     since: u64,
 }
 
+/// One line a second.
+impl Default for LogRateLimit {
+    fn default() -> Self {
+        Self::every(LOG_INTERVAL)
+    }
+}
+
 impl LogRateLimit {
+    pub fn every(interval: Duration) -> Self {
+        Self { interval, logged_at: None, since: 0 }
+    }
+
     /// Counts an occurrence. If a line is due, returns the number of occurrences since the last line.
     pub fn record(&mut self, now: Duration) -> Option<u64> {
         self.since += 1;
-        if self.logged_at.is_some_and(|at| now.saturating_sub(at) < LOG_INTERVAL) {
+        if self.logged_at.is_some_and(|at| now.saturating_sub(at) < self.interval) {
             return None;
         }
         self.logged_at = Some(now);

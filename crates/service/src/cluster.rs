@@ -24,6 +24,7 @@ use notbefore_engine::cluster::{
     StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
+use notbefore_listener::log_limit::LogRateLimit;
 use notbefore_store::{Key, Outcome, ReadError, Revision, Store, Txn, Versioned, WatchLog, check};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -35,6 +36,9 @@ use crate::leveled_store::WriteLevel;
 
 /// Interval of attempts to open a watch, and to load a snapshot.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
+
+/// Interval of lines of the log about snapshots that cannot be loaded.
+const LOG_LOADS_EVERY: Duration = Duration::from_secs(10);
 
 /// What a node knows of its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +146,7 @@ pub struct Member {
     /// When the snapshot was requested that is being loaded.
     loading_since: Option<Duration>,
     load_retry_at: Duration,
+    load_log_limit: LogRateLimit,
     freshness: Freshness,
     /// See [`Standing::watched_at`]. Of the pass before: what it has watched is published.
     watched_at: Option<Duration>,
@@ -199,6 +204,7 @@ impl Member {
             watch_retry_at: Duration::ZERO,
             loading_since: None,
             load_retry_at: Duration::ZERO,
+            load_log_limit: LogRateLimit::every(LOG_LOADS_EVERY),
             freshness: Freshness::default(),
             watched_at: None,
             writes_in_flight: 0,
@@ -368,7 +374,7 @@ impl Member {
 
     fn write(&mut self, write: ClusterWrite, txn: Txn) {
         self.writes_in_flight += 1;
-        let (store, send) = (Arc::clone(&self.store), Arc::clone(&self.send));
+        let (store, send, stats) = (Arc::clone(&self.store), Arc::clone(&self.send), Arc::clone(&self.stats));
         tokio::spawn(async move {
             let outcome = store.commit(txn).await;
             send(ClusterSignal::Wrote(write, outcome));
@@ -442,7 +448,9 @@ impl Member {
         let installed = match loaded {
             Ok((revision, records)) => self.follower.install(revision, records, now.since_boot),
             Err(error) => {
-                tracing::warn!(%error, "cannot read the store: retrying");
+                if self.load_log_limit.record(now.since_boot).is_some() {
+                    tracing::warn!(%error, "cannot read the store: retrying");
+                }
                 None
             }
         };

@@ -156,6 +156,15 @@ impl Default for ForwardLimits {
     }
 }
 
+/// Interval of lines of the log about requests of callers without an answer.
+const LOG_CALLERS_EVERY: Duration = Duration::from_secs(2);
+/// The same of this node's own messages: while there is no leader, one fails each second.
+const LOG_OWN_EVERY: Duration = Duration::from_secs(10);
+
+fn log_limit(interval: Duration) -> std::sync::Mutex<LogRateLimit> {
+    std::sync::Mutex::new(LogRateLimit::every(interval))
+}
+
 /// Why a request has no answer of the leader. Details are for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
@@ -318,8 +327,8 @@ impl Nodes {
             reported_uses: std::sync::Mutex::default(),
             forwarded: counters_from_zero("outcome", FORWARD_OUTCOMES),
             refused: counters_from_zero("reason", Refused::CODES),
-            callers_log_limit: std::sync::Mutex::default(),
-            own_log_limit: std::sync::Mutex::default(),
+            callers_log_limit: log_limit(LOG_CALLERS_EVERY),
+            own_log_limit: log_limit(LOG_OWN_EVERY),
             since_start: Stopwatch::start(),
         }
     }
