@@ -12,12 +12,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use notbefore_store::Revision;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{AuthenticateError, Client, authenticate, end_of, from_etcd, to_etcd};
 use crate::config::{Checked, ConfigError, Endpoint, EtcdConfig, EtcdUser};
-use crate::connection::{CallMetadata, Connection};
+use crate::connection::{CallMetadata, Connection, dial};
 use crate::errors::{CallError, classify, is_local};
 use crate::proto::{
     COMPARE_MOD_REVISION, Compare, Operation, PutRequest, RangeRequest, RequestOp, StatusRequest, TxnRequest,
@@ -27,8 +26,6 @@ use crate::version::{is_too_old, version_warning};
 
 /// Deadline for the first answer of an endpoint.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
-/// Deadline for a connection that says whether a silent endpoint exists.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The value of a mark, before its id.
 pub(crate) const MARK: &str =
@@ -102,8 +99,9 @@ pub struct EndpointFailure {
     pub endpoint: String,
     /// With the cure, where one is known.
     pub reason: String,
-    /// Whether the endpoint accepts connections and does not answer: a member that waits for a leader at its start.
-    pub is_silent: bool,
+    /// Whether nothing answers there: no process listens, the machine or the network is away, or a member waits for a leader
+    /// at its start. An endpoint that refuses this connection has answered.
+    pub is_away: bool,
 }
 
 fn list(failures: &[EndpointFailure]) -> String {
@@ -130,11 +128,11 @@ impl ConnectError {
         }
     }
 
-    /// Whether the same settings may work in a moment: etcd has no leader. An endpoint that accepts no connection, or refuses
-    /// this one, may be a wrong URL or certificate.
+    /// Whether the same settings may work in a moment: etcd is away, or has no leader. An endpoint that is no etcd, or refuses
+    /// this connection, is a wrong setting.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unreachable(failures) => failures.iter().any(|failure| failure.is_silent),
+            Self::Unreachable(failures) => failures.iter().any(|failure| failure.is_away),
             Self::Failed(_) => true,
             Self::Config(_)
             | Self::Tls(_)
@@ -185,12 +183,11 @@ pub(crate) async fn connect(config: &EtcdConfig) -> Result<(Arc<Client>, Warning
             Err(GreetError::Denied) => return Err(denied(&config, Right::Read)),
             Err(GreetError::UserRequired) => return Err(ConnectError::UserRequired),
             Err(GreetError::Failed(reason)) => {
-                failures.push(EndpointFailure { endpoint: name, reason, is_silent: false });
+                failures.push(EndpointFailure { endpoint: name, reason, is_away: false });
                 continue;
             }
-            Err(GreetError::Silent) => {
-                let reason = format!("no answer within {} s", START_TIMEOUT.as_secs());
-                failures.push(EndpointFailure { endpoint: name, reason, is_silent: true });
+            Err(GreetError::Away(reason)) => {
+                failures.push(EndpointFailure { endpoint: name, reason, is_away: true });
                 continue;
             }
         };
@@ -245,7 +242,7 @@ struct Greeting {
 
 enum GreetError {
     Failed(String),
-    Silent,
+    Away(String),
     Denied,
     UserRequired,
     Authenticate(AuthenticateError),
@@ -258,7 +255,8 @@ async fn greet(
     prefix: &str,
 ) -> Result<Greeting, GreetError> {
     let asking = async {
-        let connection = Connection::open(endpoint, tls, 0).await.map_err(GreetError::Failed)?;
+        let tcp = dial(endpoint).await.map_err(GreetError::Away)?;
+        let connection = Connection::begin(tcp, endpoint, tls, 0).await.map_err(GreetError::Failed)?;
         let mut metadata = CallMetadata { token: None, timeout: Some(START_TIMEOUT) };
         let mut status = connection.call(StatusRequest {}, metadata.clone()).await;
         // Releases since 2026 tell the status only to a user, and some of them only to root.
@@ -298,18 +296,9 @@ async fn greet(
             None => format!("it does not speak gRPC; write https if it has TLS ({reason})"),
         }))
     };
-    match timeout(START_TIMEOUT, asking).await {
-        Ok(answer) => answer,
-        Err(_elapsed) => {
-            let connecting = TcpStream::connect((&*endpoint.host, endpoint.port));
-            Err(match timeout(CONNECT_TIMEOUT, connecting).await {
-                Ok(Ok(_)) => GreetError::Silent,
-                Ok(Err(_)) | Err(_) => {
-                    GreetError::Failed(format!("no answer within {} s", START_TIMEOUT.as_secs()))
-                }
-            })
-        }
-    }
+    timeout(START_TIMEOUT, asking).await.unwrap_or_else(|_elapsed| {
+        Err(GreetError::Away(format!("no answer within {} s", START_TIMEOUT.as_secs())))
+    })
 }
 
 /// The cluster's id from the header of a read, which every user may make below its prefix.

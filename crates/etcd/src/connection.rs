@@ -89,9 +89,17 @@ pub(crate) struct CallMetadata {
 impl Connection {
     /// Connects: TCP, TLS, and the begin of HTTP/2. Waits as long as the peer lets it.
     pub(crate) async fn open(endpoint: &Endpoint, tls: Option<&TlsConfig>, id: u64) -> Result<Self, String> {
-        let Endpoint { host, port, tls_name, origin, text: _ } = endpoint;
-        let tcp = TcpStream::connect((&**host, *port)).await.map_err(|error| tcp_error(&error))?;
-        let _ = tcp.set_nodelay(true);
+        Self::begin(dial(endpoint).await?, endpoint, tls, id).await
+    }
+
+    /// The same over a connection of TCP.
+    pub(crate) async fn begin(
+        tcp: TcpStream,
+        endpoint: &Endpoint,
+        tls: Option<&TlsConfig>,
+        id: u64,
+    ) -> Result<Self, String> {
+        let Endpoint { tls_name, origin, host: _, port: _, text: _ } = endpoint;
         match (tls, tls_name) {
             (Some(tls), Some(name)) => {
                 let connector = TlsConnector::from(tls.current());
@@ -243,6 +251,15 @@ impl Service<Request<Body>> for Sender {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         Box::pin(self.0.send_request(request))
     }
+}
+
+/// The first step of [`Connection::open`]: TCP. If it fails, nothing answers at the endpoint.
+pub(crate) async fn dial(endpoint: &Endpoint) -> Result<TcpStream, String> {
+    let address = (&*endpoint.host, endpoint.port);
+    let tcp = TcpStream::connect(address).await.map_err(|error| tcp_error(&error))?;
+    // An error only means more latency.
+    let _ = tcp.set_nodelay(true);
+    Ok(tcp)
 }
 
 fn tcp_error(error: &std::io::Error) -> String {

@@ -47,6 +47,7 @@ mod scan;
 mod secret_file;
 pub mod serve;
 pub mod sessions;
+mod starting;
 pub mod stored_key;
 pub mod tokens;
 pub mod transfer;

@@ -34,7 +34,7 @@ mod events;
 mod export;
 pub(crate) mod facts;
 mod faults;
-mod health;
+pub(crate) mod health;
 mod history;
 mod hosts;
 mod openapi;

@@ -18,6 +18,7 @@ use notbefore_engine::{
 };
 use notbefore_etcd::{Compactor, EtcdStore};
 use notbefore_listener::host::AllowedHosts;
+use notbefore_listener::log_limit::LogRateLimit;
 use notbefore_store::memory::MemoryStore;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
 use tokio::net::TcpListener;
@@ -25,7 +26,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::clock::{Clock, boot_id};
+use crate::clock::{Clock, Stopwatch, boot_id};
 use crate::cluster::Standing;
 use crate::cluster::etcd_status::EtcdStatusCache;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
@@ -62,6 +63,7 @@ use crate::running::{Addresses, Listener, Listeners, Reloads, Running};
 use crate::runtime::{self, EngineHandle};
 use crate::scan::Scan;
 use crate::sessions::{SessionKey, SignInLimit, create_link, record_fact};
+use crate::starting::{Starting, StartingError};
 use crate::stored_key::StoredKeyError;
 use crate::tokens::{LostToken, TokenError};
 use crate::view::{View, Views};
@@ -72,6 +74,8 @@ use crate::{event_log, fleet, integrity, janitor, names, operator, tokens};
 const CLUSTER_RECORDS_MAX: usize = 1_000;
 /// Interval at which a starting node tries again to use etcd.
 const RETRY_START_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which a starting node says what it waits for.
+pub(crate) const SAY_WAITING_EVERY: Duration = Duration::from_secs(10);
 /// Interval at which VMs with a listener of their own are recorded as polled.
 const BOUND_POLL_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Turns of the agreed compaction in its interval; in most, nothing is compacted.
@@ -103,6 +107,9 @@ pub enum ServeError {
     /// An address cannot be bound.
     #[error("cannot listen at {at} for {what}: {error}; {}", .error.hint(.flag))]
     Listen { at: String, what: &'static str, flag: &'static str, error: BindError },
+    /// The listeners of a starting node cannot be answered.
+    #[error("cannot answer callers while this node starts: {0}; raise the limit of open files")]
+    Starting(#[from] StartingError),
     /// The guest listener's threads cannot be started.
     #[error("cannot start the threads of the guest listener")]
     GuestServer(#[source] io::Error),
@@ -175,6 +182,7 @@ impl ServeError {
             | Self::Decode(_)
             | Self::Listen { .. }
             | Self::StoredKey(_)
+            | Self::Starting(_)
             | Self::GuestServer(_)
             | Self::Prepare(_)
             | Self::ResultsLink(_)
@@ -201,6 +209,7 @@ impl ServeError {
             | Self::Decode(_)
             | Self::Listen { .. }
             | Self::StoredKey(_)
+            | Self::Starting(_)
             | Self::GuestServer(_)
             | Self::Prepare(_)
             | Self::ResultsLink(_)
@@ -275,6 +284,17 @@ async fn run(
         None => None,
     };
     let proxies = Arc::new(TrustedProxies::load(&config.proxy)?);
+
+    let starting = match &config.cluster {
+        Some(_) => {
+            let starting = Starting::default();
+            guest_listeners.iter().try_for_each(|(listener, _)| starting.answer_guests(listener))?;
+            let certificate = certificate.clone().map(|certificate| certificate as _);
+            starting.answer_operators(&operator_listener, certificate)?;
+            Some(starting)
+        }
+        None => None,
+    };
 
     // Connect before anything is written, too.
     let shared = match &config.cluster {
@@ -496,6 +516,7 @@ async fn run(
         listeners.guest_vms.push(Listener { vm: Some(vm.clone()), ..Listener::new("http", &at) });
         vm_addresses.push((vm, at.address));
     }
+    drop(starting);
     let guests = server.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestServer)?;
     let guests = tokio::spawn(guests);
     let mut published = PublishedFiles::default();
@@ -617,13 +638,14 @@ async fn run(
     }
 }
 
-/// Repeats a step of a node's start while etcd has no leader. Any other failure is returned at once: wrong settings do not
-/// work later, either. None if the service is to stop.
+/// Repeats a step of a node's start while etcd is away or has no leader. Any other failure is returned at once: wrong
+/// settings do not work later, either. None if the service is to stop.
 async fn retry_until_stopped<T>(
     shutdown: &watch::Receiver<bool>,
     step: impl AsyncFn() -> Result<T, ServeError>,
 ) -> Result<Option<T>, ServeError> {
-    let (mut stopping, mut has_said) = (shutdown.clone(), false);
+    let (mut log_limit, since) = (LogRateLimit::every(SAY_WAITING_EVERY), Stopwatch::start());
+    let mut stopping = shutdown.clone();
     loop {
         // A dropped sender means shutdown too.
         let done = tokio::select! {
@@ -635,8 +657,8 @@ async fn retry_until_stopped<T>(
             Err(error) if error.is_store_away() => error,
             Err(error) => return Err(error),
         };
-        if !std::mem::replace(&mut has_said, true) {
-            tracing::warn!("{error}; this node waits until etcd has a leader");
+        if log_limit.record(since.elapsed()).is_some() {
+            tracing::warn!("{error}; this node waits for etcd, and answers 503 until it can serve");
         }
         if tokio::time::timeout(RETRY_START_EVERY, stopping.wait_for(|stop| *stop)).await.is_ok() {
             return Ok(None);

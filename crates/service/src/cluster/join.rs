@@ -18,6 +18,7 @@ use notbefore_engine::cluster::{
 };
 use notbefore_engine::records::{self, DecodeError};
 use notbefore_etcd::{COMPACT_EVERY, ConnectError, EtcdConfig, EtcdStore, IdentityChange};
+use notbefore_listener::log_limit::LogRateLimit;
 use notbefore_store::{Key, ReadError, Revision, Store, Versioned, WatchLog};
 use tokio::sync::{mpsc, watch};
 
@@ -30,7 +31,7 @@ use crate::exec::lease::LeaseEnd;
 use crate::fenced_store::FencedStore;
 use crate::leveled_store::{LeveledStore, WriteLevel};
 use crate::runtime::EngineHandle;
-use crate::serve::ServeError;
+use crate::serve::{SAY_WAITING_EVERY, ServeError};
 use crate::sessions::SessionKey;
 use crate::stored_key::StoredKeyError;
 use crate::tokens::{self, LostToken, TokenError};
@@ -39,8 +40,6 @@ use crate::tokens::{self, LostToken, TokenError};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// More than a cluster has nodes.
 const NODES_MAX: usize = 1_000;
-/// After this long, the node says what it waits for.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A store that several nodes use.
 #[derive(Clone)]
@@ -311,8 +310,9 @@ impl Joining {
                 engine.report_fence(news);
             }
         });
-        let begun = clock.since_boot();
-        let mut has_said = false;
+        let mut log_limit = LogRateLimit::every(SAY_WAITING_EVERY);
+        // Most nodes are ready before anything has to be said.
+        log_limit.record(clock.since_boot());
         loop {
             let standing = standings.borrow_and_update().clone();
             if let Some(url) = standing.name_taken_by {
@@ -335,8 +335,7 @@ impl Joining {
             {
                 return Ok(key);
             }
-            if !has_said && clock.since_boot().saturating_sub(begun) >= PATIENCE {
-                has_said = true;
+            if log_limit.record(clock.since_boot()).is_some() {
                 tracing::warn!(
                     node = identity.name,
                     "waiting for the store, or for a node that leads the cluster"

@@ -1,6 +1,7 @@
 //! Several nodes on one store, each a whole service with real sockets.
 
 mod harness;
+mod starting;
 
 use std::sync::Arc;
 

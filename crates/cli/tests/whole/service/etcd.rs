@@ -3,18 +3,22 @@
 
 mod start;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
+use notbefore_service::clock::Stopwatch;
 use regex_lite::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::http::get;
+use crate::support::http::{exchange_within, get};
 use crate::support::{Service, binary, free_address, wait_for};
 
+/// Limit on an answer: a node that starts answers at once, and the machine may be busy.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 const GUEST: Ipv4Addr = Ipv4Addr::new(127, 1, 60, 1);
 
 /// One member, which ends with the test.
@@ -52,9 +56,22 @@ impl Etcd {
         etcd
     }
 
+    /// Starts a member with this address for clients.
+    fn start_at(client: SocketAddr) -> Self {
+        let peer = format!("http://{}", free_address());
+        let cluster = format!("m0={peer}");
+        let url = format!("http://{client}");
+        let etcd = Self::spawn_at(url, "m0", &peer, &cluster, &[], tempfile::tempdir().unwrap());
+        etcd.wait_until_healthy();
+        etcd
+    }
+
     /// Starts a member of a cluster, which may have no leader yet.
     fn spawn(scheme: &str, name: &str, peer: &str, cluster: &str, flags: &[&str], data: TempDir) -> Self {
-        let url = format!("{scheme}://{}", free_address());
+        Self::spawn_at(format!("{scheme}://{}", free_address()), name, peer, cluster, flags, data)
+    }
+
+    fn spawn_at(url: String, name: &str, peer: &str, cluster: &str, flags: &[&str], data: TempDir) -> Self {
         let process = Command::new("etcd")
             .args(["--name", name, "--log-level", "error", "--unsafe-no-fsync"])
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
@@ -343,6 +360,66 @@ fn two_prefixes_on_one_etcd_are_two_fleets() {
     assert!(keys.lines().all(own), "{keys}");
 }
 
+/// A process of a node, which ends with the test.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Node {
+    fn spawn(etcd: &str, data: &Path, [guest, operator]: [SocketAddr; 2], log: &Path) -> Self {
+        let mut command = Command::new(binary());
+        command.args(["serve", "--guest", &guest.to_string(), "--operator", &operator.to_string()]);
+        command.args(["--etcd", etcd, "--node", "n1", "--data", text(data)]);
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        Self(command.stdout(Stdio::null()).stderr(log).spawn().unwrap())
+    }
+
+    fn terminate(mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        let status = wait_for("the node to stop", || self.0.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// The status of a listener that may not be there yet.
+fn status(at: SocketAddr, target: &str) -> Option<u16> {
+    let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    exchange_within(Ipv4Addr::UNSPECIFIED, at, &request, ANSWER_MAX).ok().map(|answer| answer.status)
+}
+
+/// For so long the lines of the log are counted; one a second is the limit.
+const COUNTED_FOR: Duration = Duration::from_secs(4);
+const COUNTED_LINES_MAX: usize = 4;
+
+#[test]
+fn node_waits_for_an_etcd_that_is_away_and_logs_little_of_it() {
+    let (temp, free) = (tempfile::tempdir().unwrap(), free_address());
+    let path = temp.path().join("log");
+    let at = [free_address(), free_address()];
+    let node = Node::spawn(&format!("http://{free}"), &temp.path().join("data"), at, &path);
+    let log = || std::fs::read_to_string(&path).unwrap();
+    wait_for("the node to say so", || log().contains("this node waits for etcd").then_some(()));
+    assert!(log().contains(&format!("http://{free}: nothing listens there")), "{}", log());
+    for (at, target) in [(at[0], "/metadata/scheduledevents"), (at[1], "/readyz")] {
+        assert_eq!(status(at, target), Some(503), "{target}");
+    }
+    let etcd = Etcd::start_at(free);
+    wait_for("the node to serve", || (status(at[1], "/readyz?changes") == Some(200)).then_some(()));
+
+    drop(etcd);
+    wait_for("changes to be refused", || (status(at[1], "/readyz?changes") == Some(503)).then_some(()));
+    let (before, since) = (log(), Stopwatch::start());
+    wait_for("time to pass", || (since.elapsed() > COUNTED_FOR).then_some(()));
+    let lines = log().lines().count() - before.lines().count();
+    assert!(lines <= COUNTED_LINES_MAX, "{lines} lines:\n{}", &log()[before.len()..]);
+    node.terminate();
+}
+
 #[test]
 fn node_that_starts_while_etcd_has_no_leader_waits_for_it() {
     let peers = [(); 2].map(|()| format!("http://{}", free_address()));
@@ -359,7 +436,7 @@ fn node_that_starts_while_etcd_has_no_leader_waits_for_it() {
     };
     let waits = || {
         let text = std::fs::read_to_string(&log).unwrap();
-        text.contains("this node waits until etcd has a leader").then_some(())
+        text.contains("this node waits for etcd").then_some(())
     };
     // A member that has never had a leader accepts connections and does not answer.
     let member = first.url.trim_start_matches("http://");

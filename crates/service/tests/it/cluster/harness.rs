@@ -280,7 +280,7 @@ impl TestNode {
     }
 }
 
-async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &str, body: &str) -> String {
+pub async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     let request = format!(
         "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -292,7 +292,7 @@ async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &str
     response
 }
 
-fn config(data: PathBuf, store: Arc<dyn Store>, name: &str) -> ServeConfig {
+pub fn config(data: PathBuf, store: Arc<dyn Store>, name: &str) -> ServeConfig {
     ServeConfig {
         in_memory: false,
         cluster: Some(ClusterConfig::new(name.to_owned(), SharedStore::Given(store))),

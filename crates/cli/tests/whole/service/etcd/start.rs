@@ -108,12 +108,10 @@ fn etcd_that_cannot_be_used_is_refused_and_nothing_is_written() {
     let two_clusters = format!("{},{}", etcd.url, other.url);
     let tls = |authority: &str, pair: &str| with_tls.flags(authority, pair);
     let (wrong_authority, wrong_pair) = (tls("operator-ca", "etcd-client"), tls("etcd-ca", "node"));
-    let nothing_listens = format!("http://{}", free_address());
     let missing = temp.path().join("missing.pem");
     let (etcd_url, missing) = (etcd.url.as_str(), text(&missing));
     let https = etcd_url.replace("http", "https");
     for (flags, parts) in [
-        (vec!["--etcd", &nothing_listens], vec!["no endpoint of etcd answers", &nothing_listens]),
         (vec!["--etcd", "127.0.0.1:2379"], vec!["a URL of etcd", "127.0.0.1:2379"]),
         (vec!["--etcd", &https, "--etcd-ca", missing], vec![missing]),
         (vec!["--etcd", &https], vec!["set --etcd-ca FILE"]),
