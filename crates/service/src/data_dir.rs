@@ -10,6 +10,7 @@
 //! Files that may hold a secret are private to their owner, whatever the umask; `format`, `operator.url`, `listeners.json` and
 //! `cluster.json` hold none.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -89,15 +90,33 @@ enum Format {
 impl DataDir {
     /// Creates the directory if needed; checks its format, and that its store exists.
     pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
+        let (dir, _lock, format) = Self::begin(path)?;
+        if let Format::New = format {
+            dir.write_format(false)?;
+        }
+        Ok(dir)
+    }
+
+    /// The same for a node of a cluster, which has no store and does without the file `format` if the disk is full. The
+    /// lock keeps other services out of the directory; the store of a single node does that by itself.
+    pub fn prepare_for_node(path: &Path) -> Result<(Self, DirLock), DataDirError> {
+        let (dir, lock, format) = Self::begin(path)?;
+        if let Format::New = format
+            && let Err(error) = dir.write_format(false)
+        {
+            tracing::warn!("{error}: {}", error.source().map(ToString::to_string).unwrap_or_default());
+        }
+        Ok((dir, lock))
+    }
+
+    fn begin(path: &Path) -> Result<(Self, DirLock, Format), DataDirError> {
         make_private(path).map_err(|source| DataDirError::Io { path: path.to_owned(), source })?;
         let dir = Self { path: path.to_owned() };
         // Before anything is modified, and again under the lock.
         dir.check_store()?;
-        let _lock = DirLock::take(&dir.lock_path())?;
-        if let Format::New = dir.check_store()? {
-            dir.write_format(false)?;
-        }
-        Ok(dir)
+        let lock = DirLock::take(&dir.lock_path())?;
+        let format = dir.check_store()?;
+        Ok((dir, lock, format))
     }
 
     /// Checks a directory for a node of a cluster, without modifying it: it must not hold a fleet.
@@ -111,11 +130,6 @@ impl DataDir {
             }
             Format::Known { has_store: false } | Format::New => Ok(()),
         }
-    }
-
-    /// Keeps other services out of the directory; the store of a single node does that by itself.
-    pub fn lock(&self) -> Result<DirLock, DataDirError> {
-        Ok(DirLock::take(&self.lock_path())?)
     }
 
     /// A directory whose store is only read.

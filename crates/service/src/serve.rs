@@ -30,7 +30,7 @@ use crate::clock::{Clock, Stopwatch, boot_id};
 use crate::cluster::Standing;
 use crate::cluster::etcd_status::EtcdStatusCache;
 use crate::cluster::join::{ConnectedStore, JoinError, Joining};
-use crate::cluster::joined::Claimant;
+use crate::cluster::joined::{Claimant, JoinedCluster};
 use crate::cluster::monitor::ClusterMonitor;
 use crate::cluster::readiness::{self, Reviewer};
 use crate::config::{GuestListener, ServeConfig};
@@ -312,11 +312,13 @@ async fn run(
     };
     let etcd = shared.as_ref().and_then(|shared| shared.etcd.clone());
 
-    let dir = DataDir::prepare(&config.data)?;
-    let (mut directory_lock, mut joined) = (None, None);
+    let (dir, directory_lock) = match &config.cluster {
+        Some(_) => DataDir::prepare_for_node(&config.data).map(|(dir, lock)| (dir, Some(lock)))?,
+        None => (DataDir::prepare(&config.data)?, None),
+    };
+    let mut joined = None;
     let (raw_store, joining): (Arc<dyn Store>, _) = match (&config.cluster, shared) {
         (Some(cluster), Some(shared)) => {
-            directory_lock = Some(dir.lock()?);
             let listens_at = node_listener.as_ref().map(|listener| local(listener, config.nodes.listen));
             let url = listens_at.map(|address| config.nodes.url(address)).unwrap_or_default();
             let begin = async || {
@@ -388,10 +390,8 @@ async fn run(
         }
         None => SessionKey::load_or_create(&*store).await?,
     };
-    if let Some(joined) = joined {
-        let failed = |source| ServeError::File { path: dir.file(data_dir::CLUSTER), source };
-        joined.write(&config.data).map_err(failed)?;
-    }
+    let remembering = joined.filter(|joined| joined.write(&config.data).is_err());
+    let remembering = remembering.map(|joined| tokio::spawn(remember(joined, config.data.clone())));
     let (shutdown, must_end) = match standing.clone() {
         Some(standing) => {
             let (shutdown, must_end) = shutdown_or(shutdown, must_end(standing, etcd.clone()));
@@ -519,7 +519,7 @@ async fn run(
     drop(starting);
     let guests = server.serve(guest_listeners, shutdown.clone()).map_err(ServeError::GuestServer)?;
     let guests = tokio::spawn(guests);
-    let mut published = PublishedFiles::default();
+    let mut published = PublishedFiles { paths: Vec::new(), may_fail: config.cluster.is_some() };
     published.write_for_command_line(&dir, &listeners, certificate.as_deref())?;
     // Stop commands at once, while requests finish: later effects of a command would have to be repeated.
     let commands = exec.map(|exec| {
@@ -572,6 +572,8 @@ async fn run(
     if let Some(file) = &config.ready_file {
         // The service itself has created files since its start, and the ready file must not replace one of them.
         remove_ready_file(file)?;
+        // Another program waits for it.
+        published.may_fail = false;
         published.write(file.clone(), &json_line(&listeners))?;
     }
     let sign_in_code = match config.sign_in_link {
@@ -627,7 +629,7 @@ async fn run(
     refusals.write_once(&refusal_sink).await;
     engine.close().await;
     let of_nodes = peers.into_iter().flat_map(|(_, tasks)| tasks);
-    let of_cluster = compaction.into_iter().chain(readiness.map(|(_, task)| task));
+    let of_cluster = compaction.into_iter().chain(remembering).chain(readiness.map(|(_, task)| task));
     background.into_iter().chain(of_nodes).chain(of_cluster).for_each(|task| task.abort());
     vm_log.write_rest();
     drop(published);
@@ -998,15 +1000,47 @@ fn remove_ready_file(path: &Path) -> Result<(), ServeError> {
     Err(ServeError::ReadyFile(path.to_owned()))
 }
 
+/// Remembers the cluster that this node has joined. Without room for that, the node serves, and tries again.
+async fn remember(joined: JoinedCluster, data: PathBuf) {
+    let (mut log_limit, since) = (LogRateLimit::every(SAY_WAITING_EVERY), Stopwatch::start());
+    while let Err(error) = joined.write(&data) {
+        if log_limit.record(since.elapsed()).is_some() {
+            tracing::error!(
+                "cannot write {}: {error}; until this node can, its next start does not notice a wrong --etcd or --etcd-prefix: free space there",
+                data.join(data_dir::CLUSTER).display()
+            );
+        }
+        tokio::time::sleep(RETRY_START_EVERY).await;
+    }
+}
+
 /// Files that say where a running service listens. Dropping removes them, the last one first.
-#[derive(Default)]
-struct PublishedFiles(Vec<PathBuf>);
+struct PublishedFiles {
+    paths: Vec<PathBuf>,
+    /// Whether the service goes on without a file that cannot be written. A node of a cluster does: its disk has no state
+    /// of the fleet, and a full one must not keep it from its guests.
+    may_fail: bool,
+}
 
 impl PublishedFiles {
     fn write(&mut self, path: PathBuf, text: &str) -> Result<(), ServeError> {
         let written = write_atomic(&path, text.as_bytes(), 0o644);
-        written.map_err(|source| ServeError::File { path: path.clone(), source })?;
-        self.0.push(path);
+        self.written(path, written)
+    }
+
+    fn written(&mut self, path: PathBuf, written: io::Result<()>) -> Result<(), ServeError> {
+        match written {
+            Ok(()) => self.paths.push(path),
+            Err(source) if !self.may_fail => return Err(ServeError::File { path, source }),
+            Err(error) => {
+                // That of an earlier start would mislead.
+                let _ = std::fs::remove_file(&path);
+                tracing::warn!(
+                    "cannot write {}: {error}; this node serves without it, and the command line does not find it by its data directory: free space there and restart",
+                    path.display()
+                );
+            }
+        }
         Ok(())
     }
 
@@ -1020,10 +1054,7 @@ impl PublishedFiles {
     ) -> Result<(), ServeError> {
         let path = dir.file(data_dir::AUTHORITY);
         match certificate {
-            Some(certificate) => {
-                self.0.push(path.clone());
-                certificate.publish(dir).map_err(|source| ServeError::File { path, source })?;
-            }
+            Some(certificate) => self.written(path, certificate.publish(dir))?,
             // A certificate that an earlier start wrote would mislead.
             None => drop(std::fs::remove_file(path)),
         }
@@ -1034,6 +1065,6 @@ impl PublishedFiles {
 
 impl Drop for PublishedFiles {
     fn drop(&mut self) {
-        self.0.iter().rev().for_each(|path| drop(std::fs::remove_file(path)));
+        self.paths.iter().rev().for_each(|path| drop(std::fs::remove_file(path)));
     }
 }

@@ -7,6 +7,7 @@
 //! 4. The first leader creates what all nodes share: the first token and the keys. The others wait for them.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -313,6 +314,7 @@ impl Joining {
         let mut log_limit = LogRateLimit::every(SAY_WAITING_EVERY);
         // Most nodes are ready before anything has to be said.
         log_limit.record(clock.since_boot());
+        let mut full_limit = LogRateLimit::every(SAY_WAITING_EVERY);
         loop {
             let standing = standings.borrow_and_update().clone();
             if let Some(url) = standing.name_taken_by {
@@ -327,6 +329,14 @@ impl Joining {
                         | ServeError::Token(TokenError::Read(_))
                         | ServeError::StoredKey(StoredKeyError::Store(..) | StoredKeyError::Read(_)),
                     ) => {}
+                    Err(ServeError::Token(TokenError::File { path, source })) if is_full(&source) => {
+                        if full_limit.record(clock.since_boot()).is_some() {
+                            tracing::error!(
+                                "cannot write the first token of the cluster to {}: {source}; this node waits until it can: free space there",
+                                path.display()
+                            );
+                        }
+                    }
                     done => return done,
                 }
             } else if standing.is_ready
@@ -344,6 +354,10 @@ impl Joining {
             let _ = tokio::time::timeout(LOOK_EVERY, standings.changed()).await;
         }
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 async fn create_shared(

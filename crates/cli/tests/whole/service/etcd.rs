@@ -15,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::http::{exchange_within, get};
+use crate::support::mounts::Mounts;
 use crate::support::{Service, binary, free_address, wait_for};
 
 /// Limit on an answer: a node that starts answers at once, and the machine may be busy.
@@ -417,6 +418,37 @@ fn node_waits_for_an_etcd_that_is_away_and_logs_little_of_it() {
     wait_for("time to pass", || (since.elapsed() > COUNTED_FOR).then_some(()));
     let lines = log().lines().count() - before.lines().count();
     assert!(lines <= COUNTED_LINES_MAX, "{lines} lines:\n{}", &log()[before.len()..]);
+    node.terminate();
+}
+
+#[test]
+fn full_disk_of_the_data_directory_does_not_stop_a_node() {
+    let (etcd, mounts, temp) = (Etcd::start(), Mounts::new(), tempfile::tempdir().unwrap());
+    let log = temp.path().join("log");
+    let at = [free_address(), free_address()];
+    let start = || Node::spawn(&etcd.url, &mounts.data(), at, &log);
+    let serves = || (status(at[1], "/readyz?changes") == Some(200)).then_some(());
+    let says = |part: &str| std::fs::read_to_string(&log).unwrap().contains(part);
+    mounts.run("mkdir fs; mount -t tmpfs -o size=1m none fs");
+    mounts.run("cat /dev/zero > fs/fill || true");
+    // The first token has no other place.
+    let node = start();
+    wait_for("the node to say so", || says("cannot write the first token").then_some(()));
+    assert_eq!(status(at[1], "/readyz"), Some(503));
+    mounts.run("rm fs/fill");
+    wait_for("the node to serve", serves);
+    assert!(mounts.data().join("operator.token").exists());
+    node.terminate();
+
+    // A node that has joined starts, and answers, with nothing but what is in etcd.
+    mounts.run("rm -f fs/data/cluster.json fs/data/format; cat /dev/zero > fs/fill || true");
+    let node = start();
+    wait_for("the node to serve", serves);
+    assert_eq!(status(at[0], "/metadata/scheduledevents"), Some(403));
+    assert!(says("cannot write") && says("listeners.json"));
+    assert!(!mounts.data().join("cluster.json").exists());
+    mounts.run("rm fs/fill");
+    wait_for("the cluster to be remembered", || mounts.data().join("cluster.json").exists().then_some(()));
     node.terminate();
 }
 
