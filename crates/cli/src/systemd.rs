@@ -74,6 +74,10 @@ pub async fn keep_notified(running: Running) {
 
 fn status(running: &Running) -> String {
     if !running.engine.stats().is_store_writable() {
+        // A node answers guests for a limited time without its store.
+        if running.standing.is_some() {
+            return "store is read-only: changes are refused; GET /readyz says more".to_owned();
+        }
         return "store is read-only: polls are still served, changes are refused".to_owned();
     }
     let addresses = &running.addresses;

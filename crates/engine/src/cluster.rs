@@ -32,7 +32,8 @@ use serde::{Deserialize, Serialize};
 use crate::keys::RecordKey;
 
 pub use leadership::{
-    Action, ClusterReport, HandOverRefusal, Leadership, NodeIdentity, NodeReport, NodeState, StepDown,
+    Action, ClockOffset, ClusterReport, HandOverRefusal, Leadership, NodeIdentity, NodeReport, NodeState,
+    StepDown,
 };
 pub use watch_follower::{ResyncReason, WatchEvent, WatchFollower};
 

@@ -20,8 +20,8 @@ use std::time::Duration;
 use notbefore_engine::cluster::freshness::Freshness;
 use notbefore_engine::cluster::leadership::{self, ClusterWrite, Leadership};
 use notbefore_engine::cluster::{
-    Action, CLUSTER, ClusterReport, FenceNews, HandOverRefusal, Leader, NodeIdentity, ResyncReason, Role,
-    StepDown, WatchEvent, WatchFollower,
+    Action, CLUSTER, ClockOffset, ClusterReport, FenceNews, HandOverRefusal, Leader, NodeIdentity,
+    ResyncReason, Role, StepDown, WatchEvent, WatchFollower,
 };
 use notbefore_engine::{ClockReading, Input, records};
 use notbefore_listener::log_limit::LogRateLimit;
@@ -473,6 +473,11 @@ impl Member {
     }
 }
 
+/// Where to look for a wrong clock: of two, either may be it.
+fn ntp(offset: ClockOffset) -> &'static str {
+    if offset.clocks == 2 { "NTP on both" } else { "its NTP" }
+}
+
 fn report_step_down(reason: StepDown) {
     match reason {
         StepDown::NotAcknowledged => {
@@ -480,10 +485,7 @@ fn report_step_down(reason: StepDown) {
         }
         StepDown::WatchStalled => tracing::warn!("this node gives up the lead: its watch shows nothing"),
         StepDown::Clock(offset) => {
-            let seconds = offset.as_secs_f64();
-            tracing::error!(
-                "this node gives up the lead: its clock is {seconds:.1} s from the median; check its NTP"
-            );
+            tracing::error!("this node gives up the lead: its clock is {offset}; check {}", ntp(offset));
         }
         StepDown::Superseded => tracing::warn!("another node has taken the lead"),
         StepDown::NotConfirmed => {

@@ -110,7 +110,7 @@ impl EngineStats {
                 // The store is retried every second; log only the first failure.
                 let before = self.store_error.swap(Some(Arc::new(why.clone())));
                 if before.is_none_or(|before| *before != *why) {
-                    tracing::error!(%why, "store is read-only: polls are still served, changes are refused");
+                    tracing::error!(%why, "store is read-only: changes are refused");
                 }
             }
             Outcome::Refused(

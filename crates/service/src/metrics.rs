@@ -376,6 +376,7 @@ mod tests {
             level: Some(2),
             watched: Revision(9),
             returned_ago: Some(Duration::from_millis(500)),
+            clocks: 1,
             nodes: vec![node("a", NodeState::Running), node("b", NodeState::Silent)],
         };
         let alarms = Some(vec![Alarm { member_id: 1, kind: AlarmKind::NoSpace }]);

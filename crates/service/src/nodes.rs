@@ -43,7 +43,7 @@ use self::audit::ReportedUses;
 use self::key::NodeKey;
 use self::leader_client::{Connection, LeaderClient, Sent};
 use self::messages::Answer;
-use self::signature::{Kind, Message, Refused, Stamp};
+use self::signature::{Kind, Message, OTHER_KEY, Refused, Stamp};
 use self::tls::{NodeTls, NodeTlsFiles};
 use self::unknown_callers::SharedPlaces;
 use crate::clock::{Clock, Stopwatch};
@@ -172,8 +172,8 @@ pub enum ForwardError {
     NoLeader,
     #[error("the leader of the cluster cannot be reached")]
     Unreachable(String),
-    #[error("the leader of the cluster refused the message")]
-    Refused(String),
+    #[error("the leader of the cluster refused the message: {why}")]
+    Refused { why: &'static str, detail: String },
     #[error("the leader of the cluster has not seen yet what this node has shown")]
     Behind,
     #[error("{0} requests are being forwarded to the leader of the cluster, which is the limit")]
@@ -211,7 +211,7 @@ impl ForwardError {
             Self::Broken(_) | Self::Late(_) | Self::NotSeen(_) => true,
             Self::NoLeader
             | Self::Unreachable(_)
-            | Self::Refused(_)
+            | Self::Refused { .. }
             | Self::Behind
             | Self::TooMany(_)
             | Self::TooManySignIns(_)
@@ -222,7 +222,7 @@ impl ForwardError {
 
     fn detail(&self) -> &str {
         match self {
-            Self::Unreachable(why) | Self::Refused(why) | Self::Broken(why) => why,
+            Self::Unreachable(why) | Self::Refused { detail: why, .. } | Self::Broken(why) => why,
             Self::NoLeader
             | Self::Behind
             | Self::TooMany(_)
@@ -239,7 +239,7 @@ impl ForwardError {
         match self {
             Self::NoLeader => "no_leader",
             Self::Unreachable(_) => "unreachable",
-            Self::Refused(_) | Self::Behind => "refused",
+            Self::Refused { .. } | Self::Behind => "refused",
             Self::TooMany(_) | Self::TooManySignIns(_) => "too_many",
             Self::NotCurrent(_) => "not_current",
             Self::TooLarge => "too_large",
@@ -481,9 +481,7 @@ fn no_key() -> ForwardError {
 }
 
 fn other_key() -> ForwardError {
-    ForwardError::Refused(
-        "the leader has another key: all nodes of a cluster must use the same store".to_owned(),
-    )
+    ForwardError::Refused { why: OTHER_KEY, detail: String::new() }
 }
 
 #[cfg(test)]
@@ -518,7 +516,7 @@ mod tests {
         for (error, code) in [
             (ForwardError::NoLeader, "unavailable"),
             (ForwardError::Unreachable(why()), "unavailable"),
-            (ForwardError::Refused(why()), "unavailable"),
+            (ForwardError::Refused { why: "x", detail: why() }, "unavailable"),
             (ForwardError::Behind, "unavailable"),
             (ForwardError::TooMany(256), "unavailable"),
             (ForwardError::TooManySignIns(4), "unavailable"),

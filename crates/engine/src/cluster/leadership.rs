@@ -33,6 +33,7 @@
 //! the node reaches the store; outcomes of claims say nothing.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -129,14 +130,31 @@ pub enum Action {
     NameTaken,
 }
 
+/// How far a node's clock is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockOffset {
+    pub from_median: SignedDuration,
+    /// The clocks that were compared, with the node's own. The median of two is between them.
+    pub clocks: usize,
+}
+
+impl fmt::Display for ClockOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.from_median.as_secs_f64();
+        match self.clocks {
+            2 => write!(f, "{:+.1} s from that of the only other node", 2.0 * seconds),
+            _ => write!(f, "{seconds:+.1} s from the median of all nodes"),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepDown {
     /// No heartbeat was acknowledged in time.
     NotAcknowledged,
     /// The watch shows nothing: neither what other nodes did nor their clocks are known.
     WatchStalled,
-    /// The clock is this far from the median.
-    Clock(SignedDuration),
+    Clock(ClockOffset),
     /// The record names another node, or none.
     Superseded,
     /// The record could not be rewritten in time.
@@ -197,6 +215,8 @@ pub struct ClusterReport {
     pub watched: Revision,
     /// How long ago the newest own heartbeat was sent that has returned through the watch.
     pub returned_ago: Option<Duration>,
+    /// The clocks that were compared; see [`ClockOffset::clocks`].
+    pub clocks: usize,
     /// By name.
     pub nodes: Vec<NodeReport>,
 }
@@ -343,6 +363,7 @@ impl Leadership {
             level: self.level,
             watched: self.watched,
             returned_ago: self.returned_at.map(|at| now.since_boot.saturating_sub(at)),
+            clocks: self.clocks(now).len(),
             nodes,
         }
     }
@@ -508,7 +529,8 @@ impl Leadership {
         peer.readings.iter().max().map(|one| one.saturating_add(lag))
     }
 
-    fn clock_median(&self, now: ClockReading) -> SignedDuration {
+    /// All clocks that are compared, sorted; at least this node's own.
+    fn clocks(&self, now: ClockReading) -> Vec<SignedDuration> {
         let mono = now.since_boot;
         let others = self
             .peers
@@ -517,6 +539,11 @@ impl Leadership {
         let mut all: Vec<SignedDuration> = others.filter_map(|(_, peer)| self.clock_of(peer)).collect();
         all.push(reading(now.wall, mono));
         all.sort();
+        all
+    }
+
+    fn clock_median(&self, now: ClockReading) -> SignedDuration {
+        let all = self.clocks(now);
         let (low, high) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
         low.saturating_add((high - low) / 2)
     }
@@ -694,7 +721,7 @@ impl Leadership {
         } else if !is_fresh(self.returned_at, now.since_boot, ELECT_AFTER) {
             StepDown::WatchStalled
         } else if offset.abs() > CLOCK_KEEP_MAX {
-            StepDown::Clock(offset)
+            StepDown::Clock(ClockOffset { from_median: offset, clocks: self.clocks(now).len() })
         } else if self.role == Role::Confirm && confirming >= STEP_DOWN_AFTER {
             StepDown::NotConfirmed
         } else {

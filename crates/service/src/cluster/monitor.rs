@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use notbefore_engine::cluster::{ClusterReport, ResyncReason, StepDown};
+use notbefore_engine::cluster::{ClockOffset, ClusterReport, ResyncReason, StepDown};
 use notbefore_store::Key;
 use notbefore_wire::operator::cluster as api;
 use tokio::time::timeout;
@@ -75,7 +75,7 @@ impl ClusterStats {
 const STEP_DOWNS: [StepDown; 9] = [
     StepDown::NotAcknowledged,
     StepDown::WatchStalled,
-    StepDown::Clock(SignedDuration::ZERO),
+    StepDown::Clock(ClockOffset { from_median: SignedDuration::ZERO, clocks: 1 }),
     StepDown::Superseded,
     StepDown::NotConfirmed,
     StepDown::Level(0),
@@ -157,10 +157,10 @@ impl ClusterMonitor {
         }
     }
 
-    /// None while the service stops.
-    pub async fn overview(&self) -> Option<api::Cluster> {
+    /// None while the service stops. `answers_guests` says whether this node does.
+    pub async fn overview(&self, answers_guests: bool) -> Option<api::Cluster> {
         let (report, etcd) = tokio::join!(self.engine.cluster_report(), self.ask_etcd());
-        let mut cluster = overview::cluster(&report?, etcd.as_deref(), self.clock.now());
+        let mut cluster = overview::cluster(&report?, etcd.as_deref(), answers_guests, self.clock.now());
         cluster.problems.extend(self.unreadable().iter().flat_map(|found| overview::unreadable(found)));
         Some(cluster)
     }

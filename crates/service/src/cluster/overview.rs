@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use notbefore_engine::cluster::leadership::CLOCK_TAKE_MAX;
-use notbefore_engine::cluster::{ClusterReport, NodeReport, NodeState};
+use notbefore_engine::cluster::{ClockOffset, ClusterReport, NodeReport, NodeState};
 use notbefore_etcd::{Alarm, AlarmKind, EtcdStatus, Member, MemberState, version_warning};
 use notbefore_store::Key;
 use notbefore_wire::operator::cluster as api;
@@ -12,6 +12,8 @@ use notbefore_wire::operator::{ClusterMode, EtcdMemberState, NodeState as StateW
 use notbefore_wire::text::size;
 
 use super::etcd_status::EtcdAnswer;
+use super::ntp;
+use super::readiness::guests_text;
 
 /// A node that was silent for longer counts as removed, not as a problem: its record stays in the store.
 const SILENT_MATTERS_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -33,8 +35,14 @@ pub fn single(now: Timestamp) -> api::Cluster {
     }
 }
 
-pub fn cluster(report: &ClusterReport, etcd: Option<&EtcdAnswer>, now: Timestamp) -> api::Cluster {
-    let mut problems = problems_of_nodes(report, now);
+/// `answers_guests` says whether the node that is asked does.
+pub fn cluster(
+    report: &ClusterReport,
+    etcd: Option<&EtcdAnswer>,
+    answers_guests: bool,
+    now: Timestamp,
+) -> api::Cluster {
+    let mut problems = problems_of_nodes(report, answers_guests, now);
     let etcd = etcd.map(|answer| etcd_of(answer, &mut problems));
     api::Cluster {
         mode: ClusterMode::Cluster,
@@ -119,11 +127,18 @@ pub fn unreadable(found: &BTreeMap<Key, String>) -> impl Iterator<Item = api::Cl
     })
 }
 
-fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::ClusterProblem> {
+fn problems_of_nodes(
+    report: &ClusterReport,
+    answers_guests: bool,
+    now: Timestamp,
+) -> Vec<api::ClusterProblem> {
     let mut problems = Vec::new();
     if leading(report).is_none() {
-        let detail = "no node leads the cluster: changes are refused, guests are still answered; another node takes the lead within seconds if it can";
-        problems.push(problem("no_leader", detail.to_owned()));
+        let guests = guests_text(answers_guests);
+        let detail = format!(
+            "no node leads the cluster: changes are refused, {guests}; another node takes the lead within seconds if it can"
+        );
+        problems.push(problem("no_leader", detail));
     }
     let has_tls = |node: &NodeReport| node.record.url.starts_with("https:");
     let leader_has_tls = leading(report).map(has_tls);
@@ -156,9 +171,10 @@ fn problems_of_nodes(report: &ClusterReport, now: Timestamp) -> Vec<api::Cluster
             problems.push(problem("node_behind", detail));
         }
         if let Some(offset) = clock_offset.filter(|offset| offset.abs() > CLOCK_TAKE_MAX) {
-            let seconds = offset.as_secs_f64();
+            let offset = ClockOffset { from_median: offset, clocks: report.clocks };
             let detail = format!(
-                "the clock of node {name} is {seconds:+.1} s from the median of all nodes, so it cannot take the lead: check its NTP"
+                "the clock of node {name} is {offset}, so it cannot take the lead: check {}",
+                ntp(offset)
             );
             problems.push(problem("node_clock", detail));
         }
@@ -382,6 +398,7 @@ mod tests {
             level: Some(2),
             watched: Revision(93),
             returned_ago: Some(Duration::from_millis(300)),
+            clocks: 3,
             nodes: ["a", "b", "c"].map(running).into(),
         }
     }
@@ -392,7 +409,7 @@ mod tests {
 
     #[test]
     fn healthy_cluster_has_no_problem() {
-        let found = cluster(&healthy(), None, now());
+        let found = cluster(&healthy(), None, true, now());
         assert_eq!(codes(&found), [""; 0]);
         assert_eq!((found.node.as_deref(), found.leader.as_deref()), (Some("b"), Some("a")));
         assert_eq!((found.format_level, found.revision, found.nodes.len()), (Some(2), Some(93), 3));
@@ -428,16 +445,47 @@ mod tests {
         ] {
             let mut report = healthy();
             fault(&mut report.nodes[index]);
-            assert_eq!(codes(&cluster(&report, None, now())), expected);
+            assert_eq!(codes(&cluster(&report, None, true, now())), expected);
         }
         let mut cut_off = healthy();
         cut_off.nodes.iter_mut().for_each(silent);
         // Nodes that may well run are not to be forgotten.
-        assert_eq!(codes(&cluster(&cut_off, None, now())), ["no_leader", "no_heartbeats"]);
+        assert_eq!(codes(&cluster(&cut_off, None, true, now())), ["no_leader", "no_heartbeats"]);
         let mut vacant = healthy();
         vacant.nodes[0].leads = false;
-        let found = cluster(&vacant, None, now());
+        let found = cluster(&vacant, None, true, now());
         assert_eq!((codes(&found), found.leader.as_deref()), (vec!["no_leader"], None));
+    }
+
+    #[test]
+    fn guests_are_said_to_be_answered_only_if_they_are() {
+        let mut vacant = healthy();
+        vacant.nodes[0].leads = false;
+        for (answers_guests, expected) in
+            [(true, "guests are still answered"), (false, "this node answers guests with 503")]
+        {
+            let found = cluster(&vacant, None, answers_guests, now());
+            let detail = &found.problems[0].detail;
+            assert!(detail.contains(expected), "{detail}");
+            assert_eq!(detail.contains("still answered"), answers_guests, "{detail}");
+        }
+    }
+
+    #[test]
+    fn clocks_of_two_nodes_are_compared_with_each_other() {
+        let mut report = ClusterReport { clocks: 2, ..healthy() };
+        report.nodes.pop();
+        let offsets = [-1_500, 1_500].map(|ms| Some(SignedDuration::from_millis(ms)));
+        for (node, offset) in report.nodes.iter_mut().zip(offsets) {
+            node.clock_offset = offset;
+        }
+        let found = cluster(&report, None, true, now());
+        let details: Vec<_> = found.problems.iter().map(|one| one.detail.as_str()).collect();
+        for (detail, name, offset) in [(details[0], "a", "-3.0 s"), (details[1], "b", "+3.0 s")] {
+            let expected = format!("the clock of node {name} is {offset} from that of the only other node");
+            assert!(detail.starts_with(&expected) && detail.ends_with("check NTP on both"), "{detail}");
+        }
+        assert_eq!(details.len(), 2);
     }
 
     #[test]
@@ -495,7 +543,7 @@ mod tests {
 
     fn of_etcd(change: impl FnOnce(&mut EtcdStatus)) -> api::Cluster {
         let answer = EtcdAnswer { asked_at: now(), status: Ok(status(change)), warnings: Vec::new() };
-        cluster(&healthy(), Some(&answer), now())
+        cluster(&healthy(), Some(&answer), true, now())
     }
 
     fn answered(status: &mut EtcdStatus, index: usize) -> &mut MemberStatus {
@@ -565,7 +613,7 @@ mod tests {
         assert_eq!(codes(&of_etcd(|status| answered(status, 0).version = "3.5.1".into())), ["etcd_warning"]);
         let error = Err("etcd did not answer within 5 s".to_owned());
         let answer = EtcdAnswer { asked_at: now(), status: error, warnings: Vec::new() };
-        let found = cluster(&healthy(), Some(&answer), now());
+        let found = cluster(&healthy(), Some(&answer), true, now());
         assert_eq!(codes(&found), ["etcd_silent"]);
         assert!(found.etcd.unwrap().error.is_some());
     }

@@ -58,6 +58,16 @@ impl WhyRefused {
     }
 }
 
+/// What a node says of its guests while changes are refused.
+pub fn guests_text(answers_guests: bool) -> &'static str {
+    match answers_guests {
+        true => "guests are still answered",
+        false => {
+            "this node answers guests with 503, because it has not reached the store for too long to say which VM has an address"
+        }
+    }
+}
+
 /// The decision; see the module docs.
 #[derive(Debug)]
 pub struct Reviewer {
@@ -138,7 +148,8 @@ async fn review(
 fn report(before: Readiness, now: Readiness) {
     match (before.refused, now.refused) {
         (None, Some(refused)) => {
-            tracing::warn!("changes are refused: {}; polls are still served", refused.why.text());
+            let guests = guests_text(now.trusts_addresses);
+            tracing::warn!("changes are refused: {}; {guests}", refused.why.text());
         }
         (Some(_), None) => tracing::info!("changes are taken again"),
         (None, None) | (Some(_), Some(_)) => {}

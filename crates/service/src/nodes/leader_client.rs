@@ -175,7 +175,7 @@ impl NewConnection {
             let refused = RefusedBody::decode(&body);
             return match refused.code == SIGNATURE_CODE {
                 true => Ok(None),
-                false => Err(ForwardError::Refused(refused.detail)),
+                false => Err(refused.into()),
             };
         }
         let impostor = || unreachable("a process that is not the leader answers at its address".to_owned());
@@ -234,8 +234,8 @@ impl Connection {
             StatusCode::INTERNAL_SERVER_ERROR => Err(broken("the leader's answer was lost".to_owned())),
             _ => {
                 let body = to_bytes(Body::new(body), SHORT_ANSWER_BYTES_MAX).await.unwrap_or_default();
-                let RefusedBody { code, detail } = RefusedBody::decode(&body);
-                Err(if code == BEHIND_CODE { ForwardError::Behind } else { ForwardError::Refused(detail) })
+                let refused = RefusedBody::decode(&body);
+                Err(if refused.code == BEHIND_CODE { ForwardError::Behind } else { refused.into() })
             }
         }
     }

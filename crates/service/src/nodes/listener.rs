@@ -30,11 +30,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::Nodes;
 use super::audit::AuditReport;
 use super::messages::{Answer, Approval, ApprovalOutcome, OperatorAnswer, OperatorRequest};
 use super::signature::{self, Challenge, Kind, LEVEL, Message, Refused, Sequence, Signed};
 use super::tls::NodeTls;
+use super::{ForwardError, Nodes};
 use crate::guest::platform::ApproveError;
 use crate::operator::access::ConnectionInfo;
 use crate::operator::server::{self, OperatorServer};
@@ -96,6 +96,12 @@ impl RefusedBody {
             code: String::new(),
             detail: "another service answers at the leader's address".to_owned(),
         })
+    }
+}
+
+impl From<RefusedBody> for ForwardError {
+    fn from(RefusedBody { code, detail }: RefusedBody) -> Self {
+        Self::Refused { why: signature::why_refused(&code), detail }
     }
 }
 

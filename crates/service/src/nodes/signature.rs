@@ -306,6 +306,33 @@ impl Refused {
     }
 }
 
+/// Why a message was refused, for the caller of the sender, by the code in the answer. The answer's own text is for the
+/// log: the process that sent it may not be the leader.
+pub fn why_refused(code: &str) -> &'static str {
+    match code {
+        "level" => "it speaks another level of the node protocol; run releases that share a level",
+        "too_large" => "it takes no message of this size",
+        "incomplete" => "the message did not arrive completely; check the network between the nodes",
+        SIGNATURE_CODE => OTHER_KEY,
+        "malformed" => "it cannot parse the message",
+        "other_node" => "it has restarted, or another node has its address",
+        "not_leader" => "it does not lead any more",
+        "late" => {
+            "the message arrived after its deadline; check the load of both nodes and the network between them"
+        }
+        "replayed" | "no_hello" => "the connection did not begin as it must",
+        "too_many_connections" => "this node has too many connections to it",
+        "no_key" => "it has no key for messages yet",
+        "no_random_bytes" => "its system gives no random bytes",
+        BEHIND_CODE => "it has not seen yet what this node has shown",
+        // Of a later release, or no refusal of a node.
+        _ => "its answer is none that this release knows; the log has its text",
+    }
+}
+
+/// See [`why_refused`].
+pub const OTHER_KEY: &str = "it has another key; all nodes of a cluster must use the same store";
+
 /// The code of [`Refused::Signature`]: the sender then reads the key again.
 pub const SIGNATURE_CODE: &str = "signature";
 /// The code of [`Refused::Behind`].
@@ -328,6 +355,14 @@ pub fn open(key: &StoredKey, me: &str, signed: Signed) -> Result<Message, Refuse
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_refusal_says_why() {
+        let unknown = why_refused("of_a_later_release");
+        for code in Refused::CODES {
+            assert_ne!(why_refused(code), unknown, "{code}");
+        }
+    }
 
     fn key() -> StoredKey {
         StoredKey::of(&[7; 32]).unwrap()

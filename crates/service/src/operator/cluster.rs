@@ -26,7 +26,9 @@ const NEXT_LEADER_TIMEOUT: Duration = Duration::from_secs(3);
 #[utoipa::path(get, path = "/cluster", tag = "service", responses((status = 200, body = api::Cluster)))]
 pub async fn show(State(operator): State<Operator>) -> ApiResult<api::Cluster> {
     let Some(cluster) = &operator.cluster else { return Ok(Json(overview::single(operator.clock.now()))) };
-    Ok(Json(cluster.overview().await.ok_or(Failure::Unavailable(FailureCause::Closing))?))
+    let readiness = operator.readiness.as_ref().map(|readiness| *readiness.borrow());
+    let answers_guests = readiness.is_none_or(|readiness| readiness.trusts_addresses);
+    Ok(Json(cluster.overview(answers_guests).await.ok_or(Failure::Unavailable(FailureCause::Closing))?))
 }
 
 /// Hand the lead over: the leader gives it up, and another node takes it

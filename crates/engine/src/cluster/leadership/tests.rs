@@ -434,7 +434,8 @@ fn clock_far_from_the_median_gives_up_the_lead_and_does_not_take_it() {
     cluster.nodes[0].offset = SignedDuration::from_secs(5);
     cluster.feed(0, Input::Tick);
     let [StepDown::Clock(offset)] = cluster.nodes[0].stepped_down[..] else { panic!("it still leads") };
-    assert!(offset > SignedDuration::from_secs(4), "{offset}");
+    assert!(offset.from_median > SignedDuration::from_secs(4), "{offset}");
+    assert!(offset.to_string().ends_with(" s from the median of all nodes"), "{offset}");
     cluster.pass(SECOND);
     assert!([1, 2].contains(&cluster.only_leader()), "it hands the lead over");
     let next = cluster.only_leader();
@@ -442,6 +443,19 @@ fn clock_far_from_the_median_gives_up_the_lead_and_does_not_take_it() {
     cluster.nodes[next].is_stopped = true;
     cluster.pass(3 * SECOND);
     assert!(!cluster.leads(0), "the heartbeats of the others are recent enough to compare with");
+}
+
+#[test]
+fn clocks_of_two_nodes_are_compared_with_each_other() {
+    let mut cluster = TestCluster::new(2);
+    cluster.pass(2 * SECOND);
+    let leader = cluster.only_leader();
+    cluster.nodes[1 - leader].offset = SignedDuration::from_millis(-3_200);
+    cluster.pass(4 * SECOND);
+    let [StepDown::Clock(offset)] = cluster.nodes[leader].stepped_down[..] else { panic!("it still leads") };
+    assert_eq!(offset.to_string(), "+3.2 s from that of the only other node");
+    let report = cluster.nodes[leader].machine.report(wall(cluster.now, SignedDuration::ZERO));
+    assert_eq!(report.clocks, 2);
 }
 
 #[test]
