@@ -30,6 +30,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
 use self::monitor::ClusterStats;
+use crate::clock::Stopwatch;
 use crate::exec::lease::LEASE;
 use crate::follow::{Followed, follow_commits, snapshot_for_engine};
 use crate::leveled_store::WriteLevel;
@@ -376,7 +377,12 @@ impl Member {
         self.writes_in_flight += 1;
         let (store, send, stats) = (Arc::clone(&self.store), Arc::clone(&self.send), Arc::clone(&self.stats));
         tokio::spawn(async move {
+            let sent = Stopwatch::start();
             let outcome = store.commit(txn).await;
+            match (write, &outcome) {
+                (ClusterWrite::Beat(_), Outcome::Committed(_)) => stats.beats.stored(sent.elapsed()),
+                (ClusterWrite::Beat(_) | ClusterWrite::Leader(_), _) => {}
+            }
             send(ClusterSignal::Wrote(write, outcome));
         });
     }

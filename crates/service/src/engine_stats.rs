@@ -7,11 +7,13 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_store::{Key, Outcome, Refusal};
 
-use crate::metrics::Tally;
+use crate::metrics::{Latency, Tally};
 
 /// Counters of the runtime.
 #[derive(Debug, Default)]
 pub struct EngineStats {
+    /// Of calls to the store that committed something.
+    pub commit_seconds: Latency,
     /// Transactions that became durable.
     pub commits: Tally,
     /// Transactions whose expected revisions did not match.

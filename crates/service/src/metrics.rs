@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use notbefore_core::Prefix;
 use notbefore_engine::cluster::{ClusterReport, NodeState};
@@ -17,11 +18,15 @@ use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::{ConstCounter as Count, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge as Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::cluster::etcd_status::EtcdAnswer;
 use crate::cluster::monitor::{ClusterMonitor, Observed};
 use crate::operator::Operator;
+
+/// Buckets of [`Latency`], in seconds: from a fast disk to the deadline of a call to etcd.
+const LATENCIES_S: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 
 /// Counters that differ in one label.
 pub type Counters = Family<[(&'static str, String); 1], Counter>;
@@ -62,6 +67,22 @@ impl Tally {
     }
 }
 
+/// How long calls take.
+#[derive(Clone, Debug)]
+pub struct Latency(Histogram);
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self(Histogram::new(LATENCIES_S))
+    }
+}
+
+impl Latency {
+    pub(crate) fn observe(&self, took: Duration) {
+        self.0.observe(took.as_secs_f64());
+    }
+}
+
 /// The metrics page.
 pub struct Metrics(Registry);
 
@@ -78,6 +99,8 @@ impl Metrics {
         registry.register("unread_warnings", help, delivery.warnings.clone());
         let help = "Seconds from the publication of an event to its first read by each affected VM";
         registry.register("first_read_seconds", help, delivery.first_reads.clone());
+        let help = "Seconds until the store had committed the transactions of one call";
+        registry.register("commit_seconds", help, operator.engine.stats().commit_seconds.0.clone());
         if let Some(nodes) = &operator.nodes {
             let help = "Requests forwarded to the leader of the cluster, by outcome";
             registry.register("forwarded_requests", help, nodes.forwarded.clone());
@@ -86,6 +109,8 @@ impl Metrics {
         }
         if let Some(cluster) = &operator.cluster {
             let stats = &cluster.stats;
+            let help = "Seconds until the store had committed a heartbeat of this node";
+            registry.register("cluster_heartbeat_seconds", help, stats.beats.seconds.0.clone());
             let help = "Times that this node gave up the lead of the cluster, by reason";
             registry.register("cluster_step_downs", help, stats.step_downs.clone());
             let help = "Times that this node read the whole store again, by reason";

@@ -22,7 +22,7 @@ use notbefore_engine::{
 use notbefore_store::{Batch, Key, Outcome, ReadError, Revision, Store, Txn, Versioned};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, Stopwatch};
 use crate::cluster::{ClusterSignal, Member, Membership};
 use crate::driver::{Driver, Report};
 use crate::engine_stats::{EngineStats, HeldClock};
@@ -605,7 +605,11 @@ impl Runtime {
             tokio::spawn(async move {
                 let writes: Vec<bool> = txns.iter().map(Txn::writes).collect();
                 let fences: Vec<_> = txns.iter().map(fence_of).collect();
+                let sent = Stopwatch::start();
                 let outcomes = store.commit_all(txns).await;
+                if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Committed(_))) {
+                    stats.commit_seconds.observe(sent.elapsed());
+                }
                 outcomes.iter().zip(writes).for_each(|(outcome, writes)| stats.record(outcome, writes));
                 let committed = ids.into_iter().zip(fences).zip(outcomes);
                 let committed = committed.map(|((job, fence), outcome)| Committed { job, fence, outcome });

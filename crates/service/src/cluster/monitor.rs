@@ -1,6 +1,6 @@
 //! What operators and monitoring see of a node of a cluster: the nodes' heartbeats, etcd's status, and counters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::etcd_status::{EtcdAnswer, EtcdStatusCache};
 use super::overview;
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::lock;
-use crate::metrics::{Counters, Tally, counters_from_zero};
+use crate::metrics::{Counters, Latency, Tally, counters_from_zero};
 use crate::runtime::EngineHandle;
 
 /// Interval of questions to etcd for `/readyz`, which never waits for etcd: health checks have short timeouts.
@@ -22,9 +22,16 @@ const ASK_ETCD_EVERY: Duration = Duration::from_secs(10);
 /// Longest wait of the metrics page for the engine's task. Without an answer the page has the values of before.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A node sends a heartbeat each second. A few slow ones are no problem, and old ones say nothing.
+const BEATS_COMPARED_MAX: usize = 30;
+const BEATS_COMPARED_MIN: usize = 5;
+const BEATS_COMPARED_FOR: Duration = Duration::from_secs(30);
+
 /// Counters of a node, since its start.
 #[derive(Debug)]
 pub struct ClusterStats {
+    /// Heartbeats of this node.
+    pub beats: Beats,
     /// Transactions that found another revision of the leader's record.
     pub fence_conflicts: Tally,
     /// How often this node gave up the lead, by reason.
@@ -35,9 +42,48 @@ pub struct ClusterStats {
     pub differences: Counters,
 }
 
+/// How long the store takes for a heartbeat: it says how slow etcd is, also of a node that commits nothing else.
+#[derive(Debug)]
+pub struct Beats {
+    pub seconds: Latency,
+    since_start: Stopwatch,
+    /// When each of the last ones was stored, since the start, and how long it took.
+    last: Mutex<VecDeque<(Duration, Duration)>>,
+}
+
+impl Default for Beats {
+    fn default() -> Self {
+        Self { seconds: Latency::default(), since_start: Stopwatch::start(), last: Mutex::default() }
+    }
+}
+
+impl Beats {
+    pub fn stored(&self, took: Duration) {
+        self.seconds.observe(took);
+        let mut last = lock(&self.last);
+        last.push_back((self.since_start.elapsed(), took));
+        if last.len() > BEATS_COMPARED_MAX {
+            last.pop_front();
+        }
+    }
+
+    /// None if too few were stored lately: then etcd is not slow but away.
+    pub fn median(&self) -> Option<Duration> {
+        median_of(lock(&self.last).iter(), self.since_start.elapsed())
+    }
+}
+
+fn median_of<'a>(beats: impl Iterator<Item = &'a (Duration, Duration)>, now: Duration) -> Option<Duration> {
+    let recent = beats.filter(|(at, _)| now.saturating_sub(*at) < BEATS_COMPARED_FOR);
+    let mut took: Vec<Duration> = recent.map(|(_, took)| *took).collect();
+    took.sort();
+    (took.len() >= BEATS_COMPARED_MIN).then(|| took.get(took.len() / 2).copied()).flatten()
+}
+
 impl Default for ClusterStats {
     fn default() -> Self {
         Self {
+            beats: Beats::default(),
             fence_conflicts: Tally::default(),
             step_downs: counters_from_zero("reason", STEP_DOWNS.map(step_down_text)),
             resyncs: counters_from_zero("reason", RESYNCS.map(reason_text)),
@@ -161,6 +207,7 @@ impl ClusterMonitor {
     pub async fn overview(&self, answers_guests: bool) -> Option<api::Cluster> {
         let (report, etcd) = tokio::join!(self.engine.cluster_report(), self.ask_etcd());
         let mut cluster = overview::cluster(&report?, etcd.as_deref(), answers_guests, self.clock.now());
+        cluster.problems.extend(self.stats.beats.median().and_then(overview::slow_etcd));
         cluster.problems.extend(self.unreadable().iter().flat_map(|found| overview::unreadable(found)));
         Some(cluster)
     }
@@ -188,5 +235,24 @@ impl ClusterMonitor {
     /// As of the last [`Self::refresh`].
     pub fn observed(&self) -> Observed {
         lock(&self.last).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_is_of_recent_heartbeats() {
+        let second = Duration::from_secs;
+        let beats = |took: &[u64]| -> Vec<(Duration, Duration)> {
+            (100..).map(second).zip(took.iter().copied().map(Duration::from_millis)).collect()
+        };
+        let median =
+            |took: &[u64], now| median_of(beats(took).iter(), second(now)).map(|one| one.as_millis());
+        assert_eq!(median(&[700; 4], 105), None, "too few");
+        assert_eq!(median(&[3, 700, 800, 2, 600], 105), Some(600));
+        assert_eq!(median(&[3, 4, 800, 2, 5], 105), Some(4), "one slow heartbeat is no problem");
+        assert_eq!(median(&[700; 5], 130), None, "they are old");
     }
 }

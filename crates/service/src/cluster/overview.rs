@@ -1,9 +1,10 @@
 //! The state of a cluster in the words of the API, and what is wrong with it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use notbefore_engine::cluster::leadership::CLOCK_TAKE_MAX;
+use notbefore_engine::cluster::leadership::{CLOCK_TAKE_MAX, STEP_DOWN_AFTER};
 use notbefore_engine::cluster::{ClockOffset, ClusterReport, NodeReport, NodeState};
 use notbefore_etcd::{Alarm, AlarmKind, EtcdStatus, Member, MemberState, version_warning};
 use notbefore_store::Key;
@@ -19,6 +20,10 @@ use super::readiness::guests_text;
 const SILENT_MATTERS_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Part of etcd's quota, in percent, above which the database is a problem. Compaction and defragmentation take a while.
 const QUOTA_PERCENT_MAX: u64 = 80;
+
+/// A heartbeat that takes longer is a problem. etcd stores one within milliseconds; half a second leaves time before
+/// leaders give up the lead.
+const BEAT_MAX: Duration = Duration::from_millis(500);
 
 /// A service with one node.
 pub fn single(now: Timestamp) -> api::Cluster {
@@ -124,6 +129,17 @@ pub fn unreadable(found: &BTreeMap<Key, String>) -> impl Iterator<Item = api::Cl
             "{why}; nodes go on with what they knew before, and no node can start: restore the record from a backup, or remove it with 'etcdctl del'"
         );
         problem("record_unreadable", detail)
+    })
+}
+
+/// Heartbeats of this node are slow: etcd is, whose other calls take as long.
+pub fn slow_etcd(median: Duration) -> Option<api::ClusterProblem> {
+    (median > BEAT_MAX).then(|| {
+        let (seconds, limit) = (median.as_secs_f64(), STEP_DOWN_AFTER.as_secs_f64());
+        let detail = format!(
+            "etcd is slow: it took {seconds:.1} s to store a heartbeat of this node (median of half a minute), and after {limit} s a leader gives up the lead: check the disks and the load of its members, which want 99 % of their syncs within 10 ms"
+        );
+        problem("etcd_slow", detail)
     })
 }
 
@@ -353,8 +369,6 @@ fn problems_of_etcd(status: &EtcdStatus, etcd: &api::Etcd) -> Vec<api::ClusterPr
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use notbefore_engine::cluster::{Leader, NodeIdentity, NodeRecord, Role};
     use notbefore_etcd::{EndpointStatus, MemberStatus};
     use notbefore_store::Revision;
@@ -486,6 +500,17 @@ mod tests {
             assert!(detail.starts_with(&expected) && detail.ends_with("check NTP on both"), "{detail}");
         }
         assert_eq!(details.len(), 2);
+    }
+
+    #[test]
+    fn slow_heartbeats_are_a_problem() {
+        assert_eq!(slow_etcd(Duration::from_millis(500)), None);
+        let problem = slow_etcd(Duration::from_millis(730)).unwrap();
+        assert_eq!(problem.code, "etcd_slow");
+        assert!(
+            problem.detail.contains("it took 0.7 s") && problem.detail.contains("after 2.5 s"),
+            "{problem:?}"
+        );
     }
 
     #[test]

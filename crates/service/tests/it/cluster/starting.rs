@@ -102,6 +102,10 @@ async fn callers_of_a_node_that_waits_get_503_at_once() {
     timeout(PATIENCE, running).await.expect("the node is not ready").unwrap();
     assert!(ask(guest, "GET", document, "").await.starts_with("HTTP/1.1 403 "), "the caller is no VM");
     assert!(ask(operator, "GET", "/readyz", "").await.starts_with("HTTP/1.1 200 "));
+    let page = ask(operator, "GET", "/metrics", "").await;
+    let heartbeats =
+        page.lines().find_map(|line| line.strip_prefix("notbefore_cluster_heartbeat_seconds_count "));
+    assert!(heartbeats.is_some_and(|count| count != "0"), "{page}");
     stop.send(true).unwrap();
     timeout(PATIENCE, served).await.expect("the node goes on").unwrap().unwrap();
 }
