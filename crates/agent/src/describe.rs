@@ -77,14 +77,18 @@ pub fn step(step: &Step, stage: Stage) -> String {
         let delay = span::show(step.retry_delay.as_secs());
         text.push_str(&format!(", {} retries {delay} apart", step.retries));
     }
-    match (step.on_failure, stage) {
-        (OnFailure::Withhold, Stage::Before) => text.push_str("; if it fails, the event is not approved"),
-        (OnFailure::GoOn, Stage::Before) => text.push_str("; if it fails, the next step still runs"),
-        (OnFailure::Withhold, Stage::After) => {
-            text.push_str("; if it fails, the remaining steps are skipped and the VM is not restored")
+    text.push_str(match (step.on_failure, stage) {
+        (OnFailure::Withhold, Stage::Before) => {
+            "; if it fails, the remaining steps are skipped and the event is not approved"
         }
-        (OnFailure::GoOn, Stage::After) => {}
-    }
+        (OnFailure::GoOn, Stage::Before) => "; if it fails, the next step still runs",
+        (OnFailure::Withhold, Stage::After) => {
+            "; if it fails, the remaining steps are skipped and the VM is stranded until a retry"
+        }
+        (OnFailure::GoOn, Stage::After) => {
+            "; if it fails, the next step still runs and the VM goes back into service"
+        }
+    });
     if step.on_interrupt == OnInterrupt::Skip {
         text.push_str("; not run again after an interruption");
     }
@@ -132,16 +136,19 @@ retries = 2
 on_interrupt = 'skip'
 [[rule.after]]
 webhook = { url = 'https://hooks.example/s3cret' }
-on_failure = 'withhold'
+[[rule.after]]
+command = ['start']
+on_failure = 'go-on'
 ";
         let config = config::read(Path::new("a.toml"), text, &Sources::default()).unwrap();
         assert_eq!(
             rule(&config.rules[0]),
             [
                 "drain: Reboot or Redeploy of this VM, requested by Platform, lasting at most 1m, at least 10s before NotBefore",
-                "  before  pool: runs drain --now, 5m at most, 2 retries 1s apart; if it fails, the event is not approved; not run again after an interruption",
+                "  before  pool: runs drain --now, 5m at most, 2 retries 1s apart; if it fails, the remaining steps are skipped and the event is not approved; not run again after an interruption",
                 "  approved when the steps before are done; /drainz answers 503 until the VM is restored",
-                "  after   1: sends POST to hooks.example, 5m at most; if it fails, the remaining steps are skipped and the VM is not restored",
+                "  after   1: sends POST to hooks.example, 5m at most; if it fails, the remaining steps are skipped and the VM is stranded until a retry",
+                "  after   2: runs start, 5m at most; if it fails, the next step still runs and the VM goes back into service",
             ]
         );
     }

@@ -59,7 +59,7 @@ pub fn sentence(fact: &Fact) -> String {
                     "the remaining steps are skipped, and the event is not approved"
                 }
                 (AfterFailure::Withhold, Stage::After) => {
-                    "the remaining steps are skipped, and the VM is not restored"
+                    "the remaining steps are skipped, and the VM is stranded"
                 }
                 (AfterFailure::WithholdAndGoOn, _) => {
                     "the remaining steps use the time that is left, and the event is not approved"
@@ -108,7 +108,8 @@ pub fn sentence(fact: &Fact) -> String {
         FactKind::TookOver { from } => format!("the {kind} takes over what was begun for event {from}"),
         FactKind::RestoreHeld { by } => format!("this VM is restored after event {by} is over too"),
         FactKind::Stranded { step } => format!(
-            "this VM is not restored after the {kind}: fix the step {step} and run 'notbefore agent retry {}'",
+            "this VM is stranded: it is not restored after the {kind}, because the step `{step}` failed; fix the cause \
+             and run 'notbefore agent retry {}'",
             event.id
         ),
         FactKind::Restored { whole: true } => format!("this VM is restored after the {kind}"),
@@ -178,7 +179,7 @@ fn sort(fact: &Fact) -> (&'static str, Severity, Option<NotifyOn>) {
         FactKind::Ended => ("ended", Info, Some(NotifyOn::Ended)),
         FactKind::TookOver { .. } => ("took_over", Info, None),
         FactKind::RestoreHeld { .. } => ("restore_held", Info, None),
-        FactKind::Stranded { .. } => ("stranded", Warn, None),
+        FactKind::Stranded { .. } => ("stranded", Warn, Some(NotifyOn::Stranded)),
         FactKind::Restored { whole: true } => ("restored", Info, Some(NotifyOn::Restored)),
         FactKind::Restored { whole: false } => ("restored_in_part", Warn, Some(NotifyOn::Restored)),
     }
@@ -235,6 +236,18 @@ mod tests {
         assert_eq!(not_mine, ("not_approving", Severity::Info, None));
         let withheld = sort(&fact(FactKind::Withheld { reason: reason() }));
         assert_eq!(withheld, ("withheld", Severity::Warn, Some(NotifyOn::Withheld)));
+    }
+
+    #[test]
+    fn stranded_vm_is_an_alarm_with_its_own_notification() {
+        let stranded = fact(FactKind::Stranded { step: "start".to_owned() });
+        assert_eq!(sort(&stranded), ("stranded", Severity::Warn, Some(NotifyOn::Stranded)));
+        assert!(ALARMS.contains(&name(&stranded)));
+        assert_eq!(
+            sentence(&stranded),
+            "this VM is stranded: it is not restored after the Reboot, because the step `start` failed; fix the cause \
+             and run 'notbefore agent retry A123'"
+        );
     }
 
     #[test]

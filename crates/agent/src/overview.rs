@@ -5,7 +5,7 @@ use notbefore_wire::text::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::State;
-use crate::machine::tracked_event::{Approval, TrackedEvent};
+use crate::machine::tracked_event::{Approval, STRANDED, TrackedEvent, WITHHELD};
 
 /// [`Overview::approval`] of an event that no rule matches, now or later.
 pub const NO_RULE: &str = "none: no rule matches";
@@ -28,12 +28,24 @@ pub struct Overview {
     pub rule: Option<String>,
     /// unmatched, preparing, ready, withheld, over, restoring, stranded or done.
     pub phase: String,
-    /// The running or next step, or the failed one that withholds the approval.
+    /// The running or next step, or the failed one that withholds the approval or the restore.
     pub step: Option<String>,
     /// State of the approval, in words.
     pub approval: String,
-    /// Whether this VM gets no new work because of it.
+    /// Whether this VM gets no new work because of it: its rule drains, or the VM is stranded.
     pub draining: bool,
+}
+
+impl Overview {
+    /// Whether the VM is not restored after the event, because a step failed.
+    pub fn is_stranded(&self) -> bool {
+        self.phase == STRANDED
+    }
+
+    /// Whether the event is not approved, because a step failed.
+    pub fn is_withheld(&self) -> bool {
+        self.phase == WITHHELD
+    }
 }
 
 pub fn of(state: &State) -> Vec<Overview> {
@@ -71,6 +83,6 @@ fn one(handled: &TrackedEvent) -> Overview {
             .or_else(|| handled.withholding_step())
             .map(|step| step.name.clone()),
         approval,
-        draining: handled.is_draining(),
+        draining: handled.is_draining() || handled.is_stranded(),
     }
 }

@@ -356,7 +356,7 @@ mod tests {
     async fn step_has_own_timeout_and_no_retries() {
         let steps = "[[rule.before]]\nname = 'slow'\nwait = '1m'\nretries = 3\n\
                      [[rule.before]]\nname = 'next'\nwait = '1s'\n\
-                     [[rule.after]]\nname = 'slowly'\nwait = '1m'\non_failure = 'withhold'\n";
+                     [[rule.after]]\nname = 'slowly'\nwait = '1m'\n";
         let expected = [
             "Before slow: not done in 4.0 s",
             "Before next: not run",

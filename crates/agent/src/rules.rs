@@ -182,8 +182,8 @@ pub struct Webhook {
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// The remaining steps are skipped and the event is not approved; it starts at NotBefore. In `after`, the VM is
-    /// not restored until an operator acts. If only NotBefore left no time for the step, the remaining steps still
-    /// run.
+    /// stranded, out of service, until the step is retried. If only NotBefore left no time for the step, the remaining
+    /// steps still run.
     Withhold,
     /// The failure is recorded and the next step runs.
     GoOn,

@@ -54,8 +54,8 @@ pub const NOTIFY: Group = Group {
         ),
         key(
             "on",
-            "`[\"appeared\", \"unmatched\", \"withheld\", \"failed\"]`",
-            "any of `appeared`, `unmatched`, `failed`, `withheld`, `approved`, `started`, `cancelled`, `ended`, `restored`",
+            "`[\"appeared\", \"unmatched\", \"withheld\", \"stranded\", \"failed\"]`",
+            "any of `appeared`, `unmatched`, `failed`, `withheld`, `stranded`, `approved`, `started`, `cancelled`, `ended`, `restored`",
         ),
         key("timeout", "`10s`", "timeout of one request"),
     ],
@@ -164,8 +164,8 @@ pub const STEP: Group = Group {
         key("retry_delay", "`1s`", "pause between two attempts"),
         key(
             "on_failure",
-            "`withhold` before, `go-on` after",
-            "`withhold`: skip the remaining steps, and do not approve the event (or restore the VM); `go-on`: run the next step",
+            "`withhold`",
+            "`withhold`: skip the remaining steps; before the event it is not approved, after it the VM is stranded until a retry; `go-on`: run the next step",
         ),
         key(
             "on_interrupt",

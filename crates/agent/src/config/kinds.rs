@@ -66,6 +66,7 @@ pub const NOTIFY_ON: OneOf<NotifyOn> = OneOf(&[
     ("unmatched", NotifyOn::Unmatched),
     ("failed", NotifyOn::Failed),
     ("withheld", NotifyOn::Withheld),
+    ("stranded", NotifyOn::Stranded),
     ("approved", NotifyOn::Approved),
     ("started", NotifyOn::Started),
     ("cancelled", NotifyOn::Cancelled),

@@ -25,6 +25,8 @@ pub enum NotifyOn {
     Failed,
     /// An event is not approved.
     Withheld,
+    /// The VM is not restored after an event.
+    Stranded,
     /// The platform accepted an approval.
     Approved,
     Started,
@@ -52,13 +54,18 @@ impl fmt::Debug for Notify {
     }
 }
 
+impl NotifyOn {
+    /// What needs an administrator, and the first sight of an event.
+    const USUAL: [NotifyOn; 5] =
+        [NotifyOn::Appeared, NotifyOn::Unmatched, NotifyOn::Withheld, NotifyOn::Stranded, NotifyOn::Failed];
+}
+
 /// Reads the table, if present.
 pub fn read(reader: &mut Reader<'_>, top: &Table<'_, '_>) -> Option<Notify> {
     let table = reader.inner(top, "notify", &NOTIFY)?;
     let headers = reader.value(&table, "headers", &Headers).unwrap_or_default();
     let on = reader.value(&table, "on", &List(NOTIFY_ON));
-    let usual = || vec![NotifyOn::Appeared, NotifyOn::Unmatched, NotifyOn::Withheld, NotifyOn::Failed];
-    let on = on.unwrap_or_else(usual);
+    let on = on.unwrap_or_else(|| NotifyOn::USUAL.to_vec());
     let timeout = reader.value(&table, "timeout", &SPAN).unwrap_or(TIMEOUT);
     let url = reader.needed(&table, "url", &URL)?;
     Some(Notify { url, headers, on, timeout })

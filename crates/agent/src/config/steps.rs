@@ -59,17 +59,13 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_, '_>, stage: Stage, name: Stri
     if table.has("every") && !waits_for {
         reader.wrong_key(table, "every", "only wait_for repeats; leave it out");
     }
-    let on_failure = match stage {
-        Stage::Before => OnFailure::Withhold,
-        Stage::After => OnFailure::GoOn,
-    };
     Some(Step {
         name,
         timeout,
         keep: keep.unwrap_or_default(),
         retries: reader.value(table, "retries", &RETRIES).unwrap_or(0),
         retry_delay: reader.value(table, "retry_delay", &SPAN).unwrap_or(REST),
-        on_failure: reader.value(table, "on_failure", &ON_FAILURE).unwrap_or(on_failure),
+        on_failure: reader.value(table, "on_failure", &ON_FAILURE).unwrap_or(OnFailure::Withhold),
         on_interrupt: reader.value(table, "on_interrupt", &ON_INTERRUPT).unwrap_or(OnInterrupt::Rerun),
         does: does?,
     })

@@ -54,7 +54,7 @@ fn rule_defaults_match_documentation() {
     let (before, after) = (&rule.before[0], &rule.after[0]);
     assert_eq!((before.name.as_str(), before.timeout), ("1", Duration::from_secs(3_600)));
     assert_eq!((before.on_failure, before.on_interrupt), (OnFailure::Withhold, OnInterrupt::Rerun));
-    assert_eq!((after.timeout, after.on_failure), (Duration::from_secs(300), OnFailure::GoOn));
+    assert_eq!((after.timeout, after.on_failure), (Duration::from_secs(300), OnFailure::Withhold));
     assert_eq!(after.does, StepAction::Command { argv: vec!["y".to_owned(), String::new()] });
     let others =
         &read_text(&format!("{RULE}resources='others'\n[[rule.before]]\nwait='2h'\n")).unwrap().rules[0];
@@ -142,7 +142,7 @@ approve = 'yes'
             "a.toml:3: listen: expected an address with its port, as \"127.0.0.1:9256\", or \"none\", not 80",
             "a.toml:4: unknown key rule_name; did you mean rule.name?",
             "a.toml:5: notify.url is missing; expected a URL, as \"https://hooks.example/drain\"",
-            "a.toml:6: notify.on: expected \"appeared\", \"unmatched\", \"failed\", \"withheld\", \"approved\", \"started\", \"cancelled\", \"ended\" or \"restored\", not \"sometimes\"",
+            "a.toml:6: notify.on: expected \"appeared\", \"unmatched\", \"failed\", \"withheld\", \"stranded\", \"approved\", \"started\", \"cancelled\", \"ended\" or \"restored\", not \"sometimes\"",
             "a.toml:9: rule.types: \"Rebot\" is unknown; did you mean \"Reboot\"?",
             "a.toml:11: rule.approve: an agent approves for its own VM alone; write approve = \"never\", or resources = \"mine\"",
             "a.toml:12: unknown key rule.duration.at_lest; did you mean rule.duration.at_least?",

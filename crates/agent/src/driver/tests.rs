@@ -94,6 +94,64 @@ fn document() -> Document {
     Document { incarnation: "1".to_owned(), events: vec![event] }
 }
 
+/// Reads a document of the newest version.
+async fn read(agent: &mut Agent, document: Document) {
+    agent.handle_input(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
+}
+
+/// Ends the only running attempt.
+async fn end(agent: &mut Agent, outcome: StepOutcome) {
+    let run = *agent.begun.keys().next().expect("a step runs");
+    agent.ended(Ended { run, outcome }).await;
+}
+
+fn failed() -> StepOutcome {
+    StepOutcome::Failed { reason: "exit code 3".to_owned() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_step_after_an_event_strands_the_vm_until_it_is_retried() {
+    for (drain, is_cancelled) in [("", false), ("drain = false\n", true)] {
+        let steps =
+            "[[rule.before]]\nname = 'stop'\nwait = '1h'\n[[rule.after]]\nname = 'start'\nwait = '1h'\n";
+        let (mut agent, _ends, _answers) = agent(&format!("{drain}{steps}"));
+        agent.board.answered("document");
+        agent.board.named("web-0", true);
+        let mut document = document();
+        if is_cancelled {
+            // The event is gone before its time.
+            document.events[0].not_before = Some(agent.clock.now().wall + Duration::from_secs(900));
+        }
+        read(&mut agent, document).await;
+        end(&mut agent, StepOutcome::Done).await;
+        read(&mut agent, Document { incarnation: "2".to_owned(), events: Vec::new() }).await;
+        let stranded = |agent: &Agent| {
+            let page = agent.board.metrics();
+            page.lines().find_map(|line| line.strip_prefix("notbefore_agent_stranded ")).map(str::to_owned)
+        };
+        assert_eq!((agent.board.ready(), stranded(&agent).as_deref()), (Ok("ready".to_owned()), Some("0")));
+        end(&mut agent, failed()).await;
+        let why = agent.board.in_service().unwrap_err();
+        assert!(why.starts_with("stranded: Reboot A123 (stranded"), "{why}");
+        assert_eq!(
+            agent.board.ready().unwrap_err(),
+            "this VM is not restored after the Reboot A123: rule all, step start after has failed; fix the cause and \
+             run 'notbefore agent retry A123'"
+        );
+        assert_eq!(stranded(&agent).as_deref(), Some("1"));
+        assert!(agent.board.events().draining);
+        // It goes on polling.
+        agent.update(Update::Unchanged { served_at: None }).await;
+        assert!(agent.board.in_service().is_err() && agent.begun.is_empty());
+
+        agent.handle_input(Input::Retry).await;
+        assert_eq!(agent.board.ready(), Ok("ready".to_owned()));
+        end(&mut agent, StepOutcome::Done).await;
+        assert_eq!(agent.board.in_service(), Ok("in service".to_owned()));
+        assert_eq!(stranded(&agent).as_deref(), Some("0"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn failed_approval_is_resent_when_platform_answers() {
     let (mut agent, _ends, mut answers) = agent("");

@@ -35,7 +35,11 @@ impl Turn<'_> {
                 self.out_of_time(index, "NotBefore was reached before it ended")
             }
             StepOutcome::TimedOut => self.failed(index, "it exceeded its timeout".into()),
-            StepOutcome::Stopped => self.out_of_time(index, "it was stopped: NotBefore was moved closer"),
+            StepOutcome::Stopped => match stage {
+                Stage::Before => self.out_of_time(index, "it was stopped: NotBefore was moved closer"),
+                // A restore has no deadline.
+                Stage::After => self.failed(index, "it was stopped".into()),
+            },
         }
     }
 

@@ -27,6 +27,11 @@ use serde::{Deserialize, Serialize};
 use super::io::{RunId, Stage};
 use crate::rules::{ResourceMatch, Restore, Rule, Step};
 
+/// [`TrackedEvent::phase_name`] of an event after which the VM is not restored, because a step failed.
+pub const STRANDED: &str = "stranded";
+/// [`TrackedEvent::phase_name`] of an event that is not approved, because a step failed.
+pub const WITHHELD: &str = "withheld";
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedEvent {
     /// As last seen. Its status never goes back from started.
@@ -330,9 +335,9 @@ impl TrackedEvent {
             None => "unmatched",
             Some(Phase::Preparing { .. }) => "preparing",
             Some(Phase::Ready { .. }) => "ready",
-            Some(Phase::Withheld { .. }) => "withheld",
+            Some(Phase::Withheld { .. }) => WITHHELD,
             Some(Phase::Over { .. }) => "over",
-            Some(Phase::Restoring { .. }) if self.is_stranded() => "stranded",
+            Some(Phase::Restoring { .. }) if self.is_stranded() => STRANDED,
             Some(Phase::Restoring { .. }) => "restoring",
             Some(Phase::Done) => "done",
         }

@@ -31,6 +31,7 @@ pub struct Metrics {
     approvals: Family<Labels, Counter>,
     journal_failures: Counter,
     draining: Gauge,
+    stranded: Gauge,
     handled: Gauge,
     waiting: Gauge,
     /// Registered with the platform's first answer.
@@ -45,6 +46,7 @@ pub struct Gauges {
     /// Since the platform's last answer.
     pub silent: Option<Duration>,
     pub draining: bool,
+    pub stranded: bool,
     pub handled: usize,
     pub waiting: usize,
     pub until_not_before: Option<Duration>,
@@ -89,6 +91,7 @@ impl Default for Metrics {
             approvals,
             journal_failures,
             draining: gauge("draining", "Whether this VM should get no new work"),
+            stranded: gauge("stranded", "Whether a failed step keeps this VM from being restored"),
             handled: gauge("events_handled", "Events that the agent tracks now"),
             waiting: gauge("changes_waiting", "Changes of events deferred by the rate limit"),
             last_answer_age: None,
@@ -142,8 +145,9 @@ impl Metrics {
     }
 
     pub fn page(&mut self, now: &Gauges) -> String {
-        let Gauges { silent, draining, handled, waiting, until_not_before } = *now;
+        let Gauges { silent, draining, stranded, handled, waiting, until_not_before } = *now;
         self.draining.set(draining.into());
+        self.stranded.set(stranded.into());
         self.handled.set(i64::try_from(handled).unwrap_or(i64::MAX));
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         if let Some(silent) = silent {

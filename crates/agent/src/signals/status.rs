@@ -156,9 +156,11 @@ impl StatusBoard {
                 format!("{} {} ({}{at})", event.r#type, event.id, event.phase)
             })
             .collect();
-        match draining.is_empty() {
-            true => Ok("in service".to_owned()),
-            false => Err(format!("draining: {}", draining.join("; "))),
+        let events = draining.join("; ");
+        match (inner.stranded().next(), draining.is_empty()) {
+            (Some(_), _) => Err(format!("stranded: {events}")),
+            (None, false) => Err(format!("draining: {events}")),
+            (None, true) => Ok("in service".to_owned()),
         }
     }
 
@@ -183,6 +185,7 @@ impl StatusBoard {
         inner.metrics.page(&Gauges {
             silent: inner.answered_at.map(|at| now.saturating_sub(at)),
             draining: inner.events.iter().any(|event| event.draining),
+            stranded: inner.events.iter().any(Overview::is_stranded),
             handled: inner.events.len(),
             waiting: inner.waiting,
             until_not_before: inner.next_not_before.map(|at| at.saturating_sub(now)),
@@ -191,6 +194,11 @@ impl StatusBoard {
 }
 
 impl Inner {
+    /// The events after which this VM is not restored.
+    fn stranded(&self) -> impl Iterator<Item = &Overview> {
+        self.events.iter().filter(|event| event.is_stranded())
+    }
+
     fn why_not_ready(&self, now: Duration) -> Option<String> {
         let mut reasons = Vec::new();
         let silent = self.answered_at.map(|at| now.saturating_sub(at));
@@ -212,6 +220,15 @@ impl Inner {
         }
         if let Some(why) = &self.config {
             reasons.push(format!("the changed configuration is not applied: {why}"));
+        }
+        if let Some(Overview { id, r#type: kind, rule, step, .. }) = self.stranded().next() {
+            let [rule, step] = [rule, step].map(|name| name.as_deref().unwrap_or("none"));
+            let more = self.stranded().count() - 1;
+            let more = if more > 0 { format!(", nor after {more} more") } else { String::new() };
+            reasons.push(format!(
+                "this VM is not restored after the {kind} {id}{more}: rule {rule}, step {step} after has failed; fix the \
+                 cause and run 'notbefore agent retry {id}'"
+            ));
         }
         if !self.programs.is_empty() {
             let shown: Vec<&str> = self.programs.iter().take(PROGRAMS_SHOWN).map(String::as_str).collect();

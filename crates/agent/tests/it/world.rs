@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use notbefore_agent::machine::io::{
     Action, AfterFailure, ApprovalAnswer, FactKind, Input, Run, RunId, Stage, StepOutcome,
 };
-use notbefore_agent::machine::tracked_event::Approval;
+use notbefore_agent::machine::tracked_event::{Approval, TrackedEvent};
 use notbefore_agent::machine::{RESERVE, Setup, State};
 use notbefore_agent::rules::{
     Approve, DurationMatch, DurationRange, Match, OnFailure, OnInterrupt, ResourceMatch, Restore, Rule, Step,
@@ -165,6 +165,8 @@ struct Seen {
     was_others: bool,
     /// Whether another rule may apply: it became this VM's, or its rule no longer matches.
     rule_replaced: bool,
+    /// Whether a required step after it failed: nothing of the restore runs until a retry.
+    stranded: bool,
     /// Whether a started preparation is not undone.
     is_undo_pending: bool,
     booted: bool,
@@ -364,6 +366,7 @@ impl World {
             seen.handled_steps.clear();
             seen.withheld = false;
             seen.halted = false;
+            seen.stranded = false;
         }
         self.running.clear();
         self.stopping.clear();
@@ -404,6 +407,9 @@ impl World {
         let (state, actions) = state.handle(&self.setup, input, self.now);
         self.state = state;
         self.check_actions(actions);
+        for handled in self.state.events().iter().filter(|handled| handled.is_stranded()) {
+            assert!(self.seen[&handled.event.id].stranded, "stranded without a failure: {handled:?}");
+        }
         let due = self.state.next_due(&self.setup, self.now);
         assert!(
             due.is_none_or(|due| due > self.now.tick),
@@ -492,6 +498,7 @@ impl World {
                 assert!(!seen.halted, "goes on after a failure that withholds: {run:?}");
             }
             Stage::After => {
+                assert!(!seen.stranded, "restores further after a failure that strands: {run:?}");
                 let early = rule.restore == Restore::Booted && seen.booted;
                 let lost = |event: &Event| {
                     rule.matches.resources == ResourceMatch::Mine && !event.resources.contains(&self.me)
@@ -567,6 +574,9 @@ impl World {
                 let event = self.document.iter().map(|(event, _)| event).find(|event| event.id == id);
                 let started = event.is_some_and(|event| event.status == EventStatus::Started);
                 (seen.withheld, seen.halted) = (false, false);
+                // An event that is back interrupts its restore; one that names this VM too, by now, does not.
+                let mut handled = self.state.events().iter().filter(|handled| handled.event.id == id);
+                seen.stranded &= handled.any(TrackedEvent::is_stranded);
                 seen.handled_steps.clear();
                 seen.booted = self.is_boot_unread && started;
             }
@@ -635,12 +645,23 @@ impl World {
                 assert!(!seen.withheld, "ready although a step failed");
                 seen.is_undo_pending |= seen.rule.as_ref().is_some_and(only_after);
             }
-            FactKind::Restored { .. } => seen.is_undo_pending = false,
+            FactKind::StepFailed { stage: Stage::After, then: AfterFailure::Withhold, .. } => {
+                seen.stranded = true;
+            }
+            FactKind::StepFailed { stage: Stage::After, then: AfterFailure::WithholdAndGoOn, .. } => {
+                panic!("a restore has no deadline: {what:?}");
+            }
+            FactKind::Stranded { .. } => assert!(seen.stranded, "stranded without a failure: {what:?}"),
+            // The restore begins again after the other event.
+            FactKind::RestoreHeld { .. }
+            | FactKind::TriedAgain { stage: Stage::After, .. }
+            | FactKind::StepDropped { stage: Stage::After, .. } => seen.stranded = false,
+            FactKind::Restored { .. } => {
+                assert!(!seen.stranded, "in service although a step failed");
+                seen.is_undo_pending = false;
+            }
             FactKind::StepBegun { .. }
             | FactKind::StepDone { .. }
-            | FactKind::TriedAgain { .. }
-            | FactKind::StepDropped { .. }
-            | FactKind::Stranded { .. }
             | FactKind::StepFailed { .. }
             | FactKind::StepInterrupted { .. }
             | FactKind::NotApproving { .. }
@@ -653,8 +674,7 @@ impl World {
             | FactKind::Changed
             | FactKind::Booted
             | FactKind::Cancelled
-            | FactKind::Ended
-            | FactKind::RestoreHeld { .. } => {}
+            | FactKind::Ended => {}
         }
         self.facts.push((id, what));
     }

@@ -82,13 +82,15 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
 /// Prints the report; fails if a step failed.
 fn ended(report: &Report, is_left: bool, output: Output) -> Result<()> {
     output.answer(report, |_| Ok(()))?;
+    let is_not_run = |tried: &StepResult| tried.outcome == Outcome::NotRun && tried.stage == Stage::After;
+    let is_left = is_left || report.steps.iter().any(is_not_run);
     let is_wrong = |tried: &&StepResult| !matches!(tried.outcome, Outcome::Done | Outcome::NotRun);
     let wrong: Vec<String> = report.steps.iter().filter(is_wrong).map(line).collect();
     match (wrong.is_empty(), is_left) {
         (true, _) => Ok(()),
         (false, false) => bail!("{}", wrong.join("; ")),
         (false, true) => bail!(
-            "{}; the steps after it were not run; run them with 'notbefore agent check --run {} --stage after'",
+            "{}; the VM is not restored: run the steps after it with 'notbefore agent check --run {} --stage after'",
             wrong.join("; "),
             report.rule
         ),

@@ -10,6 +10,7 @@ use hyper::Request;
 use notbefore_agent::config::{self, RunningAgent};
 use notbefore_agent::control::{self, Answer, AskError};
 use notbefore_agent::journal;
+use notbefore_agent::machine::tracked_event;
 use notbefore_agent::overview::{self, Overview};
 use notbefore_agent::signals::status::Events;
 
@@ -71,26 +72,37 @@ fn report(events: &Events, output: Output) -> Result<()> {
 
 /// The worst state of a running agent, if it is not fine.
 fn trouble(events: &Events) -> Option<AgentState> {
-    let first = |phase: &str| events.events.iter().find(|event| event.phase == phase);
-    let state = |exit, text| Some(AgentState { exit, text });
-    if let Some(Overview { id, .. }) = first("stranded") {
-        let text = format!("this VM is not restored; fix the step and run 'notbefore agent retry {id}'");
-        return state(Exit::Stranded, text);
-    }
-    if let Some(Overview { id, rule, approval, .. }) = first("withheld") {
+    let of_events = events.events.iter().filter_map(trouble_of).min_by_key(|state| state.exit.code());
+    let not_ready = || {
+        let why = events.not_ready.as_ref()?;
+        Some(AgentState { exit: Exit::AgentNotReady, text: format!("not ready: {why}") })
+    };
+    of_events.or_else(not_ready)
+}
+
+/// The state of an event that needs attention, if it does.
+pub fn trouble_of(event: &Overview) -> Option<AgentState> {
+    let Overview { id, rule, step, approval, .. } = event;
+    let [rule, step] = [rule, step].map(|name| name.as_deref().unwrap_or_default());
+    let (exit, text) = if event.is_stranded() {
+        let text = format!(
+            "this VM is not restored after event {id}: step {step} of rule {rule} failed; fix the step and run 'notbefore \
+             agent retry {id}'"
+        );
+        (Exit::Stranded, text)
+    } else if event.is_withheld() {
         let why = approval.strip_prefix("none: ").unwrap_or(approval);
-        let rule = rule.as_deref().unwrap_or_default();
         let text = format!(
             "event {id} is not approved by rule {rule}: {why}; fix the step and run 'notbefore agent retry {id}'"
         );
-        return state(Exit::Withheld, text);
-    }
-    let unmatched = events.events.iter().find(|event| event.approval == overview::NO_RULE);
-    if let Some(Overview { id, .. }) = unmatched {
+        (Exit::Withheld, text)
+    } else if approval == overview::NO_RULE {
         let text = format!("no rule matches event {id}; add a rule and run 'notbefore agent reload'");
-        return state(Exit::Unmatched, text);
-    }
-    events.not_ready.as_ref().and_then(|why| state(Exit::AgentNotReady, format!("not ready: {why}")))
+        (Exit::Unmatched, text)
+    } else {
+        return None;
+    };
+    Some(AgentState { exit, text })
 }
 
 /// Queries the running agent.
@@ -128,7 +140,12 @@ fn read_journal(place: &RunningAgent) -> Result<Events> {
 fn show(events: &Events, output: Output) -> Result<()> {
     let vm = events.vm.as_deref().unwrap_or("this VM");
     let at = events.endpoint.as_ref().map(|endpoint| format!(", platform at {endpoint}")).unwrap_or_default();
-    let service = if events.draining { "draining" } else { "in service" };
+    let is_stranded = events.events.iter().any(Overview::is_stranded);
+    let service = match (is_stranded, events.draining) {
+        (true, _) => tracked_event::STRANDED,
+        (false, true) => "draining",
+        (false, false) => "in service",
+    };
     let dry = if events.dry_run { ", dry run" } else { "" };
     output::line(&format!("{vm}: {service}{at}{dry}"))?;
     if let Some(why) = &events.not_ready {

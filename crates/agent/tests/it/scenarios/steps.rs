@@ -119,6 +119,16 @@ fn stranded_vm_stays_drained_until_reload() {
     assert_eq!(world.state.events(), []);
 }
 
+#[test]
+fn stopped_step_of_a_restore_strands_the_vm() {
+    let mut world = approved(vec![rule("r")], EventKind::Reboot);
+    world.remove("A");
+    world.poll();
+    world.end(StepOutcome::Stopped);
+    assert!(world.state.events()[0].is_stranded() && world.state.events()[0].can_retry());
+    world.check_cleanup();
+}
+
 fn named(name: &str) -> Step {
     Step { does: StepAction::Command { argv: vec![name.into()] }, ..step(name) }
 }

@@ -95,7 +95,9 @@ fn reload_retries_failed_step_with_new_configuration() {
     let rules = |before: &str, after: &str| {
         let before = AgentDir::traced("drain", before);
         let after = AgentDir::traced("start", after);
-        format!("{}[[rule.after]]\n{after}on_failure = \"withhold\"\n", rule("all", &before))
+        // Other types have no rule and are only listed.
+        let rule = "[[rule]]\nname = \"all\"\ntypes = [\"Freeze\"]\n";
+        format!("{rule}[[rule.before]]\n{before}[[rule.after]]\n{after}")
     };
     vm.configure(&rules("; exit 3", "; exit 4"));
     let agent = vm.start_ready();
@@ -108,13 +110,25 @@ fn reload_retries_failed_step_with_new_configuration() {
     vm.wait_for_status(&event, "Started");
     vm.complete(&event);
     // The step after the event fails too, and its rule is corrected while no agent runs.
-    vm.wait_for_answer("/events", 200, "\"phase\":\"stranded\"");
+    vm.wait_for_answer("/drainz", 503, "stranded: Freeze");
+    vm.wait_for_answer("/readyz", 503, "rule all, step start after has failed");
+    vm.wait_for_answer("/metrics", 200, "notbefore_agent_stranded 1");
+    let status = vm.agent_cli(&["status"]);
+    assert_eq!(status.status.code(), Some(11), "{}", stderr_text(&status));
+    assert!(stdout_text(&status).contains(": stranded, platform at"), "{}", stdout_text(&status));
+    // The agent goes on polling.
+    let other = vm.announce("reboot");
+    vm.wait_for_answer("/events", 200, &other);
+    vm.service.cli(&["event", "cancel", &other]);
     assert!(agent.terminate().success());
-    vm.configure(&rules("", "; echo corrected >> {trace}"));
-    let _agent = vm.start();
-    let (before, after) = ("before drain Freeze", "after start Freeze");
-    assert_eq!(vm.dir.wait_for_trace(6), [before, before, "corrected", after, after, "corrected"]);
+    vm.configure(&rules("", "; echo corrected >> {trace}; exit 5"));
+    let agent = vm.start();
+    vm.wait_for_log("exit code 5");
+    vm.configure(&rules("", ""));
+    agent.signal(Signal::HUP);
     vm.wait_for_answer("/drainz", 200, "in service");
+    let (before, after) = ("before drain Freeze", "after start Freeze");
+    assert_eq!(vm.dir.trace(), [before, before, "corrected", after, after, "corrected", after]);
 }
 
 #[test]

@@ -45,8 +45,10 @@ fn failed_step_restores_vm() {
     let steps =
         [AgentDir::traced("drain", ""), AgentDir::traced("fails", "; exit 7"), AgentDir::traced("never", "")];
     let steps: String = steps.iter().map(|step| before(step)).collect();
-    let after = format!("[[rule.after]]\n{}", AgentDir::traced("first", "; exit 3")) + &restore_step("back");
-    vm.configure(&format!("{RULE}{steps}{after}"));
+    let after = |then: &str| {
+        format!("[[rule.after]]\n{}{then}", AgentDir::traced("first", "; exit 3")) + &restore_step("back")
+    };
+    vm.configure(&format!("{RULE}{steps}{}", after("on_failure = \"go-on\"\n")));
     let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
     assert_eq!(output.status.code(), Some(1));
     let stderr = stderr_text(&output);
@@ -56,6 +58,15 @@ fn failed_step_restores_vm() {
         ["before drain Redeploy", "before fails Redeploy", "after first Redeploy", "after back Redeploy"];
     assert_eq!(vm.dir.trace()[..4], put_back);
     assert_eq!(vm.dir.trace()[4..], ["cancelled true"]);
+
+    // A step that is required leaves the VM as it is; the error names the command for the other steps.
+    vm.configure(&format!("{RULE}{}", after("")));
+    let output = vm.agent_cli(&["check", "--run", "all", "--yes"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = stderr_text(&output);
+    assert!(stderr.contains("after first: exit code 3; the VM is not restored"), "{stderr}");
+    assert!(stdout_text(&output).contains("after back: not run\n"), "{}", stdout_text(&output));
+    vm.configure(&format!("{RULE}{steps}{}", after("")));
 
     // With `--stage before` the error names the command that undoes the steps.
     let output = vm.agent_cli(&["check", "--run", "all", "--yes", "--stage", "before", "--output", "json"]);
