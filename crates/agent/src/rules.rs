@@ -155,7 +155,8 @@ pub enum StepAction {
     StartUnit { unit: String },
     /// Stops a systemd unit.
     StopUnit { unit: String },
-    /// Writes a file atomically. `{NAME}` in the content is replaced by the hook's variable `NOTBEFORE_NAME`.
+    /// Writes a file atomically. `{NAME}` in the content is replaced by the hook's variable `NOTBEFORE_NAME`, with
+    /// control characters escaped.
     WriteFile { path: PathBuf, content: String },
     /// Removes a file; a missing file is no failure.
     RemoveFile { path: PathBuf },

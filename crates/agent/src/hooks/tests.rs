@@ -175,6 +175,30 @@ async fn files_are_written_whole_and_removed() {
 }
 
 #[tokio::test]
+async fn control_characters_of_an_event_reach_no_file_and_no_body() {
+    let (_dir, file) = place();
+    let text = "{DESCRIPTION}\n{RESOURCES}\n{\"}";
+    let (url, seen) = server("204 No Content").await;
+    let headers = [("Content-Type".to_owned(), "text/plain".to_owned())].into();
+    let body = Some(text.to_owned());
+    let write = StepAction::WriteFile { path: file.clone(), content: text.to_owned() };
+    let send = StepAction::Webhook(Webhook { url, method: "POST".to_owned(), headers, body });
+    for does in [write, send] {
+        let mut run = run_of(does.clone(), LONG);
+        run.event.description = "Host\n[admin]\r\tyes\0\u{1b}[2J\u{7f}\u{85}\u{202e}".to_owned();
+        run.event.resources = vec!["web-0\nroot".to_owned()];
+        let variables = HookVariables::new(&run, "web-0", false);
+        let (_stopper, mut stop) = stop::pair();
+        let outcome = timeout(LONG, run_action(&does, &variables, LONG, &mut stop)).await.unwrap();
+        assert_eq!(outcome, StepOutcome::Done);
+    }
+    let expected = "Host\\n[admin]\\r\\tyes\u{fffd}\\u{1b}[2J\\u{7f}\\u{85}\\u{202e}\nweb-0\\nroot\n{\"}";
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);
+    let seen = seen.await.unwrap();
+    assert!(seen.ends_with(&format!("\r\n\r\n{expected}")), "{seen}");
+}
+
+#[tokio::test]
 async fn wait_for_repeats_until_success() {
     let (_dir, file) = place();
     // Succeeds on the third run.

@@ -1,6 +1,7 @@
 //! Event data for hooks: environment variables, a JSON object on stdin, and `{NAME}` placeholders in files and
 //! requests.
 
+use notbefore_wire::text::printable;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -97,9 +98,10 @@ impl HookVariables {
         names.zip(self.values.iter().map(String::as_str))
     }
 
-    /// Replaces every `{NAME}` of a variable; other braces stay, because the text may be JSON.
+    /// Replaces every `{NAME}` of a variable; other braces stay, because the text may be JSON. Control characters of a
+    /// value are escaped: a field of the platform's document adds no line to a file.
     pub fn fill(&self, template: &str) -> String {
-        self.fill_with(template, str::to_owned)
+        self.fill_with(template, printable)
     }
 
     /// Like [`HookVariables::fill`], for a JSON text: values are escaped for use within quotes.
