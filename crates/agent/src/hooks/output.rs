@@ -1,13 +1,14 @@
-//! Captures a hook's output: lines go to the log at debug level, and the tail is kept for error messages. Output
-//! beyond the limits is read and dropped at a limited rate, so a flood neither blocks the hook nor uses memory or a
-//! core.
+//! Captures a hook's output: lines go to the log at debug level, and the tail is kept for error messages. A tail that
+//! is in the log already is not logged again. Output beyond the limits is read and dropped at a limited rate, so a
+//! flood neither blocks the hook nor uses memory or a core.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use notbefore_wire::text::{printable, shorten};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tracing::Level;
 
 /// Bytes kept of each stream.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
@@ -22,11 +23,27 @@ const FLOOD_PAUSE: Duration = Duration::from_millis(1);
 
 /// Ring buffer with the end of a stream.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
+pub struct Tail(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Whether all bytes are in the log.
+    is_logged: bool,
+}
 
 impl Tail {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the log has these lines already.
+    pub fn is_logged(&self) -> bool {
+        self.kept().is_logged
+    }
+
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut self.kept().bytes;
         let bytes = &bytes[bytes.len().saturating_sub(KEPT_BYTES_MAX)..];
         let too_many = (kept.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
         kept.drain(..too_many);
@@ -35,7 +52,7 @@ impl Tail {
 
     /// The last non-empty lines, in order.
     pub fn lines(&self, most: usize) -> Vec<String> {
-        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let kept: Vec<u8> = self.kept().bytes.iter().copied().collect();
         let text = String::from_utf8_lossy(&kept).into_owned();
         let said: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         said[said.len().saturating_sub(most)..].iter().map(|line| shown(line)).collect()
@@ -49,10 +66,12 @@ fn shown(line: &str) -> String {
 pub async fn follow(mut stream: impl AsyncRead + Unpin, name: &'static str, tail: Tail) {
     let mut chunk = vec![0; CHUNK];
     let (mut line, mut logged) = (Vec::new(), 0_usize);
+    tail.kept().is_logged = tracing::enabled!(target: "notbefore_agent::hook", Level::DEBUG);
     while let Ok(length @ 1..) = stream.read(&mut chunk).await {
         tail.push(&chunk[..length]);
         logged = logged.saturating_add(length);
         if logged > LOGGED_BYTES_MAX {
+            tail.kept().is_logged = false;
             if !line.is_empty() {
                 tracing::debug!(target: "notbefore_agent::hook", stream = name, "further output is not logged");
                 line = Vec::new();
@@ -97,6 +116,6 @@ mod tests {
         let tail = Tail::default();
         follow(&flood[..], "stderr", tail.clone()).await;
         assert_eq!(tail.lines(1), ["and out"]);
-        assert!(tail.0.lock().unwrap().len() <= KEPT_BYTES_MAX);
+        assert!(tail.kept().bytes.len() <= KEPT_BYTES_MAX);
     }
 }

@@ -89,14 +89,20 @@ pub struct ProcessResult {
     pub outcome: StepOutcome,
     pub started: bool,
     streams: [(&'static str, Tail); 2],
+    /// The stream whose last line is part of the reason of a failure.
+    quoted: Option<&'static str>,
 }
 
 impl ProcessResult {
-    /// Logs the tail of a failed program.
+    /// Logs the tail of a failed program, without the line that its reason repeats.
     pub fn logged(self) -> StepOutcome {
         if matches!(self.outcome, StepOutcome::Failed { .. } | StepOutcome::TimedOut) {
-            for (stream, tail) in &self.streams {
-                for line in tail.lines(LINES_SHOWN) {
+            for (stream, tail) in self.streams.iter().filter(|(_, tail)| !tail.is_logged()) {
+                let mut lines = tail.lines(LINES_SHOWN);
+                if self.quoted == Some(*stream) {
+                    lines.pop();
+                }
+                for line in lines {
                     tracing::warn!(target: "notbefore_agent::hook", stream, "{line}");
                 }
             }
@@ -117,7 +123,8 @@ pub async fn run(
     let mut child = match start(program, variables) {
         Ok(child) => child,
         Err(HookError(reason)) => {
-            return ProcessResult { outcome: StepOutcome::Failed { reason }, started: false, streams };
+            let outcome = StepOutcome::Failed { reason };
+            return ProcessResult { outcome, started: false, streams, quoted: None };
         }
     };
     let pid = child.id();
@@ -149,11 +156,15 @@ pub async fn run(
     if let Some(telling) = telling {
         telling.abort();
     }
+    let mut quoted = None;
     let outcome = match end {
         End::Ended(Ok(status)) if status.success() => StepOutcome::Done,
         End::Ended(Ok(status)) => {
-            let last = err.lines(1).pop().or_else(|| out.lines(1).pop());
-            let said = last.map(|line| format!(": {line}")).unwrap_or_default();
+            let last = [("stderr", &err), ("stdout", &out)]
+                .into_iter()
+                .find_map(|(stream, tail)| Some((stream, tail.lines(1).pop()?)));
+            quoted = last.as_ref().map(|(stream, _)| *stream);
+            let said = last.map(|(_, line)| format!(": {line}")).unwrap_or_default();
             StepOutcome::Failed { reason: format!("{}{said}", exit_text(status)) }
         }
         End::Ended(Err(error)) => StepOutcome::Failed {
@@ -162,7 +173,7 @@ pub async fn run(
         End::Stopped(_) => StepOutcome::Stopped,
         End::TimedOut => StepOutcome::TimedOut,
     };
-    ProcessResult { outcome, started: true, streams }
+    ProcessResult { outcome, started: true, streams, quoted }
 }
 
 /// Waits shortly for the last output. After a success, a remaining process may hold the pipes; they are read until it

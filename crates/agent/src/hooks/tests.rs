@@ -4,9 +4,14 @@
 mod pause;
 
 use std::future::pending;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use pause::pause;
+use tracing::Metadata;
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
 
 use super::*;
 use crate::hooks::variables::tests::run_of;
@@ -62,6 +67,63 @@ async fn failed_program_reports_exit_code_and_output() {
     );
     assert_eq!(reason(outcome(shell("echo only; exit 1"), LONG).await), "exit code 1: only");
     assert_eq!(reason(outcome(shell("kill -9 $$"), LONG).await), "killed by signal 9");
+}
+
+/// Collects the log of hooks at this level.
+struct HookLog {
+    level: tracing::Level,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl tracing::Subscriber for HookLog {
+    fn enabled(&self, about: &Metadata<'_>) -> bool {
+        about.target() == "notbefore_agent::hook" && *about.level() <= self.level
+    }
+
+    fn register_callsite(&self, _about: &'static Metadata<'static>) -> Interest {
+        // Other levels follow.
+        Interest::sometimes()
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut |field: &Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "message" {
+                self.lines.lock().unwrap().push(format!("{value:?}"));
+            }
+        });
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+#[tokio::test]
+async fn output_of_a_failed_program_is_logged_once() {
+    // The last line on standard error is in the reason, which the log of the event has.
+    let line = "echo out; echo first >&2; echo last >&2; exit 3";
+    for (level, expected) in
+        [(tracing::Level::WARN, &["out", "first"][..]), (tracing::Level::DEBUG, &["first", "last", "out"])]
+    {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let log = tracing::subscriber::set_default(HookLog { level, lines: Arc::clone(&lines) });
+        assert_eq!(reason(outcome(shell(line), LONG).await), "exit code 3: last");
+        drop(log);
+        let mut logged = lines.lock().unwrap().clone();
+        if level == tracing::Level::DEBUG {
+            // Two tasks read the streams.
+            logged.sort();
+        }
+        assert_eq!(logged, expected, "{level}");
+    }
 }
 
 #[tokio::test]
