@@ -52,7 +52,7 @@ pub async fn run(config: &Config, name: &str, check: &Check, output: Output) -> 
     let before = rule.before.iter().map(|step| (Stage::Before, step));
     let all = before.chain(rule.after.iter().map(|step| (Stage::After, step)));
     for (stage, step) in all.clone() {
-        output::eprint(&format!("  {}  {}", stage.as_str(), describe::step(step, stage)));
+        output::eprint(&format!("  {:<6}  {}", stage.as_str(), describe::step(step, stage)));
     }
     let report = |vm, kind, steps| Report {
         rule: rule.name.clone(),
