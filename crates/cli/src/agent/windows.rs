@@ -17,6 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::{flag_values, run_until_stopped};
 use crate::args::{Install, Settings};
+use crate::logs::QuotedFields;
 
 /// Installs the service; it starts with the same flags.
 pub fn install(install: &Install) -> Result<()> {
@@ -33,7 +34,8 @@ pub fn serve(settings: Settings) -> Result<()> {
 
 /// Starts logging to the event log, which adds time and level itself.
 fn start_event_log(filter: &str) -> Result<()> {
-    let plain = fmt::layer().with_ansi(false).without_time().with_level(false);
+    let plain =
+        fmt::layer().fmt_fields(QuotedFields::default()).with_ansi(false).without_time().with_level(false);
     let layer = plain.with_writer(event_log::EventLog);
     tracing_subscriber::registry().with(filter.parse::<Targets>()?).with(layer).init();
     Ok(())

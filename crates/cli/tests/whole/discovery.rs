@@ -285,10 +285,13 @@ fn agent_rediscovers_moved_endpoint() {
     let lines = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut answers = lines.filter(|line| line.contains("the platform answers endpoint="));
     let first = answers.next().unwrap();
-    assert!(first.contains(&format!("endpoint=http://{ADDRESS} by=the usual address")), "{first}");
+    assert!(first.contains(&format!("endpoint=http://{ADDRESS} by=\"the usual address\"")), "{first}");
     network.service.namespace.ip(&format!("addr del {ADDRESS}/32 dev lo"));
     let second = answers.next().expect("the agent has not found the other endpoint within two minutes");
-    assert!(second.contains(&format!("endpoint=http://{OTHER_ADDRESS} by=DHCP, the last time")), "{second}");
+    assert!(
+        second.contains(&format!("endpoint=http://{OTHER_ADDRESS} by=\"DHCP, the last time\"")),
+        "{second}"
+    );
     agent.kill().unwrap();
     agent.wait().unwrap();
 }

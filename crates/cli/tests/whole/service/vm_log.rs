@@ -82,7 +82,7 @@ fn log_says_why_an_approval_was_refused() {
         ("started", "token"),
         ("completed", "token"),
     ] {
-        let found = line(&service, &[&format!("event {verb} "), &event, &format!("by={by}")]);
+        let found = line(&service, &[&format!("event {verb} "), &event, &format!("by=\"{by}")]);
         assert!(found.contains("INFO") && found.contains("vms=\"web-0\""), "{found}");
     }
     let page = service.operator_request("GET", "/metrics", "", "").body;

@@ -106,7 +106,7 @@ fn endpoint_of_a_rehearsal_is_read_from_the_environment() {
     for (setting, variable, found) in [
         (None, endpoint.as_str(), format!("endpoint={endpoint} by=NOTBEFORE_ENDPOINT")),
         // No listener has port 1.
-        (Some(endpoint.as_str()), "http://127.0.0.1:1", format!("endpoint={endpoint} by=as set")),
+        (Some(endpoint.as_str()), "http://127.0.0.1:1", format!("endpoint={endpoint} by=\"as set\"")),
     ] {
         dir.configure(setting, "[[rule]]\nname = \"all\"\n");
         let mut command = Command::new(binary());
