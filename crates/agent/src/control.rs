@@ -1,5 +1,5 @@
-//! Commands to the running agent: reload, retry, status. One request and one answer per connection, each a line of
-//! JSON.
+//! Commands to the running agent: reload, retry, status. One request per connection and its answers, each a line of
+//! JSON. There is one answer, unless the caller waits for the outcome of a retry: then facts follow, and the outcome.
 //!
 //! Who may command the agent can run commands as its user, so the same rule holds as for the state directory: root and
 //! the agent's user. On Unix the commands come by the socket `control` in that directory (`control/unix.rs`), on Windows
@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 
+use crate::overview::Overview;
 use crate::signals::status::Events;
 pub use transport::Listener;
 
@@ -33,8 +34,10 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const CLIENTS_MAX: usize = 16;
 /// Time for a client to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time for one exchange. A reload that writes to a hanging disk takes three seconds.
+/// Time for a request and its first answer. A reload that writes to a hanging disk takes three seconds.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Answers that a caller has not read yet. One that reads none for this long is dropped.
+const ANSWERS_MAX: usize = 64;
 /// Pause after a connection that could not be accepted.
 const ACCEPT_REST: Duration = Duration::from_millis(200);
 
@@ -43,9 +46,11 @@ const ACCEPT_REST: Duration = Duration::from_millis(200);
 pub enum Request {
     /// Read the configuration again.
     Reload,
-    /// Retry what failed of an event. `event` is its id, or the beginning of one.
+    /// Read the configuration again, and retry what failed of an event. `event` is its id, or the beginning of one.
+    /// With `wait`, [`Answer::Retried`] is followed by each [`Answer::Fact`] and by [`Answer::Outcome`].
     Retry {
         event: String,
+        wait: bool,
     },
     Status,
 }
@@ -57,14 +62,19 @@ pub enum Answer {
     /// The configuration has mistakes, with file and line, and is not applied.
     Mistakes(String),
     Retried(Retried),
+    /// What happened to the event since.
+    Fact(FactText),
+    /// How the retry ended. None if the event is over and nothing is left to do.
+    Outcome(Option<Box<Overview>>),
     Status(Events),
     /// Not carried out; why, and what to do.
     Refused(String),
 }
 
+/// The configuration file, as applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reloaded {
-    /// The configuration file.
+pub struct AppliedFile {
+    /// Its path.
     pub file: String,
     /// Number of rules.
     pub rules: usize,
@@ -72,6 +82,12 @@ pub struct Reloaded {
     pub restart_needed: bool,
     /// Steps whose program is missing, and why.
     pub missing_programs: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    #[serde(flatten)]
+    pub file: AppliedFile,
     /// What the new rules caused at once.
     pub facts: Vec<FactText>,
 }
@@ -79,6 +95,7 @@ pub struct Reloaded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retried {
     pub event: String,
+    pub file: AppliedFile,
     /// What the retry caused at once.
     pub facts: Vec<FactText>,
 }
@@ -90,8 +107,8 @@ pub struct FactText {
     pub text: String,
 }
 
-/// A request with the place for its answer.
-pub type Command = (Request, oneshot::Sender<Answer>);
+/// A request with the place for its answers.
+pub type Command = (Request, mpsc::Sender<Answer>);
 
 /// Takes commands until the runtime ends, each connection in a task of its own: a silent client delays no other, unless
 /// there are `CLIENTS_MAX` of them.
@@ -103,11 +120,18 @@ pub async fn serve(mut listener: Listener, commands: mpsc::Sender<Command>) {
             Ok(stream) => {
                 let commands = commands.clone();
                 tokio::spawn(async move {
-                    let exchanged = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange(stream, &commands)).await;
-                    if let Ok(Err(error)) = exchanged {
+                    let mut stream = BufReader::new(stream);
+                    let exchanged = limited(exchange(&mut stream, &commands)).await;
+                    // The loop limits the callers that wait.
+                    drop(slot);
+                    let followed = match exchanged {
+                        Ok(Some(answers)) => follow(&mut stream, answers).await,
+                        Ok(None) => Ok(()),
+                        Err(error) => Err(error),
+                    };
+                    if let Err(error) = followed {
                         tracing::debug!("a command was not answered: {error}");
                     }
-                    drop(slot);
                 });
             }
             Err(error) => {
@@ -118,26 +142,47 @@ pub async fn serve(mut listener: Listener, commands: mpsc::Sender<Command>) {
     }
 }
 
+async fn limited<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(EXCHANGE_TIMEOUT, work).await?
+}
+
+/// Reads a request and sends the first answer. Returns the further ones, if there can be any.
 async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: &mut BufReader<impl AsyncRead + AsyncWrite + Unpin>,
     commands: &mpsc::Sender<Command>,
-) -> io::Result<()> {
-    let mut stream = BufReader::new(stream);
+) -> io::Result<Option<mpsc::Receiver<Answer>>> {
     let mut line = String::new();
-    let mut limited = (&mut stream).take(REQUEST_BYTES_MAX);
-    tokio::time::timeout(REQUEST_TIMEOUT, limited.read_line(&mut line)).await??;
-    let answer = match serde_json::from_str(&line) {
-        Ok(request) => {
-            let (reply, answer) = oneshot::channel();
-            commands.send((request, reply)).await.map_err(io::Error::other)?;
-            answer.await.map_err(io::Error::other)?
-        }
-        Err(_) => Answer::Refused(format!(
+    let mut request = (&mut *stream).take(REQUEST_BYTES_MAX);
+    tokio::time::timeout(REQUEST_TIMEOUT, request.read_line(&mut line)).await??;
+    let Ok(request) = serde_json::from_str(&line) else {
+        let unknown = Answer::Refused(format!(
             "the running agent, version {}, does not know this command; restart it to use the installed version",
             env!("CARGO_PKG_VERSION")
-        )),
+        ));
+        return send(stream, &unknown).await.map(|()| None);
     };
-    send(&mut stream, &answer).await
+    let (reply, mut answers) = mpsc::channel(ANSWERS_MAX);
+    commands.send((request, reply)).await.map_err(io::Error::other)?;
+    let first = answers.recv().await.ok_or_else(|| io::Error::other("the agent stops"))?;
+    send(stream, &first).await.map(|()| Some(answers))
+}
+
+/// Sends the further answers, until there are none or the caller leaves.
+async fn follow(
+    stream: &mut BufReader<impl AsyncRead + AsyncWrite + Unpin>,
+    mut answers: mpsc::Receiver<Answer>,
+) -> io::Result<()> {
+    let mut more = [0];
+    loop {
+        let answer = tokio::select! {
+            biased;
+            answer = answers.recv() => answer,
+            // A caller that waits sends nothing more.
+            _ = stream.read(&mut more) => None,
+        };
+        let Some(answer) = answer else { return Ok(()) };
+        limited(send(stream, &answer)).await?;
+    }
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
@@ -161,28 +206,49 @@ pub enum AskError {
     Denied { state: String },
     #[error("the agent gave no answer ({0}); look at 'notbefore agent status' and the agent's log")]
     Unanswered(io::Error),
+    /// The caller waits for an outcome.
+    #[error("the agent stopped before the outcome; the next agent goes on: look at 'notbefore agent status'")]
+    Abandoned,
 }
 
 /// Sends a request to the agent that uses this state directory.
 pub async fn ask(state: &Path, request: &Request) -> Result<Answer, AskError> {
+    begin(state, request).await.map(|(answer, _)| answer)
+}
+
+/// The answers of a running agent after the first one.
+pub struct Answers(BufReader<transport::Client>);
+
+impl Answers {
+    /// The next answer, however long it takes.
+    pub async fn next(&mut self) -> Result<Answer, AskError> {
+        receive(&mut self.0).await.map_err(|_| AskError::Abandoned)
+    }
+}
+
+/// Like [`ask`], for a request with several answers.
+pub async fn begin(state: &Path, request: &Request) -> Result<(Answer, Answers), AskError> {
     let shown = || state.display().to_string();
-    let mut stream = transport::connect(state).await.map_err(|error| {
+    let stream = transport::connect(state).await.map_err(|error| {
         match error.kind() == io::ErrorKind::PermissionDenied {
             true => AskError::Denied { state: shown() },
             false => AskError::NotRunning { state: shown() },
         }
     })?;
-    let exchanged = tokio::time::timeout(EXCHANGE_TIMEOUT, async {
+    let mut stream = BufReader::new(stream);
+    let exchanged = limited(async {
         send(&mut stream, request).await?;
-        let mut line = String::new();
-        BufReader::new(stream).take(ANSWER_BYTES_MAX).read_line(&mut line).await?;
-        // An agent that does not accept this user closes the connection.
-        serde_json::from_str(&line).map_err(|_| io::Error::other("it closed the connection"))
+        receive(&mut stream).await
     });
-    match exchanged.await {
-        Ok(answer) => answer.map_err(AskError::Unanswered),
-        Err(_) => Err(AskError::Unanswered(io::Error::from(io::ErrorKind::TimedOut))),
-    }
+    let answer = exchanged.await.map_err(AskError::Unanswered)?;
+    Ok((answer, Answers(stream)))
+}
+
+async fn receive(stream: &mut BufReader<transport::Client>) -> io::Result<Answer> {
+    let mut line = String::new();
+    stream.take(ANSWER_BYTES_MAX).read_line(&mut line).await?;
+    // An agent that does not accept this user closes the connection.
+    serde_json::from_str(&line).map_err(|_| io::Error::other("it closed the connection"))
 }
 
 #[cfg(test)]
@@ -193,10 +259,13 @@ mod tests {
     async fn answer_to(bytes: &[u8]) -> Answer {
         let (mut client, server) = tokio::io::duplex(64 * 1024);
         let (commands, mut received) = mpsc::channel::<Command>(1);
-        let serving = tokio::spawn(async move { exchange(server, &commands).await });
+        let serving = tokio::spawn(async move {
+            let mut stream = BufReader::new(server);
+            exchange(&mut stream, &commands).await.map(|_| ())
+        });
         tokio::spawn(async move {
             while let Some((request, reply)) = received.recv().await {
-                let _ = reply.send(Answer::Refused(format!("{request:?}")));
+                let _ = reply.send(Answer::Refused(format!("{request:?}"))).await;
             }
         });
         client.write_all(bytes).await.unwrap();
@@ -208,7 +277,8 @@ mod tests {
 
     #[tokio::test]
     async fn request_line_is_answered() {
-        for request in [Request::Reload, Request::Status, Request::Retry { event: "A".to_owned() }] {
+        let retry = Request::Retry { event: "A".to_owned(), wait: false };
+        for request in [Request::Reload, Request::Status, retry] {
             let line = serde_json::to_string(&request).unwrap() + "\n";
             let Answer::Refused(text) = answer_to(line.as_bytes()).await else { panic!("{request:?}") };
             assert_eq!(text, format!("{request:?}"));
@@ -226,7 +296,7 @@ mod tests {
         let serving = tokio::spawn(serve(Listener::open(&journal).unwrap(), commands));
         tokio::spawn(async move {
             while let Some((request, reply)) = received.recv().await {
-                let _ = reply.send(Answer::Refused(format!("{request:?}")));
+                let _ = reply.send(Answer::Refused(format!("{request:?}"))).await;
             }
         });
         let mut silent = Vec::new();
@@ -242,6 +312,44 @@ mod tests {
             assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
         }
         assert!(ask(&state, &Request::Reload).await.is_ok());
+        serving.abort();
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn callers_that_wait_get_every_answer_and_delay_no_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let vm = crate::vm_id::VmId::default();
+        let (journal, _) = crate::journal::Journal::open(&state, &vm, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        let (commands, mut received) = mpsc::channel::<Command>(1);
+        let serving = tokio::spawn(serve(Listener::open(&journal).unwrap(), commands));
+        let fact =
+            |number: usize| Answer::Fact(FactText { event: "A".to_owned(), text: format!("fact {number}") });
+        let retry = Request::Retry { event: "A".to_owned(), wait: true };
+        let mut callers = Vec::new();
+        // More than there are slots.
+        for number in 0..=CLIENTS_MAX {
+            let (begun, command) = tokio::join!(begin(&state, &retry), async {
+                let (_, reply) = received.recv().await.unwrap();
+                reply.send(fact(number)).await.unwrap();
+                reply
+            });
+            callers.push((begun.unwrap().1, command));
+        }
+        for (answers, reply) in &mut callers {
+            reply.send(fact(0)).await.unwrap();
+            assert!(matches!(answers.next().await, Ok(Answer::Fact(_))));
+        }
+        let (mut answers, reply) = callers.pop().unwrap();
+        reply.send(Answer::Outcome(None)).await.unwrap();
+        drop(reply);
+        assert!(matches!(answers.next().await, Ok(Answer::Outcome(None))));
+        assert!(matches!(answers.next().await, Err(AskError::Abandoned)));
+        // The loop learns that a caller has left.
+        let (answers, reply) = callers.pop().unwrap();
+        drop(answers);
+        tokio::time::timeout(EXCHANGE_TIMEOUT, reply.closed()).await.unwrap();
         serving.abort();
     }
 

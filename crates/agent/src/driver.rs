@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::admission::{Admission, TokenBucket};
 use crate::check::{self, Problem};
 use crate::config::{self, Config, Sources};
-use crate::control::{Answer, FactText, Reloaded, Request, Retried};
+use crate::control::{Answer, AppliedFile, FactText, Reloaded, Request, Retried};
 use crate::history::History;
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal};
@@ -50,6 +50,9 @@ const WAITING_LOGGED_EVERY: Duration = Duration::from_secs(60);
 /// the regular retries.
 const BACK_BURST: u32 = 8;
 const BACK_EVERY: Duration = Duration::from_secs(15);
+/// Callers that wait for the outcome of a retry. Each is root or the agent's user; more than a few are a script gone
+/// wrong.
+const WAITERS_MAX: usize = 64;
 /// How long the platform may be silent before discovery runs again in parallel with the polls. A Preempt event gives
 /// only half a minute.
 pub const REDISCOVER_AFTER: Duration = Duration::from_secs(30);
@@ -96,6 +99,13 @@ pub struct Agent {
     history: Option<History>,
     /// Facts since a command, for its answer.
     told: Option<Vec<FactText>>,
+    waiters: Vec<Waiter>,
+}
+
+/// A caller that waits for the outcome of a retry.
+struct Waiter {
+    event: EventId,
+    answers: mpsc::Sender<Answer>,
 }
 
 /// The other side of the agent.
@@ -152,6 +162,7 @@ impl Agent {
             status: String::new(),
             history: None,
             told: None,
+            waiters: Vec::new(),
         };
         (agent, ends, answered)
     }
@@ -423,6 +434,19 @@ impl Agent {
                 Action::Report(fact) => self.report(*fact),
             }
         }
+        self.answer_waiters();
+    }
+
+    /// Tells the outcome to each caller whose event waits, or is over. Drops callers that have left.
+    fn answer_waiters(&mut self) {
+        self.waiters.retain(|Waiter { event, answers }| {
+            let handled = self.state.events().iter().find(|handled| handled.event.id == *event);
+            if handled.is_some_and(TrackedEvent::is_under_way) {
+                return !answers.is_closed();
+            }
+            let _ = answers.try_send(Answer::Outcome(handled.map(overview::one).map(Box::new)));
+            false
+        });
     }
 
     fn report(&mut self, fact: Fact) {
@@ -434,10 +458,17 @@ impl Agent {
                 if let Some(history) = &mut self.history {
                     history.record(&fact, self.clock.now().wall);
                 }
-                if let Some(told) = &mut self.told {
+                let text = || {
                     let (event, text) = (fact.event.id.as_str().to_owned(), fact_text::sentence(&fact));
-                    told.push(FactText { event, text });
+                    FactText { event, text }
+                };
+                if let Some(told) = &mut self.told {
+                    told.push(text());
                 }
+                // A caller that reads nothing is dropped.
+                self.waiters.retain(|Waiter { event, answers }| {
+                    *event != fact.event.id || answers.try_send(Answer::Fact(text())).is_ok()
+                });
                 if let Some(to) = &self.config.notify {
                     self.notifier.send_fact(to, &fact, self.setup.me.name(), self.config.dry_run);
                 }
@@ -510,17 +541,43 @@ impl Agent {
     }
 
     /// Carries out a command of root or the agent's user.
-    pub async fn obey(&mut self, request: Request) -> Answer {
-        match request {
-            Request::Reload => self.reload().await,
-            Request::Retry { event } => self.retry(&event).await.unwrap_or_else(Answer::Refused),
-            Request::Status => Answer::Status(self.board.events()),
+    pub async fn obey(&mut self, request: Request, answers: &mpsc::Sender<Answer>) {
+        let (answer, awaited) = match request {
+            Request::Reload => (self.reload().await, None),
+            Request::Retry { wait: true, .. } if self.waiters.len() >= WAITERS_MAX => {
+                (Answer::Refused(format!("{WAITERS_MAX} callers wait for a retry; use --no-wait")), None)
+            }
+            Request::Retry { event, wait } => match self.retry(&event).await {
+                Ok(retried) => {
+                    let event = EventId::new(retried.event.clone());
+                    (Answer::Retried(retried), wait.then_some(event))
+                }
+                Err(refused) => (refused, None),
+            },
+            Request::Status => (Answer::Status(self.board.events()), None),
+        };
+        // A caller that has left gets no answer.
+        let _ = answers.try_send(answer);
+        if let Some(event) = awaited {
+            self.waiters.push(Waiter { event, answers: answers.clone() });
+            self.answer_waiters();
         }
     }
 
-    /// Retries what failed of an event, or says why there is nothing to retry. `wanted` is its id, or the beginning of
-    /// one.
-    async fn retry(&mut self, wanted: &str) -> Result<Answer, String> {
+    /// Reads the configuration again and retries what failed of an event by it, or says why there is nothing to retry.
+    /// `wanted` is the event's id, or the beginning of one.
+    async fn retry(&mut self, wanted: &str) -> Result<Retried, Answer> {
+        let id = self.retriable(wanted).map_err(Answer::Refused)?;
+        let file = self.apply_file().map_err(Answer::Mistakes)?;
+        tracing::info!(event = id.to_string(), "a command asks to retry what failed of this event");
+        self.told = Some(Vec::new());
+        self.handle_input(Input::RetryEvent { event: id.clone() }).await;
+        let facts = self.told.take().unwrap_or_default();
+        Ok(Retried { event: id.as_str().to_owned(), file, facts })
+    }
+
+    /// The id of the event of which something can be retried.
+    fn retriable(&self, wanted: &str) -> Result<EventId, String> {
         let event = self.find_event(wanted)?;
         let id = event.event.id.clone();
         if !event.can_retry() {
@@ -541,11 +598,7 @@ impl Agent {
                 ) => format!("event {id} has no failed step or approval: it is {}", event.phase_name()),
             });
         }
-        tracing::info!(event = id.to_string(), "a command asks to retry what failed of this event");
-        self.told = Some(Vec::new());
-        self.handle_input(Input::RetryEvent { event: id.clone() }).await;
-        let facts = self.told.take().unwrap_or_default();
-        Ok(Answer::Retried(Retried { event: id.as_str().to_owned(), facts }))
+        Ok(id)
     }
 
     /// The event with this id, or the only one whose id begins so; upper or lower case.
@@ -573,10 +626,23 @@ impl Agent {
         }
     }
 
-    /// Reloads the configuration. Rules apply to future events, and so does `notify`; other settings need a restart.
+    /// Reloads the configuration, and retries what failed of all events.
     pub async fn reload(&mut self) -> Answer {
+        let file = match self.apply_file() {
+            Ok(file) => file,
+            Err(mistakes) => return Answer::Mistakes(mistakes),
+        };
+        self.told = Some(Vec::new());
+        // An unmatched event may match now, and a failed step may succeed.
+        self.handle_input(Input::Retry).await;
+        Answer::Reloaded(Reloaded { file, facts: self.told.take().unwrap_or_default() })
+    }
+
+    /// Reads the configuration again. Rules apply to future events and to what is retried, and so does `notify`; other
+    /// settings need a restart. A file with mistakes, which are returned, changes nothing.
+    fn apply_file(&mut self) -> Result<AppliedFile, String> {
         systemd::notify(ServiceState::Reloading);
-        let answer = match config::load(&self.sources) {
+        let applied = match config::load(&self.sources) {
             Ok(config) => {
                 let rest = |config: &Config| Config { rules: Vec::new(), notify: None, ..config.clone() };
                 let restart_needed = rest(&config) != rest(&self.config);
@@ -592,26 +658,22 @@ impl Agent {
                 self.board.config(None);
                 self.missing_programs.clear();
                 self.check_programs();
-                self.told = Some(Vec::new());
-                // An unmatched event may match now, and a failed step may succeed.
-                self.handle_input(Input::Retry).await;
-                Answer::Reloaded(Reloaded {
+                Ok(AppliedFile {
                     file: self.config.file.display().to_string(),
                     rules: self.config.rules.len(),
                     restart_needed,
                     missing_programs: self.missing_programs.iter().map(ToString::to_string).collect(),
-                    facts: self.told.take().unwrap_or_default(),
                 })
             }
             Err(mistakes) => {
                 tracing::error!("{mistakes}; the previous rules stay in effect");
                 // Publish only the count: readers of the status need not have access to the configuration.
                 self.board.config(Some(mistakes.count()));
-                Answer::Mistakes(mistakes.to_string())
+                Err(mistakes.to_string())
             }
         };
         systemd::notify(ServiceState::Ready);
-        answer
+        applied
     }
 
     /// Updates systemd's status line if it changed.

@@ -10,6 +10,9 @@ use crate::machine::tracked_event::{Approval, STRANDED, TrackedEvent, WITHHELD};
 /// [`Overview::approval`] of an event that no rule matches, now or later.
 pub const NO_RULE: &str = "none: no rule matches";
 
+/// Beginning of [`Overview::approval`] while a failed approval waits to be sent again.
+const FAILED: &str = "failed ";
+
 /// A tracked event and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
@@ -42,6 +45,11 @@ impl Overview {
         self.phase == STRANDED
     }
 
+    /// Whether the approval has failed and is sent again.
+    pub fn is_approval_failed(&self) -> bool {
+        self.approval.starts_with(FAILED)
+    }
+
     /// Whether the event is not approved, because a step failed.
     pub fn is_withheld(&self) -> bool {
         self.phase == WITHHELD
@@ -52,7 +60,7 @@ pub fn of(state: &State) -> Vec<Overview> {
     state.events().iter().map(one).collect()
 }
 
-fn one(handled: &TrackedEvent) -> Overview {
+pub fn one(handled: &TrackedEvent) -> Overview {
     let event = &handled.event;
     let approval = match handled.approval() {
         Approval::Undecided if handled.is_unmatched_told => NO_RULE.to_owned(),
@@ -61,7 +69,7 @@ fn one(handled: &TrackedEvent) -> Overview {
         }
         Approval::Undecided => "not yet".to_owned(),
         Approval::Wanted { failures: 0, .. } => "due".to_owned(),
-        Approval::Wanted { failures, .. } => format!("failed {}, tried again", counted(*failures, "time")),
+        Approval::Wanted { failures, .. } => format!("{FAILED}{}, tried again", counted(*failures, "time")),
         Approval::Sent { .. } => "sent".to_owned(),
         Approval::Given => "given".to_owned(),
         Approval::Moot => "too late to matter".to_owned(),

@@ -109,7 +109,7 @@ pub async fn run(
         match wake {
             Wake::Order(Order::Stop) => break,
             Wake::Order(Order::Reload) => drop(agent.reload().await),
-            Wake::Command((request, reply)) => drop(reply.send(agent.obey(request).await)),
+            Wake::Command((request, answers)) => agent.obey(request, &answers).await,
             Wake::Ended(ended) => agent.ended(ended).await,
             Wake::Answered(event, answer) => agent.answered(event, answer).await,
             Wake::Due => agent.run_due().await,

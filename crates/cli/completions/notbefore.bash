@@ -1194,7 +1194,7 @@ _notbefore() {
             return 0
             ;;
         notbefore__subcmd__agent__subcmd__retry)
-            opts="-o -h --config --state --data --operator-url --operator-ca --operator-without-tls --output --local-time --help"
+            opts="-o -h --no-wait --config --state --data --operator-url --operator-ca --operator-without-tls --output --local-time --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -7458,7 +7458,7 @@ _notbefore_names() {
     local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" kind=''
     [ "${before#-}" != "$before" ] || before=''
     case "$before" in
-        --alive|--all-mine|--allow-empty|--changed|--check|--check-config|--demo|--dry-run|--force|--help|--lenient|--local-time|--netns|--newest|--offline|--print-config|--progress|--prune|--raw|--refused|--skip-damaged|--spot|--strict|--summary|--version|--wait|--watch|--without-tokens|--yes|-V|-h|-y) before='' ;;
+        --alive|--all-mine|--allow-empty|--changed|--check|--check-config|--demo|--dry-run|--force|--help|--lenient|--local-time|--netns|--newest|--no-wait|--offline|--print-config|--progress|--prune|--raw|--refused|--skip-damaged|--spot|--strict|--summary|--version|--wait|--watch|--without-tokens|--yes|-V|-h|-y) before='' ;;
     esac
     if [ "$COMP_CWORD" -gt 1 ] && [ -z "$before" ]; then
         case "${COMP_WORDS[1]}" in

@@ -139,7 +139,7 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fis
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "status" -d 'Show the events that the agent handles and their progress'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "history" -d 'Show the last 100 events: what the agent did, when, and how it ended'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "reload" -d 'Make the running agent read its configuration again, and print the result'
-complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "retry" -d 'Retry the failed step or approval of an event now'
+complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "retry" -d 'Retry the failed step or approval of an event, and wait for the outcome'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "sample" -d 'Print a sample configuration'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and not __fish_seen_subcommand_from run check status history reload retry sample help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from run" -l config -d 'Configuration file [env: NOTBEFORE_AGENT_CONFIG] [default: /etc/notbefore/agent.toml, on Windows %ProgramData%\\notbefore\\agent.toml]' -r -F
@@ -246,6 +246,7 @@ wide\t''
 json\t''
 yaml\t''
 name\t''"
+complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from retry" -l no-wait -d 'Do not wait for the outcome'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from retry" -l local-time -d 'Show local times with their offset, instead of relative times and UTC'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from retry" -s h -l help -d 'Print help'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from sample" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
@@ -265,7 +266,7 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_se
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "status" -d 'Show the events that the agent handles and their progress'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "history" -d 'Show the last 100 events: what the agent did, when, and how it ended'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "reload" -d 'Make the running agent read its configuration again, and print the result'
-complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "retry" -d 'Retry the failed step or approval of an event now'
+complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "retry" -d 'Retry the failed step or approval of an event, and wait for the outcome'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "sample" -d 'Print a sample configuration'
 complete -c notbefore -n "__fish_notbefore_using_subcommand agent; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand status" -l count -d 'With --watch: exit after this many times' -r
@@ -1589,7 +1590,7 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_see
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from agent" -f -a "status" -d 'Show the events that the agent handles and their progress'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from agent" -f -a "history" -d 'Show the last 100 events: what the agent did, when, and how it ended'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from agent" -f -a "reload" -d 'Make the running agent read its configuration again, and print the result'
-complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from agent" -f -a "retry" -d 'Retry the failed step or approval of an event now'
+complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from agent" -f -a "retry" -d 'Retry the failed step or approval of an event, and wait for the outcome'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from agent" -f -a "sample" -d 'Print a sample configuration'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "apply" -d 'Apply a fleet file (idempotent)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "diff" -d 'Show what applying a file would add, change and remove, and which live events would end'

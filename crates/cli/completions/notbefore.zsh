@@ -235,6 +235,7 @@ _arguments "${_arguments_options[@]}" : \
 '--operator-without-tls=[Send the token to a remote service over plain http, where others on the network can read it]::true|false:(true false)' \
 '-o+[Output format]:OUTPUT:(table wide json yaml name)' \
 '--output=[Output format]:OUTPUT:(table wide json yaml name)' \
+'--no-wait[Do not wait for the outcome]' \
 '--local-time[Show local times with their offset, instead of relative times and UTC]' \
 '-h[Print help]' \
 '--help[Print help]' \
@@ -2725,7 +2726,7 @@ _notbefore__subcmd__agent_commands() {
 'status:Show the events that the agent handles and their progress' \
 'history:Show the last 100 events\: what the agent did, when, and how it ended' \
 'reload:Make the running agent read its configuration again, and print the result' \
-'retry:Retry the failed step or approval of an event now' \
+'retry:Retry the failed step or approval of an event, and wait for the outcome' \
 'sample:Print a sample configuration' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
@@ -2744,7 +2745,7 @@ _notbefore__subcmd__agent__subcmd__help_commands() {
 'status:Show the events that the agent handles and their progress' \
 'history:Show the last 100 events\: what the agent did, when, and how it ended' \
 'reload:Make the running agent read its configuration again, and print the result' \
-'retry:Retry the failed step or approval of an event now' \
+'retry:Retry the failed step or approval of an event, and wait for the outcome' \
 'sample:Print a sample configuration' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
@@ -3302,7 +3303,7 @@ _notbefore__subcmd__help__subcmd__agent_commands() {
 'status:Show the events that the agent handles and their progress' \
 'history:Show the last 100 events\: what the agent did, when, and how it ended' \
 'reload:Make the running agent read its configuration again, and print the result' \
-'retry:Retry the failed step or approval of an event now' \
+'retry:Retry the failed step or approval of an event, and wait for the outcome' \
 'sample:Print a sample configuration' \
     )
     _describe -t commands 'notbefore help agent commands' commands "$@"

@@ -12,7 +12,7 @@ pub enum Exit {
     Failed = 1,
     UsageError = 2,
     TimedOut = 3,
-    /// Only of `agent status`, as all below.
+    /// Only of `agent status` and `agent retry`, as all below.
     AgentNotRunning = 10,
     Stranded = 11,
     Withheld = 12,

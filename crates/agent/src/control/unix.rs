@@ -10,6 +10,9 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::journal::{self, Journal};
 use crate::trust;
 
+/// The caller's side of a connection.
+pub type Client = UnixStream;
+
 pub struct Listener(UnixListener);
 
 impl Listener {
@@ -30,6 +33,6 @@ impl Listener {
     }
 }
 
-pub async fn connect(state: &Path) -> io::Result<UnixStream> {
+pub async fn connect(state: &Path) -> io::Result<Client> {
     journal::connect_to_control(state).await
 }

@@ -17,6 +17,9 @@ const PIPE_BUSY: i32 = 231;
 const BUSY_TRIES: u32 = 20;
 const BUSY_REST: Duration = Duration::from_millis(100);
 
+/// The caller's side of a connection.
+pub type Client = NamedPipeClient;
+
 pub struct Listener {
     name: String,
     /// Instance for the next client.
@@ -38,7 +41,7 @@ impl Listener {
     }
 }
 
-pub async fn connect(state: &Path) -> io::Result<NamedPipeClient> {
+pub async fn connect(state: &Path) -> io::Result<Client> {
     let name = name(state);
     for _ in 0..BUSY_TRIES {
         match ClientOptions::new().open(&name) {

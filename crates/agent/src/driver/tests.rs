@@ -214,9 +214,87 @@ async fn missing_program_is_looked_for_until_it_is_there() {
     assert_eq!((agent.board.ready(), agent.due()), (Ok("ready".to_owned()), None));
 }
 
+/// The same agent, of a file that it can read again.
+fn agent_of_file(rule: &str) -> (tempfile::NamedTempFile, Agent, mpsc::Receiver<Ended>, Answers) {
+    let (mut agent, ends, answers) = agent(rule);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    agent.sources.file = Some(file.path().to_owned());
+    write(&file, rule);
+    (file, agent, ends, answers)
+}
+
+/// Writes a file with this rule.
+fn write(file: &tempfile::NamedTempFile, rule: &str) {
+    std::fs::write(file.path(), format!("name = 'web-0'\n[[rule]]\nname = 'all'\n{rule}")).unwrap();
+}
+
+/// The first answer to a retry whose caller does not wait.
+async fn retry(agent: &mut Agent, event: &str) -> Answer {
+    let (reply, mut answers) = mpsc::channel(64);
+    agent.obey(Request::Retry { event: event.to_owned(), wait: false }, &reply).await;
+    drop(reply);
+    let answer = answers.recv().await.unwrap();
+    assert!(answers.recv().await.is_none(), "one answer");
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_reads_the_file_and_tells_the_outcome() {
+    let step = |time: &str| format!("[[rule.before]]\nname = 'stop'\nwait = '{time}'\n");
+    let (file, mut agent, _ends, mut approvals) = agent_of_file(&step("1h"));
+    read(&mut agent, document()).await;
+    end(&mut agent, failed()).await;
+    assert!(overview::of(&agent.state)[0].is_withheld());
+
+    // A file with a mistake changes nothing.
+    std::fs::write(file.path(), "rules = 1\n").unwrap();
+    let answer = retry(&mut agent, "A123").await;
+    assert!(matches!(&answer, Answer::Mistakes(text) if text.contains("unknown key rules")), "{answer:?}");
+    assert!(overview::of(&agent.state)[0].is_withheld() && agent.begun.is_empty());
+
+    // The step as the file has it now; it fails again.
+    write(&file, &step("2h"));
+    let wait = || Request::Retry { event: "A123".to_owned(), wait: true };
+    let (reply, mut answers) = mpsc::channel(64);
+    agent.obey(wait(), &reply).await;
+    let Some(Answer::Retried(retried)) = answers.recv().await else { panic!("not retried") };
+    assert_eq!(retried.facts[0].text, "step stop before the Reboot is retried");
+    let two_hours = crate::rules::StepAction::Wait { time: Duration::from_secs(7_200) };
+    assert_eq!(agent.events()[0].step().unwrap().1.does, two_hours);
+    assert!(answers.try_recv().is_err(), "the step runs");
+    end(&mut agent, failed()).await;
+    let mut facts = Vec::new();
+    let mut answer = answers.try_recv().unwrap();
+    while let Answer::Fact(fact) = answer {
+        facts.push(fact.text);
+        answer = answers.try_recv().unwrap();
+    }
+    assert!(facts[0].starts_with("step stop before the Reboot failed: exit code 3"), "{facts:?}");
+    let Answer::Outcome(Some(outcome)) = answer else { panic!("{answer:?}") };
+    assert!(outcome.is_withheld() && agent.waiters.is_empty());
+
+    // It succeeds, and the outcome is the approval's.
+    agent.obey(wait(), &reply).await;
+    end(&mut agent, StepOutcome::Done).await;
+    let (event, _) = approvals.recv().await.unwrap();
+    assert_eq!(agent.waiters.len(), 1, "the approval is under way");
+    agent.answered(event, ApprovalAnswer::Accepted).await;
+    let mut last = None;
+    while let Ok(answer) = answers.try_recv() {
+        last = Some(answer);
+    }
+    let Some(Answer::Outcome(Some(outcome))) = last else { panic!("{last:?}") };
+    assert_eq!((outcome.phase.as_str(), outcome.approval.as_str()), ("ready", "given"));
+
+    // A caller that has left is forgotten.
+    agent.waiters.push(Waiter { event: EventId::new("A123"), answers: mpsc::channel(1).0 });
+    agent.handle_input(Input::Tick).await;
+    assert!(agent.waiters.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn retry_command_names_the_event_by_its_first_digits() {
-    let (mut agent, _ends, mut answers) = agent("");
+    let (_dir, mut agent, _ends, mut answers) = agent_of_file("");
     let mut document = document();
     let id = "A12345".to_owned();
     document.events[0].id = EventId::new(id.clone());
@@ -226,25 +304,29 @@ async fn retry_command_names_the_event_by_its_first_digits() {
     agent.handle_input(Input::Document { document, served_at: None, version: EventsVersion::NEWEST }).await;
     let refused = |answer: Answer| match answer {
         Answer::Refused(why) => why,
-        Answer::Reloaded(_) | Answer::Mistakes(_) | Answer::Retried(_) | Answer::Status(_) => {
+        Answer::Reloaded(_)
+        | Answer::Mistakes(_)
+        | Answer::Retried(_)
+        | Answer::Fact(_)
+        | Answer::Outcome(_)
+        | Answer::Status(_) => {
             panic!("{answer:?}")
         }
     };
-    let retry = |event: &str| Request::Retry { event: event.to_owned() };
-    let why = refused(agent.obey(retry(&id[..4])).await);
+    let why = refused(retry(&mut agent, &id[..4]).await);
     assert!(why.starts_with("2 events begin with"), "{why}");
     // An unset variable of a script names no event.
     for short in ["", &id[..3]] {
-        let why = refused(agent.obey(retry(short)).await);
+        let why = refused(retry(&mut agent, short).await);
         assert!(why.contains("is too short for an event"), "{why}");
     }
-    let why = refused(agent.obey(retry("zzzz")).await);
+    let why = refused(retry(&mut agent, "zzzz").await);
     assert!(why.starts_with("the agent handles no event zzzz"), "{why}");
-    let why = refused(agent.obey(retry(&id)).await);
+    let why = refused(retry(&mut agent, &id).await);
     assert!(why.contains("has no failed step or approval: it is ready"), "{why}");
     let (event, answer) = answers.recv().await.unwrap();
     agent.answered(event, answer).await;
-    let Answer::Retried(retried) = agent.obey(retry(&id.to_lowercase())).await else { panic!("refused") };
-    assert_eq!(retried, Retried { event: id, facts: Vec::new() });
+    let Answer::Retried(retried) = retry(&mut agent, &id.to_lowercase()).await else { panic!("refused") };
+    assert_eq!((retried.event, retried.facts, retried.file.rules), (id, Vec::new(), 1));
     assert_eq!(overview::of(&agent.state)[0].approval, "sent");
 }

@@ -362,6 +362,18 @@ impl TrackedEvent {
         }
     }
 
+    /// Whether a step or the approval is under way, or follows without a further input. One that waits for a retry is.
+    pub fn is_under_way(&self) -> bool {
+        let Some(course) = &self.course else { return false };
+        match course.phase {
+            Phase::Preparing { .. } => true,
+            Phase::Ready { .. } => matches!(course.approval, Approval::Sent { .. }),
+            Phase::Over { waits, .. } => waits != RestoreWait::Held,
+            Phase::Restoring { .. } => !self.is_stranded(),
+            Phase::Withheld { .. } | Phase::Done => false,
+        }
+    }
+
     pub fn approval(&self) -> &Approval {
         self.course.as_ref().map_or(&Approval::Undecided, |course| &course.approval)
     }

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use notbefore_agent::control::{self, Answer, FactText, Reloaded, Request, Retried};
+use notbefore_agent::control::{self, Answer, AppliedFile, FactText, Reloaded, Request, Retried};
+use notbefore_agent::overview::Overview;
 use notbefore_wire::text::counted;
+use serde::Serialize;
 
-use super::{check_id, state_dir};
+use super::{check_id, state_dir, status};
 use crate::args::{Output, Retry, StateDir};
 use crate::exit::UsageError;
 use crate::guest::in_runtime;
@@ -27,36 +29,103 @@ pub fn reload(dir: &StateDir, output: Output) -> Result<()> {
             return Err(UsageError(format!("{text}\nthe previous rules stay in effect")).into());
         }
         Answer::Refused(why) => bail!("{why}"),
-        Answer::Retried(_) | Answer::Status(_) => bail!("{ANOTHER}"),
+        Answer::Retried(_) | Answer::Fact(_) | Answer::Outcome(_) | Answer::Status(_) => bail!("{ANOTHER}"),
     };
-    for problem in &reloaded.missing_programs {
+    warn(&reloaded.file);
+    output.answer(&reloaded, |Reloaded { file, facts }| {
+        output::line(&format!("{}: reloaded, {}", file.file, counted(file.rules, "rule")))?;
+        facts.iter().try_for_each(show)
+    })
+}
+
+/// Warnings about a file that is applied.
+fn warn(file: &AppliedFile) {
+    for problem in &file.missing_programs {
         output::eprint(&format!("warning: {problem}; install the program or correct the rule"));
     }
-    if reloaded.restart_needed {
+    if file.restart_needed {
         output::eprint(
             "warning: settings other than rules and notify have changed; restart the agent to apply them",
         );
     }
-    output.answer(&reloaded, |Reloaded { file, rules, facts, .. }| {
-        output::line(&format!("{file}: reloaded, {}", counted(*rules, "rule")))?;
-        show(facts)
-    })
+}
+
+/// JSON output of `retry`.
+#[derive(Serialize)]
+struct Report {
+    event: String,
+    facts: Vec<FactText>,
+    /// None if the event is over and nothing is left to do, and with `--no-wait`.
+    outcome: Option<Overview>,
 }
 
 pub fn retry(retry: &Retry, output: Output) -> Result<()> {
     check_id(&retry.event)?;
-    let request = Request::Retry { event: retry.event.clone() };
-    let retried = match ask(&state_dir(&retry.dir)?, &request)? {
-        Answer::Retried(retried) => retried,
-        Answer::Refused(why) => bail!("{why}"),
-        Answer::Reloaded(_) | Answer::Mistakes(_) | Answer::Status(_) => bail!("{ANOTHER}"),
-    };
-    output.answer(&retried, |Retried { event, facts }| match facts.is_empty() {
-        true => output::line(&format!("event {event}: the approval is sent again")),
-        false => show(facts),
-    })
+    let request = Request::Retry { event: retry.event.clone(), wait: !retry.no_wait };
+    let state = state_dir(&retry.dir)?;
+    let report = in_runtime(async {
+        let (answer, mut answers) = control::begin(&state, &request).await?;
+        let mut report = retried(answer, output)?;
+        if retry.no_wait {
+            return Ok(report);
+        }
+        loop {
+            match answers.next().await? {
+                Answer::Fact(fact) => {
+                    if output.is_text() {
+                        show(&fact)?;
+                    }
+                    report.facts.push(fact);
+                }
+                Answer::Outcome(outcome) => {
+                    report.outcome = outcome.map(|outcome| *outcome);
+                    return Ok(report);
+                }
+                Answer::Refused(why) => bail!("{why}"),
+                Answer::Reloaded(_) | Answer::Mistakes(_) | Answer::Retried(_) | Answer::Status(_) => {
+                    bail!("{ANOTHER}")
+                }
+            }
+        }
+    })?;
+    // In text, the facts are printed.
+    output.answer(&report, |_| Ok(()))?;
+    report.outcome.as_ref().map_or(Ok(()), ended)
 }
 
-fn show(facts: &[FactText]) -> Result<()> {
-    facts.iter().try_for_each(|FactText { event, text }| output::line(&format!("event {event}: {text}")))
+/// The first answer to a retry. In text, its facts are printed.
+fn retried(answer: Answer, output: Output) -> Result<Report> {
+    let Retried { event, file, facts } = match answer {
+        Answer::Retried(retried) => retried,
+        Answer::Mistakes(text) => {
+            let unchanged = "nothing is retried, and the previous rules stay in effect";
+            return Err(UsageError(format!("{text}\n{unchanged}")).into());
+        }
+        Answer::Refused(why) => bail!("{why}"),
+        Answer::Reloaded(_) | Answer::Fact(_) | Answer::Outcome(_) | Answer::Status(_) => bail!("{ANOTHER}"),
+    };
+    warn(&file);
+    if output.is_text() {
+        match facts.is_empty() {
+            true => output::line(&format!("event {event}: the approval is sent again"))?,
+            false => facts.iter().try_for_each(show)?,
+        }
+    }
+    Ok(Report { event, facts, outcome: None })
+}
+
+/// Fails as `agent status` does if the event still needs attention, or if its approval has failed.
+fn ended(event: &Overview) -> Result<()> {
+    if let Some(state) = status::trouble_of(event) {
+        return Err(state.into());
+    }
+    match event.is_approval_failed() {
+        true => bail!("the approval of event {} has {}", event.id, event.approval),
+        false => Ok(()),
+    }
+}
+
+fn show(fact: &FactText) -> Result<()> {
+    let FactText { event, text } = fact;
+    output::line(&format!("event {event}: {text}"))
 }

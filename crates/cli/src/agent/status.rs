@@ -44,7 +44,14 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
     };
     let is_denied = match by_command {
         Ok(Answer::Status(events)) => return report(&events, output),
-        Ok(Answer::Reloaded(_) | Answer::Mistakes(_) | Answer::Retried(_) | Answer::Refused(_)) => false,
+        Ok(
+            Answer::Reloaded(_)
+            | Answer::Mistakes(_)
+            | Answer::Retried(_)
+            | Answer::Fact(_)
+            | Answer::Outcome(_)
+            | Answer::Refused(_),
+        ) => false,
         Err(error) => matches!(error.downcast_ref::<AskError>(), Some(AskError::Denied { .. })),
     };
     let text = match read_journal(&place) {

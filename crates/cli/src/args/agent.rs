@@ -21,7 +21,7 @@ pub enum Agent {
     /// Make the running agent read its configuration again, and print the result
     #[command(after_help = include_str!("help/agent_reload.txt").trim_end())]
     Reload(StateDir),
-    /// Retry the failed step or approval of an event now
+    /// Retry the failed step or approval of an event, and wait for the outcome
     #[command(after_help = include_str!("help/agent_retry.txt").trim_end())]
     Retry(Retry),
     /// Print a sample configuration
@@ -117,6 +117,9 @@ pub struct Retry {
     /// Event id, or its first digits
     #[arg(id = "agent-event", value_name = "EVENT")]
     pub event: String,
+    /// Do not wait for the outcome
+    #[arg(long)]
+    pub no_wait: bool,
     #[command(flatten)]
     pub dir: StateDir,
 }

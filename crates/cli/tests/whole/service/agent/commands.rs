@@ -77,14 +77,28 @@ fn wrong_rule_is_mended_while_event_waits() {
     assert!(cure.contains(&format!("'notbefore agent retry {event}'")), "{cure}");
     assert_eq!(vm.shown(&event)["status"], "Scheduled");
 
-    // The cause is removed, and the step is retried, by the first digits of the event's id.
-    vm.release_step();
+    // A retry ends with the outcome: it fails again.
+    let (retried, why) = ends(&vm.agent_cli(&["retry", &event]), 12);
+    assert!(retried.contains("step drain before the Reboot failed: exit code 3"), "{retried}");
+    assert!(why.contains(&format!("event {event} is not approved by rule all")), "{why}");
+    assert_eq!(what(), "withheld");
+    ends(&vm.agent_cli(&["retry", &event, "--no-wait"]), 0);
+    assert_eq!(what(), "withheld");
+    vm.wait_for_answer("/events", 200, "\"phase\":\"withheld\"");
+
+    // The step is corrected in the file, and retried, by the first digits of the event's id.
+    vm.configure(&format!("{notify}{}retires = 1\n", rule("all", &AgentDir::traced("drain", ""))));
+    let (_, mistake) = ends(&vm.agent_cli(&["retry", &event]), 2);
+    assert!(mistake.contains("did you mean rule.before.retries?"), "{mistake}");
+    assert!(mistake.contains("nothing is retried, and the previous rules stay in effect"), "{mistake}");
+    vm.configure(&format!("{notify}{}", rule("all", &AgentDir::traced("drain", ""))));
     let retried = json(&vm, &["retry", &event[..8].to_lowercase()]);
     assert_eq!(retried["event"], event.as_str());
     assert_eq!(retried["facts"][0]["text"], "step drain before the Reboot is retried");
+    assert_eq!(retried["outcome"]["approval"], "given", "{retried}");
     assert_eq!(what(), "approved");
     vm.wait_for_status(&event, "Started");
-    assert_eq!(vm.dir.trace(), ["before drain Reboot"; 2]);
+    assert_eq!(vm.dir.trace(), ["before drain Reboot"; 4]);
     vm.wait_for_answer("/events", 200, "\"status\":\"Started\"");
     ends(&vm.agent_cli(&["status"]), 0);
     let (_, refused) = ends(&vm.agent_cli(&["retry", &event]), 1);
@@ -99,7 +113,7 @@ fn wrong_rule_is_mended_while_event_waits() {
     let steps: Vec<_> = steps.map(|step| (&step["step"], &step["outcome"], &step["reason"])).collect();
     let drain = Value::from("drain");
     let failed = (&drain, &Value::from("failed"), &Value::from("exit code 3"));
-    assert_eq!(steps, [failed, (&drain, &"done".into(), &Value::Null)]);
+    assert_eq!(steps, [failed, failed, failed, (&drain, &"done".into(), &Value::Null)]);
     let facts: Vec<&str> =
         past["facts"].as_array().unwrap().iter().map(|fact| fact["what"].as_str().unwrap()).collect();
     for fact in ["appeared", "unmatched", "matched", "withheld", "step_tried_again", "prepared", "approved"] {
