@@ -23,7 +23,7 @@ use crate::control::{Answer, AppliedFile, FactText, Reloaded, Request, Retried};
 use crate::history::History;
 use crate::hooks::{Ended, Runner};
 use crate::journal::{Found, Journal};
-use crate::machine::io::{Action, ApprovalAnswer, Fact, Input, Run, RunId, Stage, StepOutcome};
+use crate::machine::io::{Action, ApprovalAnswer, Fact, FactKind, Input, Run, RunId, Stage, StepOutcome};
 use crate::machine::tracked_event::{Phase, TrackedEvent};
 use crate::machine::{Setup, State};
 use crate::notify::Notifier;
@@ -53,6 +53,9 @@ const BACK_EVERY: Duration = Duration::from_secs(15);
 /// Callers that wait for the outcome of a retry. Each is root or the agent's user; more than a few are a script gone
 /// wrong.
 const WAITERS_MAX: usize = 64;
+/// How long the facts of an event that starts wait for the answer to its approval, which often comes by another
+/// connection just after the document.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// How long the platform may be silent before discovery runs again in parallel with the polls. A Preempt event gives
 /// only half a minute.
 pub const REDISCOVER_AFTER: Duration = Duration::from_secs(30);
@@ -97,6 +100,11 @@ pub struct Agent {
     watchdog: Option<(Duration, Duration)>,
     status: String,
     history: Option<History>,
+    /// Facts of events that started while their approval is under way, in order: the log says first that an event is
+    /// approved.
+    early: Vec<(Timestamp, Fact)>,
+    /// When they are reported without the answer.
+    early_due: Option<Duration>,
     /// Facts since a command, for its answer.
     told: Option<Vec<FactText>>,
     waiters: Vec<Waiter>,
@@ -161,6 +169,8 @@ impl Agent {
             watchdog,
             status: String::new(),
             history: None,
+            early: Vec::new(),
+            early_due: None,
             told: None,
             waiters: Vec::new(),
         };
@@ -268,6 +278,7 @@ impl Agent {
 
     /// Stops all running steps; the next agent resumes them. Pending notifications get a short time to be sent.
     pub async fn stop(mut self) {
+        self.report_early(|_| true);
         let history = self.history.take();
         let write_history = async move {
             if let Some(history) = history {
@@ -390,7 +401,8 @@ impl Agent {
             let text = format!("the platform refuses the approval: {reason}; the agent sends it again");
             self.notify_problem(text, Some(&event));
         }
-        self.handle_input(Input::Answered { event, answer }).await;
+        self.handle_input(Input::Answered { event: event.clone(), answer }).await;
+        self.report_early(|fact| fact.event.id == event);
     }
 
     /// Notifies the administrator of a problem that is not a [`Fact`].
@@ -453,26 +465,62 @@ impl Agent {
         match &mut self.peer {
             Peer::Rehearsal(facts) => facts.push(fact),
             Peer::Platform(_) => {
-                fact_text::log(&fact, self.config.dry_run);
-                self.board.count(&fact);
-                if let Some(history) = &mut self.history {
-                    history.record(&fact, self.clock.now().wall);
-                }
-                let text = || {
-                    let (event, text) = (fact.event.id.as_str().to_owned(), fact_text::sentence(&fact));
-                    FactText { event, text }
-                };
-                if let Some(told) = &mut self.told {
-                    told.push(text());
-                }
-                // A caller that reads nothing is dropped.
-                self.waiters.retain(|Waiter { event, answers }| {
-                    *event != fact.event.id || answers.try_send(Answer::Fact(text())).is_ok()
-                });
-                if let Some(to) = &self.config.notify {
-                    self.notifier.send_fact(to, &fact, self.setup.me.name(), self.config.dry_run);
+                let now = self.clock.now();
+                match self.is_early(&fact) {
+                    true => {
+                        self.early.push((now.wall, fact));
+                        self.early_due.get_or_insert(now.tick.saturating_add(ANSWER_WAIT));
+                    }
+                    false => self.publish(&fact, now.wall),
                 }
             }
+        }
+    }
+
+    /// Whether the fact follows from the start or end of an event whose approval has no answer yet.
+    fn is_early(&self, fact: &Fact) -> bool {
+        let answers = matches!(
+            fact.kind,
+            FactKind::Approved | FactKind::ApprovalMoot | FactKind::ApprovalFailed { .. }
+        );
+        let is_asked = |handled: &TrackedEvent| handled.event.id == fact.event.id && handled.awaits_answer();
+        let moves = matches!(fact.kind, FactKind::Started { .. } | FactKind::Ended | FactKind::Cancelled);
+        let starts = moves && self.events().iter().any(is_asked);
+        let follows = || self.early.iter().any(|(_, early)| early.event.id == fact.event.id);
+        !answers && (starts || follows())
+    }
+
+    /// Reports the early facts that `which` selects.
+    fn report_early(&mut self, which: impl Fn(&Fact) -> bool) {
+        let (due, left) = std::mem::take(&mut self.early).into_iter().partition(|(_, fact)| which(fact));
+        self.early = left;
+        if self.early.is_empty() {
+            self.early_due = None;
+        }
+        let due: Vec<(Timestamp, Fact)> = due;
+        due.iter().for_each(|(at, fact)| self.publish(fact, *at));
+    }
+
+    /// Passes a fact on to the log, the metrics, the history, callers and the administrator.
+    fn publish(&mut self, fact: &Fact, at: Timestamp) {
+        fact_text::log(fact, self.config.dry_run);
+        self.board.count(fact);
+        if let Some(history) = &mut self.history {
+            history.record(fact, at);
+        }
+        let text = || {
+            let (event, text) = (fact.event.id.as_str().to_owned(), fact_text::sentence(fact));
+            FactText { event, text }
+        };
+        if let Some(told) = &mut self.told {
+            told.push(text());
+        }
+        // A caller that reads nothing is dropped.
+        self.waiters.retain(|Waiter { event, answers }| {
+            *event != fact.event.id || answers.try_send(Answer::Fact(text())).is_ok()
+        });
+        if let Some(to) = &self.config.notify {
+            self.notifier.send_fact(to, fact, self.setup.me.name(), self.config.dry_run);
         }
     }
 
@@ -518,10 +566,11 @@ impl Agent {
         });
     }
 
-    /// When the next timer is due: machine, journal retry, missing programs or watchdog.
+    /// When the next timer is due: machine, journal retry, missing programs, early facts or watchdog.
     pub fn due(&self) -> Option<Duration> {
         let watchdog = self.watchdog.map(|(_, due)| due);
-        [self.machine_due, self.journal_due, self.programs_due, watchdog].into_iter().flatten().min()
+        let own = [self.machine_due, self.journal_due, self.programs_due, self.early_due];
+        own.into_iter().chain([watchdog]).flatten().min()
     }
 
     pub async fn run_due(&mut self) {
@@ -529,6 +578,9 @@ impl Agent {
         if let Some((every, due)) = self.watchdog.filter(|(_, due)| *due <= now.tick) {
             systemd::notify(ServiceState::Alive);
             self.watchdog = Some((every, due.max(now.tick).saturating_add(every)));
+        }
+        if self.early_due.is_some_and(|due| due <= now.tick) {
+            self.report_early(|_| true);
         }
         if self.programs_due.is_some_and(|due| due <= now.tick) {
             self.check_programs();

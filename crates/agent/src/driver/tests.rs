@@ -293,6 +293,41 @@ async fn retry_reads_the_file_and_tells_the_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn approval_is_logged_before_the_start_that_follows() {
+    let started = || {
+        let mut document = document();
+        document.events[0].status = notbefore_client::document::EventStatus::Started;
+        document
+    };
+    let texts = |agent: &mut Agent| -> Vec<String> {
+        agent.told.replace(Vec::new()).unwrap().into_iter().map(|fact| fact.text).collect()
+    };
+    let is_approved = "the Reboot is approved";
+    let has_started = "the Reboot has started";
+    for answer_comes in [true, false] {
+        let (mut agent, _ends, _answers) = agent("");
+        read(&mut agent, document()).await;
+        agent.told = Some(Vec::new());
+        // The document comes by another connection than the answer to the approval, and may be faster.
+        read(&mut agent, started()).await;
+        assert_eq!(texts(&mut agent), [""; 0]);
+        if answer_comes {
+            agent.answered(EventId::new("A123"), ApprovalAnswer::Accepted).await;
+            assert_eq!(texts(&mut agent), [is_approved, has_started]);
+            assert_eq!(agent.due(), None);
+        } else {
+            assert_eq!(agent.due(), Some(agent.clock.now().tick + ANSWER_WAIT));
+            tokio::time::advance(ANSWER_WAIT).await;
+            agent.run_due().await;
+            assert_eq!(texts(&mut agent), [has_started]);
+            assert_eq!(agent.due(), None);
+        }
+        read(&mut agent, Document { incarnation: "2".to_owned(), events: Vec::new() }).await;
+        assert_eq!(texts(&mut agent)[0], "the Reboot is over");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn retry_command_names_the_event_by_its_first_digits() {
     let (_dir, mut agent, _ends, mut answers) = agent_of_file("");
     let mut document = document();

@@ -367,7 +367,7 @@ impl TrackedEvent {
         let Some(course) = &self.course else { return false };
         match course.phase {
             Phase::Preparing { .. } => true,
-            Phase::Ready { .. } => matches!(course.approval, Approval::Sent { .. }),
+            Phase::Ready { .. } => self.awaits_answer(),
             Phase::Over { waits, .. } => waits != RestoreWait::Held,
             Phase::Restoring { .. } => !self.is_stranded(),
             Phase::Withheld { .. } | Phase::Done => false,
@@ -376,6 +376,11 @@ impl TrackedEvent {
 
     pub fn approval(&self) -> &Approval {
         self.course.as_ref().map_or(&Approval::Undecided, |course| &course.approval)
+    }
+
+    /// Whether its approval is sent and has no answer yet.
+    pub fn awaits_answer(&self) -> bool {
+        matches!(self.approval(), Approval::Sent { .. })
     }
 
     /// Whether the last document that covers the event lists it.
