@@ -25,10 +25,17 @@ step() {
 
 # Checks and compiles handlers and types of the operator API with utoipa, and runs the tests of its description.
 described() {
-  local plain=() package
+  local plain=() package tests listed
   for package in notbefore-service notbefore-wire; do plain+=(--config "profile.dev.package.$package.opt-level=0"); done
   cargo clippy --locked "${plain[@]}" -p notbefore-service --features describe --all-targets --quiet -- -D warnings
-  cargo test --locked "${plain[@]}" -p notbefore-service --features describe --lib --quiet -- openapi::describe
+  tests=(cargo test --locked "${plain[@]}" -p notbefore-service --features describe --lib --quiet -- openapi::describe)
+  # cargo is content with a name that no test has.
+  listed=$("${tests[@]}" --list)
+  if [[ "$listed" != *': test'* ]]; then
+    echo "dev: no test of notbefore-service has openapi::describe in its path; correct 'described' in tools/common.sh" >&2
+    return 1
+  fi
+  "${tests[@]}"
 }
 
 # Installs the missing Debian packages of a list in tools/needs.
