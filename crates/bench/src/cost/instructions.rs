@@ -22,7 +22,7 @@ const WORKER: &str = "notbefore_service::guest::worker::Worker<P>::run";
 /// Limits: about ten per cent above the current values.
 fn limit(mode: Mode) -> f64 {
     match mode {
-        Mode::KeepAlive => 2_800.0,
+        Mode::KeepAlive => 2_500.0,
         // How many connections one wake-up serves depends on what else the machine does: 2,750 to 4,200 were seen.
         Mode::ConnectionEach => 4_600.0,
     }
