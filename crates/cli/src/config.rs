@@ -289,6 +289,7 @@ mod tests {
             "NOTBEFORE_NAME",
             "NOTBEFORE_VM_ID",
             "NOTBEFORE_HOST",
+            "NOTBEFORE_TARGET_HOST",
             "NOTBEFORE_UPDATE_DOMAIN",
             "NOTBEFORE_CAUSE",
             "NOTBEFORE_OPERATION_ID",

@@ -98,6 +98,8 @@ fn cause_and_detail(what: &FactDetail) -> (Option<&Cause>, String) {
         FactDetail::HostCommandStarted { host }
         | FactDetail::HostCommandRetried { host }
         | FactDetail::HostCommandSucceeded { host } => (None, named(host).to_owned()),
+        FactDetail::HostStateChanged { host, state } => (None, format!("{}: {state}", named(host))),
+        FactDetail::HostForgotten { host } => (None, named(host).to_owned()),
         FactDetail::VmMoved { host } if host.is_empty() => (None, "to another host".to_owned()),
         FactDetail::VmMoved { host } => (None, format!("to {host}")),
         FactDetail::TokenCreated { name, grants } => (None, format!("{name}: {}", token::granted(grants))),

@@ -16,6 +16,7 @@ use crate::clock_hold::ClockHold;
 use crate::event::{Approval, DriverKind, Event, Past, Phase, Resource, StartReason};
 use crate::exec::Ran;
 use crate::fact::{CancelReason, EventFact, Fact, Recorded};
+use crate::host::FreeHosts;
 use crate::ids::{EventId, Name, OperationId, VmId};
 use crate::joint_start::{Blocked, HostPart, HostStartState};
 use crate::operation::Release;
@@ -44,6 +45,8 @@ pub struct ApplyContext<'a> {
     pub host_parts: &'a [HostPart],
     /// The events that do not start or end by time while the clock is not trusted.
     pub clock_hold: Option<&'a ClockHold>,
+    /// The hosts to which VMs may move.
+    pub free_hosts: &'a dyn FreeHosts,
 }
 
 /// A request to one scope.
@@ -298,6 +301,7 @@ impl Change<'_> {
             time_given: new.time_given,
             joint_start: new.joint_start,
             waits_for_host: new.waits_for_host,
+            target_host: None,
             phase: match is_advisory {
                 true => Phase::Advisory { date: not_before },
                 false => Phase::Scheduled {

@@ -45,6 +45,10 @@ pub struct Event {
     /// Exec driver: it ends only when the command of its operation's host is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_host: bool,
+    /// The host to which its only VM moves; chosen when the event starts. The simulated driver moves the VM there, a
+    /// command of the exec driver may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_host: Option<String>,
     pub phase: Phase,
     /// Its facts, oldest first.
     pub trail: Vec<Recorded<EventFact>>,

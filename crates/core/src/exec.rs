@@ -266,8 +266,20 @@ impl Event {
         Some(run)
     }
 
-    /// The new hosts that its commands reported.
-    pub(crate) fn reported_hosts(&self) -> Vec<(VmId, String)> {
+    /// The new hosts of its VMs: the one that was chosen, with the simulated driver; those that its commands reported,
+    /// with the exec driver.
+    pub(crate) fn new_hosts(&self) -> Vec<(VmId, String)> {
+        match self.driver {
+            DriverKind::Simulated => {
+                let vm = self.resources.first().map(|resource| resource.vm);
+                vm.zip(self.target_host.clone()).into_iter().collect()
+            }
+            DriverKind::Manual => Vec::new(),
+            DriverKind::Exec => self.reported_hosts(),
+        }
+    }
+
+    fn reported_hosts(&self) -> Vec<(VmId, String)> {
         let commands = self.exec_run().map(|run| run.commands.as_slice()).unwrap_or_default();
         let hosts = self.resources.iter().zip(commands).filter_map(|(resource, command)| {
             let CommandState::Done { host: Some(host) } = command else { return None };

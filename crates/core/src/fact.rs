@@ -8,6 +8,7 @@ use crate::access::Grant;
 use crate::actor::Actor;
 use crate::cause::Cause;
 use crate::event::StartReason;
+use crate::host::HostState;
 use crate::ids::{EventId, Name, OperationId, ScopePath, VmId};
 
 /// A fact with its time and its actor.
@@ -207,6 +208,15 @@ pub enum Fact {
     VmStarted {
         vm: VmId,
         name: Name,
+    },
+    /// An operator or a host operation changed what is known about a host.
+    HostStateChanged {
+        host: String,
+        state: HostState,
+    },
+    /// An operator removed the record of a host without VMs.
+    HostForgotten {
+        host: String,
     },
     TokenCreated {
         name: Name,

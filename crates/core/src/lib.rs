@@ -19,6 +19,7 @@
 //! | [`access`] | access control: roles below paths, and tokens |
 //! | [`operation`] | how one request becomes events in many scopes, and when they are released together |
 //! | [`joint_start`] | how all events of a host start together |
+//! | [`host`] | records of hosts, and the choice of a redeployed VM's new host |
 //! | [`host_command`] | the exec driver's command for the host of an operation |
 //! | [`clock_hold`] | the events that wait after a clock jump |
 //!
@@ -35,6 +36,7 @@ pub mod clock_hold;
 pub mod event;
 pub mod exec;
 pub mod fact;
+pub mod host;
 pub mod host_command;
 pub mod ids;
 pub mod joint_start;
@@ -55,6 +57,7 @@ pub use clock_hold::ClockHold;
 pub use event::{Approval, DriverKind, Event, Outcome, Past, Phase, Resource, Run, StartReason};
 pub use exec::{CommandState, Ending, ExecRun, Ran};
 pub use fact::{EventFact, Fact, HostCommandFact, Recorded, SignInMethod};
+pub use host::{FreeHost, FreeHosts, Host, HostState, NoFreeHosts};
 pub use host_command::{HostCommand, HostCommandContext, HostRan};
 pub use ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 pub use joint_start::{Blocked, Blocker, HostPart, HostStartState, JointStart, StartOrder};

@@ -78,14 +78,21 @@ pub enum Refusal {
     UnknownScope(ScopePath),
     #[error("there is no operation {0}")]
     UnknownOperation(OperationId),
-    /// No VM is on such a host.
-    #[error("there is no host {0:?}: no VM is on it; 'notbefore host list' shows all hosts")]
+    /// No VM was ever on such a host, or it was removed.
+    #[error("there is no host {0:?}; 'notbefore host list' shows all hosts")]
     UnknownHost(String),
-    /// All VMs of the host are deallocated.
-    #[error(
-        "no VM runs on host {host}: all {deallocated} of its VMs are deallocated; start one first (notbefore vm start)"
-    )]
+    /// The host has no VMs, or all are deallocated.
+    #[error("{}", nothing_runs(.host, *.deallocated))]
     NothingRuns { host: String, deallocated: usize },
+    /// A host that is named somewhere cannot be removed.
+    #[error("host {host} is in use by {}", in_use(*.vms, .operations))]
+    HostInUse {
+        host: String,
+        /// On it, or on their way to it.
+        vms: usize,
+        /// Open operations on it.
+        operations: Vec<OperationId>,
+    },
     /// The VMs of a part left before their scope could announce the event.
     #[error("its VMs were removed, deallocated or moved before their scope could announce the event")]
     VmsGone,
@@ -211,6 +218,7 @@ impl Refusal {
             Self::UnknownOperation(_) => "unknown_operation",
             Self::UnknownHost(_) => "unknown_host",
             Self::NothingRuns { .. } => "nothing_runs",
+            Self::HostInUse { .. } => "host_in_use",
             Self::VmsGone => "vms_gone",
             Self::NotBeforeTooNear { .. } => "not_before_too_near",
             Self::NotBeforeWithoutNotice(_) => "not_before_without_notice",
@@ -273,6 +281,30 @@ fn moved(expected: u64, found: u64) -> String {
     }
 }
 
+fn nothing_runs(host: &str, deallocated: usize) -> String {
+    match deallocated {
+        0 => format!("host {host} has no VMs, so there is nothing to announce"),
+        some => format!(
+            "no VM runs on host {host}: all {some} of its VMs are deallocated; start one first (notbefore vm start)"
+        ),
+    }
+}
+
+/// What keeps a host, and how to remove that.
+fn in_use(vms: usize, operations: &[OperationId]) -> String {
+    let vms = (vms > 0).then(|| {
+        format!(
+            "{vms} VM{} on it or on the way to it; redeploy or remove the VMs first",
+            if vms == 1 { "" } else { "s" }
+        )
+    });
+    let operation = operations.first().map(|id| {
+        format!("operation {id}, which is open; wait until it ends (notbefore operation wait {id})")
+    });
+    let uses: Vec<String> = vms.into_iter().chain(operation).collect();
+    uses.join("; and by ")
+}
+
 /// A duration for people, to the second: `15 min`, `30 s`, `1 min 30 s`.
 fn duration_text(span: &Duration) -> String {
     let (minutes, seconds) = (span.as_secs() / 60, span.as_secs() % 60);
@@ -287,6 +319,18 @@ fn duration_text(span: &Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn host_in_use_names_its_users() {
+        let said = |vms, operations: &[OperationId]| {
+            let operations = operations.to_vec();
+            Refusal::HostInUse { host: "h1".to_owned(), vms, operations }.to_string()
+        };
+        let open = OperationId(uuid::Uuid::from_u128(7));
+        assert!(said(1, &[]).starts_with("host h1 is in use by 1 VM on it or"), "{}", said(1, &[]));
+        let both = said(2, &[open]);
+        assert!(both.contains("2 VMs on it") && both.contains(&open.to_string()), "{both}");
+    }
 
     #[test]
     fn time_in_the_past_is_called_that() {

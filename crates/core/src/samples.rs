@@ -18,6 +18,7 @@ use crate::cause::Cause;
 use crate::clock_hold::ClockHold;
 use crate::event::{Approval, DriverKind, Event, Phase, Resource, Run, StartReason};
 use crate::fact::{EventFact, Fact, Recorded};
+use crate::host::{FreeHost, FreeHosts};
 use crate::ids::{EventId, Name, OperationId, ScopeId, ScopePath, VmId};
 use crate::joint_start::HostPart;
 use crate::operation::{Operation, OperationState, Target, TargetState};
@@ -119,6 +120,7 @@ pub fn event(id: u128, cause: Cause, vms: &[VmId]) -> Event {
         time_given: false,
         joint_start: false,
         waits_for_host: false,
+        target_host: None,
         phase: Phase::Scheduled { not_before, approval: None, released: false, ready: None },
         trail: vec![Recorded { at: now(), by: Actor::Timer, fact }],
     }
@@ -206,6 +208,18 @@ pub struct ContextFixture {
     pub host_parts: Vec<HostPart>,
     /// The events that wait while the clock is not trusted.
     pub clock_hold: Option<ClockHold>,
+    /// The hosts that take VMs, each with the number of its VMs.
+    pub free_hosts: FreeHostList,
+}
+
+/// Hosts that take VMs, each with the number of its VMs.
+#[derive(Clone, Debug, Default)]
+pub struct FreeHostList(pub Vec<(&'static str, usize)>);
+
+impl FreeHosts for FreeHostList {
+    fn free_hosts(&self) -> Vec<FreeHost<'_>> {
+        self.0.iter().map(|(name, vms)| FreeHost { name, vms: *vms }).collect()
+    }
 }
 
 impl Default for ContextFixture {
@@ -218,6 +232,7 @@ impl Default for ContextFixture {
             settings: Settings::default(),
             host_parts,
             clock_hold,
+            free_hosts: FreeHostList::default(),
         }
     }
 }
@@ -233,6 +248,7 @@ impl ContextFixture {
             runner: "n1",
             host_parts: &self.host_parts,
             clock_hold: self.clock_hold.as_ref(),
+            free_hosts: &self.free_hosts,
         }
     }
 }

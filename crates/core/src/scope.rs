@@ -249,6 +249,12 @@ impl Scope {
         self.members.iter().find(|member| member.vm == vm)
     }
 
+    /// Whether a VM of the scope is on this host or on its way there.
+    pub fn is_on_host(&self, host: &str) -> bool {
+        self.members.iter().any(|member| member.host.as_deref() == Some(host))
+            || self.events.iter().any(|event| event.target_host.as_deref() == Some(host))
+    }
+
     pub fn event(&self, id: EventId) -> Option<&Event> {
         self.events.iter().find(|event| event.id == id)
     }

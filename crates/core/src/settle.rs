@@ -22,6 +22,7 @@ use crate::clock_hold::ClockHold;
 use crate::event::{DriverKind, Event, Outcome, Past, Phase, Ready, Run, StartReason};
 use crate::exec::ExecRun;
 use crate::fact::{CancelReason, EventFact, Fact};
+use crate::host::choose;
 use crate::ids::VmId;
 use crate::joint_start::{Blocker, HostPart, StartOrder};
 use crate::operation::Release;
@@ -212,6 +213,7 @@ impl Change<'_> {
                 Run::Exec(ExecRun::new(runner, event.resources.len(), &settings.exec, now))
             }
         };
+        event.target_host = self.target_host(&event);
         event.phase = Phase::Started { at: now, why, run };
         self.note(&mut event, by, EventFact::EventStarted { why });
         let by_event = event.id;
@@ -223,6 +225,19 @@ impl Change<'_> {
         for resource in redeployed {
             self.cancel_predicted_failure(resource.vm, by_event);
         }
+    }
+
+    /// The host to which a starting event moves its VM. None for an event that moves nothing, a VM without a host, or if
+    /// no other host takes VMs. With the manual driver the operator chooses.
+    fn target_host(&self, event: &Event) -> Option<String> {
+        let moves = match event.driver {
+            DriverKind::Simulated | DriverKind::Exec => event.cause.event_type() == EventType::Redeploy,
+            DriverKind::Manual => false,
+        };
+        let vm = event.resources.first().filter(|_| moves)?.vm;
+        let own = self.scope.member(vm)?.host.as_deref()?;
+        let free = self.context.free_hosts.free_hosts();
+        choose(free, own, |host| self.scope.is_on_host(host)).map(str::to_owned)
     }
 
     fn simulated_span(&self, event: &Event) -> std::time::Duration {
@@ -260,8 +275,8 @@ impl Change<'_> {
         let event = self.end(index, by.clone(), Outcome::Completed, EventFact::EventCompleted);
         // The first-run VM survives a simulated deletion.
         let spared = self.scope.first_run && event.driver == DriverKind::Simulated;
-        // Hosts in the command override hosts that exec commands reported.
-        for (vm, host) in event.reported_hosts().iter().chain(hosts) {
+        // Hosts in the command override those that exec commands reported, and that of the simulated driver.
+        for (vm, host) in event.new_hosts().iter().chain(hosts) {
             self.move_to(*vm, host, &by);
         }
         match event.cause.event_type() {
@@ -471,6 +486,61 @@ mod tests {
             }
             assert_eq!(outcome_text(result), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn redeploy_moves_its_vm_to_another_host() {
+        let on = |hosts: &[(u128, Option<&str>)], events: &[Event]| {
+            let mut scope = web(events);
+            for (n, host) in hosts {
+                let member = scope.members.iter_mut().find(|member| member.vm == vm(*n));
+                member.unwrap().host = host.map(str::to_owned);
+            }
+            scope
+        };
+        let h1 = [(1, Some("h1")), (2, Some("h2")), (3, None)];
+        let redeploy = || approved(one(Cause::HostRedeploy));
+        let exec = Event { driver: DriverKind::Exec, ..redeploy() };
+        let moving = Event { target_host: Some("h3".to_owned()), ..started(event(2, REBOOT, &[vm(3)])) };
+        let free = [("h1", 0), ("h2", 0), ("h3", 5)];
+        type Row<'a> = (&'a str, Scope, &'a [(&'static str, usize)], Option<&'a str>, Option<&'a str>);
+        let rows: Vec<Row<'_>> = vec![
+            ("simulated", on(&h1, &[redeploy()]), &free, Some("h3"), Some("h3")),
+            (
+                "degraded host",
+                on(&h1, &[approved(one(Cause::PredictedFailure))]),
+                &free,
+                Some("h3"),
+                Some("h3"),
+            ),
+            ("by its owner", on(&h1, &[approved(one(Cause::UserRedeploy))]), &free, Some("h3"), Some("h3")),
+            ("another VM is on its way there", on(&h1, &[redeploy(), moving]), &free, Some("h2"), Some("h2")),
+            ("no other host", on(&h1, &[redeploy()]), &[("h1", 0)], None, Some("h1")),
+            ("VM without a host", on(&[(1, None)], &[redeploy()]), &free, None, None),
+            ("reboot", on(&h1, &[approved(one(REBOOT))]), &free, None, Some("h1")),
+            ("a command reports the host", on(&h1, &[exec]), &free, Some("h3"), Some("h1")),
+        ];
+        for (name, scope, free, chosen, reached) in rows {
+            let given = |seconds| ContextFixture {
+                free_hosts: crate::samples::FreeHostList(free.to_vec()),
+                ..then(seconds)
+            };
+            let started = scope.apply(Command::Pulse, given(0).context()).unwrap().scope;
+            let target = started.event(event_id(1)).unwrap().target_host.clone();
+            assert_eq!(target.as_deref(), chosen, "{name}");
+            let complete = Command::Complete { event: event_id(1), hosts: Vec::new() };
+            let ended = started.apply(complete, given(1).context()).unwrap();
+            assert_eq!(ended.scope.member(vm(1)).unwrap().host.as_deref(), reached, "{name}");
+            let moved = ended.facts.iter().any(|one| matches!(one.fact, Fact::VmMoved { .. }));
+            assert_eq!(moved, reached != scope.member(vm(1)).unwrap().host.as_deref(), "{name}");
+        }
+        let started = on(&h1, &[redeploy()]).apply(
+            Command::Pulse,
+            ContextFixture { free_hosts: crate::samples::FreeHostList(free.to_vec()), ..then(0) }.context(),
+        );
+        let by_hand = Command::Complete { event: event_id(1), hosts: vec![(vm(1), "h9".to_owned())] };
+        let ended = started.unwrap().scope.apply(by_hand, then(1).context()).unwrap().scope;
+        assert_eq!(ended.member(vm(1)).unwrap().host.as_deref(), Some("h9"), "the operator knows better");
     }
 
     #[test]

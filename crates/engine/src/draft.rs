@@ -5,16 +5,16 @@
 //! compares the scope comes last. After a crash in between, the scope is unchanged, the change is computed again, and
 //! the same accompanying records are written once more.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_core::exec::{REASON_BYTES_MAX, reason_bytes_max};
+use notbefore_core::exec::{HOST_BYTES_MAX, REASON_BYTES_MAX, reason_bytes_max};
 use notbefore_core::{
-    Applied, CommandState, DriverKind, Event, Fact, Operation, OperationId, Recorded, Refusal, Release,
-    Scope, ScopeId, ScopeKind, VmId,
+    Actor, Applied, CommandState, DriverKind, Event, EventType, Fact, Operation, OperationId, Recorded,
+    Refusal, Release, Scope, ScopeId, ScopeKind, VmId,
 };
 use notbefore_store::{Expect, Key, Revision, TXN_BYTES_MAX, TXN_OPERATIONS_MAX, Txn, VALUE_BYTES_MAX};
 
@@ -32,6 +32,8 @@ const VMS_BYTES_PER_TXN: usize = 512 * 1024;
 /// Bytes that a live event may still add to its scope's record: an approval and the facts of its trail. A scope
 /// reserves this for every live event, so that every announced event can be approved, started and ended.
 const EVENT_GROWS_BY: usize = 640;
+/// Bytes that an event that moves its VM may add: the chosen host.
+const TARGET_HOST_GROWS_BY: usize = HOST_BYTES_MAX + 20;
 /// Bytes that the exec driver may add: the newest fact of each kind, one with a reason and a VM name.
 const DRIVER_FACTS_GROW_BY: usize = 704 + REASON_BYTES_MAX;
 /// Limit on one command's state without its reason: numbers and a time.
@@ -56,9 +58,13 @@ pub struct Draft<'a> {
     count: u64,
     /// The address of the caller; stored with facts.
     from: Option<IpAddr>,
+    /// Stored with the hosts that it creates.
+    by: Actor,
     expect: BTreeMap<Key, Option<Revision>>,
     /// Compared in separate transactions before the others, and locked until everything is durable.
     expect_first: BTreeMap<Key, Option<Revision>>,
+    /// Locked, not compared.
+    locks: BTreeSet<Key>,
     writes: Writes,
     accompanying: Writes,
     facts: Vec<(Option<ScopeId>, Vec<Recorded<Fact>>)>,
@@ -116,8 +122,10 @@ impl<'a> Draft<'a> {
             node,
             count,
             from,
+            by: Actor::Service,
             expect: BTreeMap::new(),
             expect_first: BTreeMap::new(),
+            locks: BTreeSet::new(),
             writes: Writes::new(),
             accompanying: Writes::new(),
             facts: Vec::new(),
@@ -128,6 +136,23 @@ impl<'a> Draft<'a> {
             leaving: HashSet::new(),
             split_at: SplitAt::default(),
         }
+    }
+
+    /// Sets the actor; default: the service.
+    pub fn by(&mut self, by: &Actor) {
+        self.by = by.clone();
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        self.by.clone()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(crate) fn state(&self) -> &'a State {
+        self.state
     }
 
     /// Splits earlier than at the store's limit.
@@ -198,6 +223,7 @@ impl<'a> Draft<'a> {
                 |id| state.operation(id).is_some_and(|operation| operation.value.targets.len() == 1);
             self.to_reconcile.extend(to_reconcile(&before.value, Some(&scope), is_alone));
         }
+        self.create_hosts(before.map(|held| &*held.value), &scope);
         if is_kept {
             // It is kept in memory for long.
             scope.members.shrink_to_fit();
@@ -205,6 +231,16 @@ impl<'a> Draft<'a> {
         }
         self.facts(Some(id), facts);
         Ok(())
+    }
+
+    /// Adds a record that accompanies the change.
+    pub(crate) fn accompany<T: serde::Serialize>(&mut self, key: Key, record: &T) {
+        self.accompanying.insert(key, Some(records::encode(record)));
+    }
+
+    /// Locks a record until the draft is durable, without a comparison: this process alone writes it.
+    pub(crate) fn lock(&mut self, key: Key) {
+        self.locks.insert(key);
     }
 
     /// Removes a scope's record; it must have no members.
@@ -283,6 +319,12 @@ impl<'a> Draft<'a> {
     /// Adds a record that must not exist yet.
     pub fn create<T: serde::Serialize>(&mut self, key: Key, record: &T) {
         self.expect.insert(key.clone(), None);
+        self.writes.insert(key, Some(records::encode(record)));
+    }
+
+    /// Writes a record that must have this revision, or not exist.
+    pub fn put<T: serde::Serialize>(&mut self, key: Key, revision: Option<Revision>, record: &T) {
+        self.expect.insert(key.clone(), revision);
         self.writes.insert(key, Some(records::encode(record)));
     }
 
@@ -378,7 +420,7 @@ impl<'a> Draft<'a> {
             }
         }
         ahead.reverse();
-        let locks: Vec<Key> = self.expect_first.keys().cloned().collect();
+        let locks: Vec<Key> = self.expect_first.keys().cloned().chain(self.locks).collect();
         let compares = self.expect_first.into_iter().map(|(key, revision)| Expect { key, revision });
         let compares: Vec<Expect> = compares.collect();
         let compares = compares.chunks(TXN_OPERATIONS_MAX - RESERVED);
@@ -420,6 +462,12 @@ pub(crate) fn encode_scope(before: Option<&Scope>, scope: &Scope) -> Result<Byte
 
 /// Bytes that an event may still add to its scope's record.
 fn growth_bytes(event: &Event) -> usize {
+    let moves = event.cause.event_type() == EventType::Redeploy && event.target_host.is_none();
+    let target_host = if moves { TARGET_HOST_GROWS_BY } else { 0 };
+    target_host + driver_growth_bytes(event)
+}
+
+fn driver_growth_bytes(event: &Event) -> usize {
     match event.driver {
         DriverKind::Simulated | DriverKind::Manual => EVENT_GROWS_BY,
         DriverKind::Exec => {
@@ -486,6 +534,8 @@ fn chunks_of_facts(facts: Vec<Recorded<Fact>>) -> Vec<Vec<Recorded<Fact>>> {
             | Fact::OperationStarted { .. }
             | Fact::OperationCompleted { .. }
             | Fact::HostCommand { .. }
+            | Fact::HostStateChanged { .. }
+            | Fact::HostForgotten { .. }
             | Fact::ScopeCreated { .. }
             | Fact::PolicyChanged
             | Fact::ScopeRemoved { .. }

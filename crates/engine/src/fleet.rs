@@ -51,6 +51,7 @@ impl Planner<'_> {
             InventoryCommand::Vm(VmCommand::Start(vm)) => {
                 self.on_scope(&self.scope_of_vm(*vm)?.0, ScopeCommand::Revive(*vm))
             }
+            InventoryCommand::Host(change) => self.plan_host(change),
             InventoryCommand::FirstRun(first_run) => self.create_first_run(first_run),
         }
     }

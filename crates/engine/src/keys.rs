@@ -24,6 +24,8 @@ pub enum RecordKey<'a> {
         ip: IpAddr,
     },
     Operation(OperationId),
+    /// A host, by its name.
+    Host(&'a str),
     /// The idempotency record of a command.
     Command {
         principal: &'a str,
@@ -100,6 +102,7 @@ impl<'a> RecordKey<'a> {
                 .split_once('/')
                 .and_then(|(network, ip)| Some(Self::Claim { network, ip: ip.parse().ok()? })),
             prefix::OPERATION => uuid(rest).map(|id| Self::Operation(OperationId(id))),
+            prefix::HOST => Some(rest).filter(|name| !name.is_empty()).map(Self::Host),
             prefix::COMMAND => rest.split_once('/').map(|(principal, key)| Self::Command { principal, key }),
             prefix::FACT => Written::parse(rest).map(Self::Fact),
             prefix::REFUSED => Written::parse(rest).map(Self::Refused),
@@ -154,6 +157,7 @@ impl fmt::Display for RecordKey<'_> {
             Self::Vm(id) => write!(f, "{}{id}", prefix::VM),
             Self::Claim { network, ip } => write!(f, "{}{network}/{ip}", prefix::CLAIM),
             Self::Operation(id) => write!(f, "{}{id}", prefix::OPERATION),
+            Self::Host(name) => write!(f, "{}{name}", prefix::HOST),
             Self::Command { principal, key } => write!(f, "{}{principal}/{key}", prefix::COMMAND),
             Self::Fact(written) => write!(f, "{}{written}", prefix::FACT),
             Self::Refused(written) => write!(f, "{}{written}", prefix::REFUSED),
@@ -208,6 +212,7 @@ mod tests {
             RecordKey::Leader,
             RecordKey::ClusterFormat,
             RecordKey::ClusterNode(text),
+            RecordKey::Host(text),
         ];
         all.into_iter().nth(kind)
     }
@@ -227,11 +232,11 @@ mod tests {
                 prop_assert_eq!(RecordKey::parse(&written), Ok(key));
                 kinds += 1;
             }
-            prop_assert_eq!(kinds, 18);
+            prop_assert_eq!(kinds, 19);
         }
 
         #[test]
-        fn parse_accepts_any_text_without_panic(kind in 0usize..18, rest in ".{0,60}") {
+        fn parse_accepts_any_text_without_panic(kind in 0usize..19, rest in ".{0,60}") {
             let known = keys(1, 2, 3, "x", IpAddr::from([10, 0, 0, 1]), kind).unwrap().to_string();
             let kind = known.split_inclusive('/').next().unwrap_or_default();
             let _ = RecordKey::parse(&format!("{kind}{rest}"));
@@ -257,6 +262,7 @@ mod tests {
             (RecordKey::Leader, "cluster/leader"),
             (RecordKey::ClusterFormat, "cluster/format"),
             (RecordKey::ClusterNode("a"), "cluster/node/a"),
+            (RecordKey::Host("rack 1/h7"), "host/rack 1/h7"),
         ] {
             assert_eq!(key.to_string(), text);
         }
@@ -273,6 +279,7 @@ mod tests {
             ("secret/", KeyError::Malformed),
             ("cluster/node/", KeyError::Malformed),
             ("cluster/x", KeyError::Malformed),
+            ("host/", KeyError::Malformed),
         ] {
             assert_eq!(RecordKey::parse(text), Err(error), "{text}");
         }

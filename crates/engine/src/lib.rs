@@ -30,6 +30,7 @@
 //! | [`plan`] | from a command to a transaction |
 //! | `schedule` | plans for operations |
 //! | [`fleet`] | plans that change the inventory |
+//! | `hosts` | plans that change the records of hosts |
 //! | `joint_start` | plans that start or complete a whole operation |
 //! | [`tokens`] | plans that create and revoke tokens |
 //! | [`draft`] | the transaction builder |
@@ -44,6 +45,7 @@ pub mod cluster;
 pub mod draft;
 pub mod engine;
 pub mod fleet;
+mod hosts;
 mod joint_start;
 pub mod keys;
 pub mod operations;
@@ -65,9 +67,9 @@ pub use keys::{KeyError, RecordKey};
 pub use records::{Address, DecodeError, FactBatch, Vm};
 pub use request::{
     AcceptClock, AddVm, Answer, ClusterCommand, Command, EventCommand, Expected, Failure, FailureCause,
-    FirstRun, GuestApproval, Idempotency, InventoryCommand, NewOperation, OperationCommand, Preview,
-    Progress, PutScope, Request, ScopeChange, StoreError, TargetSelector, TokenCommand, TypedCommand,
-    VmCommand, VmSpec,
+    FirstRun, GuestApproval, HostChange, Idempotency, InventoryCommand, NewOperation, OperationCommand,
+    Preview, Progress, PutScope, Request, ScopeChange, StoreError, TargetSelector, TokenCommand,
+    TypedCommand, VmCommand, VmSpec,
 };
 pub use scope_plan::{EndedEvent, FieldChange, ScopePlan, TakenAddress, VmChange};
 pub use state::inventory::{Inventory, MemberSlot, ScopeSlot};

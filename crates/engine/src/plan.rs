@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, ApplyContext, Command as ScopeCommand, Fact, Recorded, Refusal, Scope, ScopeId, Settings, VmId,
+    Actor, ApplyContext, Command as ScopeCommand, Fact, FreeHosts, Recorded, Refusal, Scope, ScopeId,
+    Settings, VmId,
 };
 
 use crate::cluster::FormatRecord;
@@ -43,12 +44,15 @@ pub struct Planner<'a> {
     /// The caller's address.
     pub from: Option<IpAddr>,
     pub split_at: SplitAt,
+    /// The hosts to which VMs may move.
+    pub free_hosts: &'a dyn FreeHosts,
 }
 
 impl<'a> Planner<'a> {
     pub fn draft(&self) -> Draft<'a> {
         let mut draft = Draft::new(self.state, self.now, self.node, self.count, self.from);
         draft.split_at(self.split_at);
+        draft.by(self.by);
         draft
     }
 
@@ -62,6 +66,7 @@ impl<'a> Planner<'a> {
             runner: self.runner,
             host_parts: self.state.host_operations().parts_in(scope),
             clock_hold: self.state.clock_hold(),
+            free_hosts: self.free_hosts,
         }
     }
 
@@ -185,16 +190,16 @@ mod tests {
         self, at, event, event_id, now, operation, operation_id, operator, scope_id, standalone, started, vm,
     };
     use notbefore_core::{
-        Cause, Event, Grant, JointStart, Member, MemberState, Operation, OperationState, Role, ScopeKind,
-        Token,
+        Cause, Event, Grant, Host, HostState, JointStart, Member, MemberState, Operation, OperationState,
+        Role, ScopeKind, Token,
     };
     use notbefore_store::Revision;
 
     use super::*;
     use crate::records::{self, Address, Vm};
     use crate::request::{
-        AddVm, Expected, FirstRun, NewOperation, OperationCommand, PutScope, ScopeChange, TargetSelector,
-        TokenCommand, VmCommand, VmSpec,
+        AddVm, Expected, FirstRun, HostChange, NewOperation, OperationCommand, PutScope, ScopeChange,
+        TargetSelector, TokenCommand, VmCommand, VmSpec,
     };
 
     /// Records, and the caller and time.
@@ -252,6 +257,7 @@ mod tests {
                 count: 0,
                 from: None,
                 split_at: SplitAt::default(),
+                free_hosts: &self.state,
             };
             let kind = |key: &str| key.split('/').next().unwrap_or_default().to_owned();
             match planner.plan(command, Progress::default()) {
@@ -519,6 +525,12 @@ mod tests {
         let lab = Scope { first_run: true, ..standalone("lab", vm(1)) };
         let asleep = Member { state: MemberState::Deallocated, ..samples::member(vm(1)) };
         let evicted = Scope { members: vec![asleep], ..samples::scope("web", &[]) };
+        let on_host = |n| VmSpec { host: Some("h1".to_owned()), ..spec(n) };
+        let h1 = || {
+            let by = operator();
+            let host = Host { name: "h1".to_owned(), state: HostState::Ok, since: now(), by };
+            web(&[]).put(records::host("h1"), &host)
+        };
         let remove = |path: &str| {
             let (scope, fleet_only) = (scope_id(path), false);
             Command::from(ScopeChange::Remove { scope, fleet_only })
@@ -572,6 +584,11 @@ mod tests {
             ("runs", web(&[]), VmCommand::Start(vm(1)).into(), "nothing"),
             ("scope removed", web(&[]), remove("web"), "fact -claim -scope -vm"),
             ("unknown scope", web(&[]), remove("db"), "unknown_scope"),
+            ("VM on a new host", web(&[]), add("db", on_host(3)), "fact host scope vm"),
+            ("VM on a known host", h1(), add("db", on_host(3)), "fact scope vm"),
+            ("host is ok already", h1(), HostChange::Ok("h1".to_owned()).into(), "nothing"),
+            ("unknown host", web(&[]), HostChange::Ok("h1".to_owned()).into(), "unknown_host"),
+            ("host removed", h1(), HostChange::Forget("h1".to_owned()).into(), "fact -host"),
             ("first run", Fixture::default(), first_run(), "fact scope vm"),
             ("not the first run", web(&[]), first_run(), "nothing"),
             (

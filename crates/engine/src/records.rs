@@ -6,6 +6,7 @@
 //! | `vm/{id}` | a VM's addresses and instance metadata |
 //! | `claim/{network}/{address}` | the VM that has the address; created only if missing |
 //! | `operation/{id}` | an operation and its progress |
+//! | `host/{name}` | a host and its state; a host that VMs name and that has no record is ok |
 //! | `command/{principal}/{key}` | idempotency record: the answer to a command; kept for a day |
 //! | `fact/{millis}-{node}-{n}` | the facts of one commit, for the audit trail |
 //! | `refused/{millis}-{node}-{n}` | refused requests of operators, for the audit trail |
@@ -30,6 +31,7 @@
 //! | level | added | default if absent |
 //! |---|---|---|
 //! | 1 | everything that is not below | |
+//! | 1 | `target_host` in events | the VM stays on its host |
 //! | 2 | `outcome` in an operation's parts | unknown |
 //!
 //! Nodes of a cluster write at the cluster's level until an upgrade is finished: [`downgrade`].
@@ -67,6 +69,7 @@ pub mod prefix {
     /// Addresses of VMs.
     pub const CLAIM: &str = "claim/";
     pub const OPERATION: &str = "operation/";
+    pub const HOST: &str = "host/";
     /// Idempotency records.
     pub const COMMAND: &str = "command/";
     pub const FACT: &str = "fact/";
@@ -86,8 +89,8 @@ pub mod prefix {
     pub const LINK: &str = "secret/link/";
 
     /// The kinds of records, without those of the cluster.
-    pub const ALL: [&str; 13] =
-        [SCOPE, VM, CLAIM, OPERATION, COMMAND, FACT, REFUSED, PAST, ENDED, SEEN, HEARD, TOKEN, SECRET];
+    pub const ALL: [&str; 14] =
+        [SCOPE, VM, CLAIM, OPERATION, HOST, COMMAND, FACT, REFUSED, PAST, ENDED, SEEN, HEARD, TOKEN, SECRET];
 }
 
 /// Key of the heartbeat.
@@ -107,8 +110,8 @@ pub const TIMES: [&str; 2] = [ALIVE, SWEPT];
 
 /// The prefixes that the engine loads into memory at the start, besides [`ALIVE`]. Scopes come before their VMs, so
 /// that each VM finds its position.
-pub const LOADED: [&str; 6] =
-    [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HEARD, prefix::TOKEN];
+pub const LOADED: [&str; 7] =
+    [prefix::SCOPE, prefix::VM, prefix::CLAIM, prefix::OPERATION, prefix::HOST, prefix::HEARD, prefix::TOKEN];
 
 /// Whether the engine holds records with this key.
 pub fn is_loaded(key: &str) -> bool {
@@ -324,6 +327,7 @@ keys! {
     vm(id: VmId) => RecordKey::Vm(id);
     claim(address: &Address) => RecordKey::Claim { network: &address.network.folded(), ip: address.ip };
     operation(id: OperationId) => RecordKey::Operation(id);
+    host(name: &str) => RecordKey::Host(name);
     command(principal: &str, key: &str) => RecordKey::Command { principal, key };
     fact(at: Timestamp, node: &str, n: u64) => RecordKey::Fact(Written { at, node, n });
     refused(at: Timestamp, node: &str, n: u64) => RecordKey::Refused(Written { at, node, n });

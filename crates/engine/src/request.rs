@@ -100,6 +100,7 @@ asks! {
     ScopeChange as this => Self::Inventory(InventoryCommand::Scope(this)), Answer::Scope { progress, .. } => progress, Progress;
     AddVm as this => Self::Inventory(InventoryCommand::AddVm(this)), Answer::Vm(vm) => vm, VmId;
     VmCommand as this => Self::Inventory(InventoryCommand::Vm(this)), Answer::Done => (), ();
+    HostChange as this => Self::Inventory(InventoryCommand::Host(this)), Answer::Done => (), ();
     FirstRun as this => Self::Inventory(InventoryCommand::FirstRun(this)), Answer::Done => (), ();
     TokenCommand as this => Self::Token(this), Answer::Done => (), ();
     AcceptClock as this => Self::Clock(this), Answer::Done => (), ();
@@ -168,6 +169,7 @@ pub enum InventoryCommand {
     Scope(ScopeChange),
     AddVm(AddVm),
     Vm(VmCommand),
+    Host(HostChange),
     /// Create the first-run VM if there is no fleet.
     FirstRun(FirstRun),
 }
@@ -187,6 +189,15 @@ pub enum VmCommand {
     Remove(VmId),
     /// A deallocated VM runs again.
     Start(VmId),
+}
+
+/// A change of a host's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostChange {
+    /// Its hardware works: it takes VMs.
+    Ok(String),
+    /// Remove it; it must have no VMs.
+    Forget(String),
 }
 
 /// The first-run VM, which exists while there is no fleet.

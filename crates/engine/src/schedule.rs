@@ -9,9 +9,9 @@ use notbefore_core::apply::{NewEvent, not_before, notice};
 use notbefore_core::operation::{TargetVm, targets};
 use notbefore_core::time::{after, round_up};
 use notbefore_core::{
-    Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, HostCommand, Member, MemberState, Name,
-    Operation, OperationId, OperationState, Phase, Refusal, Resource, Scope, ScopeId, Source, StartReason,
-    Target, VmId,
+    Actor, Applied, Cause, Command as ScopeCommand, EventId, Fact, HostCommand, HostState, Member,
+    MemberState, Name, Operation, OperationId, OperationState, Phase, Refusal, Resource, Scope, ScopeId,
+    Source, StartReason, Target, VmId,
 };
 
 use crate::draft::{encode_operation, encode_scope};
@@ -88,6 +88,11 @@ impl<'a> Planner<'a> {
             // One scope: the operation and its events are one transaction.
             draft.scope_with_bytes(Some(held), applied, Some(bytes))?;
             operation.opened();
+        } else if operation.targets.is_empty() {
+            operation.opened();
+        }
+        if let (Some(host), Some(state)) = (&operation.host, HostState::reported_by(operation.cause)) {
+            self.set_host_state(&mut draft, host, state);
         }
         draft.new_operation(operation)?;
         Ok(self.write(draft, answer))
@@ -105,7 +110,7 @@ impl<'a> Planner<'a> {
         let (reached, deallocated, host) = match &new.selector {
             TargetSelector::Vms(vms) => (self.named(new, vms)?, Vec::new(), None),
             TargetSelector::Host(host) => {
-                let (reached, deallocated) = self.on_host(host)?;
+                let (reached, deallocated) = self.on_host(host, new.cause)?;
                 (reached, deallocated, Some(host.clone()))
             }
         };
@@ -164,8 +169,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The running VMs of a host, sorted by scope and member, and the deallocated ones.
-    fn on_host(&self, host: &str) -> Result<(Vec<TargetVm>, Vec<VmId>), Refusal> {
+    /// The running VMs of a host, sorted by scope and member, and the deallocated ones. A host without running VMs can be
+    /// reported as degraded or failed, so that no VM moves there; there is nothing to maintain.
+    fn on_host(&self, host: &str, cause: Cause) -> Result<(Vec<TargetVm>, Vec<VmId>), Refusal> {
         let (mut reached, mut deallocated) = (Vec::new(), Vec::new());
         for (id, held) in self.state.scopes_on(host) {
             for member in held.value.members.iter().filter(|member| member.host.as_deref() == Some(host)) {
@@ -175,10 +181,12 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        match (reached.is_empty(), deallocated.len()) {
-            (true, 0) => Err(Refusal::UnknownHost(host.to_owned())),
-            (true, deallocated) => Err(Refusal::NothingRuns { host: host.to_owned(), deallocated }),
-            (false, _) => Ok((reached, deallocated)),
+        if !self.state.is_known_host(host) {
+            return Err(Refusal::UnknownHost(host.to_owned()));
+        }
+        match reached.is_empty() && HostState::reported_by(cause).is_none() {
+            true => Err(Refusal::NothingRuns { host: host.to_owned(), deallocated: deallocated.len() }),
+            false => Ok((reached, deallocated)),
         }
     }
 
@@ -249,7 +257,8 @@ impl<'a> Planner<'a> {
             }
             from += here;
         }
-        if refused.len() == operation.targets.len()
+        if !operation.targets.is_empty()
+            && refused.len() == operation.targets.len()
             && let Some((_, why)) = refused.pop()
         {
             return Err(why);

@@ -4,23 +4,27 @@
 //! VMs and their addresses are in the [`inventory`], which readers share.
 
 pub mod host_operations;
+mod hosts;
 pub mod inventory;
 pub mod load;
 pub mod table;
 mod user_operations;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use notbefore_core::{
-    Blocker, ClockHold, EventId, Name, Operation, OperationId, OperationState, Scope, ScopeId, Token, VmId,
+    Blocker, ClockHold, EventId, FreeHost, FreeHosts, Host, Name, Operation, OperationId, OperationState,
+    Scope, ScopeId, Token, VmId,
 };
 use notbefore_store::{Key, Revision};
 
 use self::host_operations::HostOperations;
+use self::hosts::HostIndex;
+pub(crate) use self::hosts::hosts_of;
 use self::inventory::{Inventory, ScopeSlot};
 use self::user_operations::UserOperations;
 use crate::keys::{KeyError, RecordKey};
@@ -73,6 +77,8 @@ pub enum PublishedChange {
     Operation(OperationId, Option<Revisioned<Operation>>),
     /// A token's new value, or none if revoked.
     Token(Name, Option<Revisioned<Token>>),
+    /// A host's new record, or none if an operator removed it.
+    Host(Arc<str>, Option<Revisioned<Host>>),
 }
 
 impl PublishedChange {
@@ -83,6 +89,7 @@ impl PublishedChange {
             Self::Claim(_, vm) => vm.is_none(),
             Self::Operation(_, held) => held.is_none(),
             Self::Token(_, held) => held.is_none(),
+            Self::Host(_, held) => held.is_none(),
         }
     }
 }
@@ -127,8 +134,7 @@ pub struct State {
     event_scopes: HashMap<EventId, ScopeId>,
     /// The scopes with live events.
     with_events: HashSet<ScopeId>,
-    /// The scopes with a VM on a host.
-    hosts: HashMap<String, BTreeSet<ScopeId>>,
+    hosts: HostIndex,
     alive: Option<Alive>,
     /// The current boot, if the system has boot ids.
     boot: Option<Boot>,
@@ -249,10 +255,34 @@ impl State {
         self.event_scopes.get(&event)
     }
 
-    /// The scopes with a VM on a host, in order.
+    /// The scopes with a VM on a host or on its way there, in order.
     pub fn scopes_on(&self, host: &str) -> impl Iterator<Item = (&ScopeId, &Revisioned<Scope>)> {
-        let scopes = self.hosts.get(host).into_iter().flatten();
-        scopes.filter_map(|id| Some((id, self.scope(id)?)))
+        self.hosts.scopes(host).filter_map(|id| Some((id, self.scope(id)?)))
+    }
+
+    /// The record of a host.
+    pub fn host(&self, host: &str) -> Option<&Revisioned<Host>> {
+        self.hosts.record(host)
+    }
+
+    /// The records of all hosts, unordered.
+    pub fn hosts(&self) -> impl Iterator<Item = &Revisioned<Host>> {
+        self.hosts.records()
+    }
+
+    /// Whether the host has a record, or a VM names it.
+    pub fn is_known_host(&self, host: &str) -> bool {
+        self.hosts.is_known(host)
+    }
+
+    /// Number of VMs on a host or on their way to it.
+    pub fn vms_on(&self, host: &str) -> usize {
+        self.hosts.vms(host)
+    }
+
+    /// The open operations on a host.
+    pub fn operations_on(&self, host: &str) -> Vec<OperationId> {
+        self.hosts.operations(host).collect()
     }
 
     /// The stored time of the scope's last poll.
@@ -363,7 +393,14 @@ impl State {
         let operations = self.operations.keys().map(|id| records::operation(*id));
         let tokens = self.tokens.values().map(|held| records::token(&held.value.name));
         let polls = self.last_polls.keys().map(records::heard);
-        scopes.chain(operations).chain(tokens).chain(polls).chain(self.inventory.keys()).collect()
+        let hosts = self.hosts.records().map(|held| records::host(&held.value.name));
+        scopes
+            .chain(operations)
+            .chain(hosts)
+            .chain(tokens)
+            .chain(polls)
+            .chain(self.inventory.keys())
+            .collect()
     }
 
     /// Closed user operations whose records are stored.
@@ -379,6 +416,7 @@ impl State {
             RecordKey::Claim { network, ip } => self.inventory.claim_revision(network, ip),
             RecordKey::Operation(id) => self.operations.get(&id).map(|held| held.revision),
             RecordKey::Token(name) => self.tokens.get(&name.folded()).map(|held| held.revision),
+            RecordKey::Host(name) => self.hosts.record(name).map(|held| held.revision),
             RecordKey::Command { .. }
             | RecordKey::Fact(_)
             | RecordKey::Refused(_)
@@ -431,6 +469,11 @@ impl State {
                 put(&mut self.tokens, name.folded(), held.clone());
                 Some(PublishedChange::Token(name, held))
             }
+            RecordKey::Host(name) => {
+                let held = decode::<Host>(key, revision, value)?;
+                self.hosts.put_record(name, held.clone());
+                Some(PublishedChange::Host(name.into(), held))
+            }
             RecordKey::Heard(id) => {
                 let last = value.map(|value| records::decode::<LastAt>(key, value)).transpose()?;
                 put(&mut self.last_polls, id, last.map(|last| last.at));
@@ -458,6 +501,8 @@ impl State {
         self.user_operations.follow(id, held.as_ref().map(|held| &*held.value));
         // A closed operation is history: it stays in the store and leaves memory.
         let held = held.filter(|held| held.value.state != OperationState::Closed);
+        let before = self.operations.get(&id).map(|held| Arc::clone(&held.value));
+        self.hosts.put_operation(id, before.as_deref(), held.as_ref().map(|held| &*held.value));
         put(&mut self.operations, id, held.clone());
         let scopes = &self.scopes;
         let scope = |id: &ScopeId| scopes.get(id)?.held.as_ref().map(|held| &*held.value);
@@ -556,23 +601,16 @@ impl State {
 
     /// Updates the host index and the positions of VMs after a scope changed.
     fn update_indexes(&mut self, id: &ScopeId, before: Option<&Scope>, after: Option<&Scope>) {
-        if before.map(|scope| &scope.members) == after.map(|scope| &scope.members) {
+        let is_same = before.map(|scope| &scope.members) == after.map(|scope| &scope.members);
+        if is_same && hosts::target_hosts(before).eq(hosts::target_hosts(after)) {
+            return;
+        }
+        self.hosts.put_scope(id, before, after);
+        if is_same {
             return;
         }
         for (position, member) in after.iter().flat_map(|scope| scope.members.iter().enumerate()) {
             self.inventory.set_position(member.vm, position);
-        }
-        let (before, after) = (hosts(before), hosts(after));
-        for gone in before.difference(&after) {
-            if let Some(scopes) = self.hosts.get_mut(*gone) {
-                scopes.remove(id);
-                if scopes.is_empty() {
-                    self.hosts.remove(*gone);
-                }
-            }
-        }
-        for come in after.difference(&before) {
-            self.hosts.entry((*come).to_owned()).or_default().insert(id.clone());
         }
     }
 
@@ -588,14 +626,19 @@ impl State {
             .tokens
             .values()
             .map(|held| PublishedChange::Token(held.value.name.clone(), Some(held.clone())));
-        let changes = scopes.chain(operations).chain(tokens).collect();
+        let hosts = self
+            .hosts
+            .records()
+            .map(|held| PublishedChange::Host(held.value.name.as_str().into(), Some(held.clone())));
+        let changes = scopes.chain(operations).chain(tokens).chain(hosts).collect();
         Publication { changes, inventory: self.inventory.clone() }
     }
 }
 
-/// The hosts of a scope's VMs.
-fn hosts(scope: Option<&Scope>) -> BTreeSet<&str> {
-    scope.iter().flat_map(|scope| &scope.members).filter_map(|member| member.host.as_deref()).collect()
+impl FreeHosts for State {
+    fn free_hosts(&self) -> Vec<FreeHost<'_>> {
+        self.hosts.free()
+    }
 }
 
 /// An address as a map key.

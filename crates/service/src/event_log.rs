@@ -86,6 +86,8 @@ fn described(what: &FactDetail) -> Option<(&'static str, String)> {
         | FactDetail::VmChanged
         | FactDetail::VmRemoved
         | FactDetail::VmMoved { .. }
+        | FactDetail::HostStateChanged { .. }
+        | FactDetail::HostForgotten { .. }
         | FactDetail::VmDeallocated
         | FactDetail::VmStarted
         | FactDetail::TokenCreated { .. }

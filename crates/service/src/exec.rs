@@ -165,7 +165,7 @@ fn environment(run: &DriverRun, result: &Path, extra_environment: &[Variable]) -
         ("OWNER", run.owner.clone()),
     ];
     match &run.target {
-        RunTarget::Vm { event, vm, scope, name, host, update_domain } => facts.extend([
+        RunTarget::Vm { event, vm, scope, name, host, target_host, update_domain } => facts.extend([
             ("EVENT_ID", event.to_string()),
             ("SUBSCRIPTION", scope.subscription.to_string()),
             ("GROUP", scope.group.to_string()),
@@ -173,6 +173,7 @@ fn environment(run: &DriverRun, result: &Path, extra_environment: &[Variable]) -
             ("VM", name.to_string()),
             ("VM_ID", vm.to_string()),
             ("HOST", host.clone().unwrap_or_default()),
+            ("TARGET_HOST", target_host.clone().unwrap_or_default()),
             ("UPDATE_DOMAIN", update_domain.to_string()),
         ]),
         RunTarget::Host { host, .. } => {
@@ -385,6 +386,7 @@ mod tests {
                 scope: "shop/web".parse().unwrap(),
                 name: "web-0".parse().unwrap(),
                 host: Some("h1".to_owned()),
+                target_host: None,
                 update_domain: 2,
             },
         }
@@ -426,6 +428,7 @@ mod tests {
             "NOTBEFORE_RESULT",
             "NOTBEFORE_SCOPE",
             "NOTBEFORE_SUBSCRIPTION",
+            "NOTBEFORE_TARGET_HOST",
             "NOTBEFORE_UPDATE_DOMAIN",
             "NOTBEFORE_VM",
             "NOTBEFORE_VM_ID",

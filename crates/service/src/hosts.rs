@@ -1,4 +1,5 @@
-//! Index from hosts to VMs in the published view, so that lists of hosts or of a host's VMs do not scan the fleet.
+//! Index from hosts to their records and VMs in the published view, so that lists of hosts or of a host's VMs do not scan
+//! the fleet. A host is listed while it has a record or a VM.
 //!
 //! The index stores positions: the indexes of a host's VMs among the members of their scope. A scope that changes
 //! without VMs moving costs one comparison.
@@ -9,7 +10,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use notbefore_core::{Scope, ScopeId};
+use notbefore_core::{Host, Scope, ScopeId};
+use notbefore_engine::Revisioned;
 use notbefore_wire::natural;
 
 /// For each scope with VMs on a host: their indexes among its members.
@@ -31,9 +33,16 @@ impl PartialOrd for HostName {
     }
 }
 
+#[derive(Clone, Debug, Default)]
+pub struct HostEntry {
+    /// None only for a host whose VMs an older release recorded.
+    pub record: Option<Revisioned<Host>>,
+    pub places: Placements,
+}
+
 /// Hosts, in the natural order of their names.
 #[derive(Clone, Debug, Default)]
-pub struct Hosts(OrdMap<HostName, Placements>);
+pub struct Hosts(OrdMap<HostName, HostEntry>);
 
 impl Hosts {
     /// Updates the index after a change of a scope.
@@ -43,29 +52,37 @@ impl Hosts {
         }
         let (before, after) = (places(before), places(after));
         for host in before.keys().filter(|host| !after.contains_key(*host)) {
-            let host = HostName(Arc::from(*host));
-            if let Some(places) = self.0.get_mut(&host) {
-                places.remove(id);
-                if places.is_empty() {
-                    self.0.remove(&host);
-                }
-            }
+            self.edit(host, |entry| drop(entry.places.remove(id)));
         }
         for (host, positions) in after {
             if before.get(host) != Some(&positions) {
-                self.0.entry(HostName(host.into())).or_default().insert(id.clone(), positions.into());
+                self.edit(host, |entry| drop(entry.places.insert(id.clone(), positions.into())));
             }
         }
     }
 
-    pub fn get(&self, host: &str) -> Option<&Placements> {
+    /// Updates the index after a change of a host's record.
+    pub fn set_record(&mut self, host: &str, record: Option<Revisioned<Host>>) {
+        self.edit(host, |entry| entry.record = record);
+    }
+
+    fn edit(&mut self, host: &str, edit: impl FnOnce(&mut HostEntry)) {
+        let name = HostName(host.into());
+        let entry = self.0.entry(name.clone()).or_default();
+        edit(entry);
+        if entry.record.is_none() && entry.places.is_empty() {
+            self.0.remove(&name);
+        }
+    }
+
+    pub fn get(&self, host: &str) -> Option<&HostEntry> {
         self.0.get(&HostName(host.into()))
     }
 
     /// Hosts after `after`, sorted.
-    pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &Placements)> {
+    pub fn after(&self, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, &HostEntry)> {
         let from = after.map_or(Bound::Unbounded, |host| Bound::Excluded(HostName(host.into())));
-        self.0.range((from, Bound::Unbounded)).map(|(host, places)| (&host.0, places))
+        self.0.range((from, Bound::Unbounded)).map(|(host, entry)| (&host.0, entry))
     }
 }
 
@@ -81,8 +98,9 @@ fn places(scope: Option<&Scope>) -> BTreeMap<&str, Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use notbefore_core::Member;
     use notbefore_core::samples::{self, member, vm};
+    use notbefore_core::{HostState, Member};
+    use notbefore_store::Revision;
 
     use super::*;
 
@@ -100,7 +118,7 @@ mod tests {
         let mut hosts = Hosts::default();
         let id = scope(&[]).id();
         let on = |hosts: &Hosts, host: &str| {
-            hosts.get(host).and_then(|places| places.get(&id)).map(|places| places.to_vec())
+            hosts.get(host).and_then(|entry| entry.places.get(&id)).map(|places| places.to_vec())
         };
         let names = |hosts: &Hosts| hosts.after(None).map(|(host, _)| host.to_string()).collect::<Vec<_>>();
 
@@ -122,6 +140,24 @@ mod tests {
         assert_eq!(on(&hosts, "h1"), Some(vec![0, 2]));
         hosts.change(&id, Some(&three), None);
         assert!(names(&hosts).is_empty());
+    }
+
+    #[test]
+    fn host_with_a_record_stays_without_vms() {
+        let mut hosts = Hosts::default();
+        let one = scope(&[Some("h1")]);
+        let host = Host {
+            name: "h1".to_owned(),
+            state: HostState::Ok,
+            since: samples::now(),
+            by: samples::operator(),
+        };
+        hosts.change(&one.id(), None, Some(&one));
+        hosts.set_record("h1", Some(Revisioned { revision: Revision(1), value: Arc::new(host) }));
+        hosts.change(&one.id(), Some(&one), None);
+        assert_eq!(hosts.get("h1").map(|entry| entry.places.len()), Some(0));
+        hosts.set_record("h1", None);
+        assert!(hosts.get("h1").is_none());
     }
 
     #[test]

@@ -245,6 +245,8 @@ fn operator_routes() -> Routes<Operator> {
         .get("/hosts", hosts::list)
         .post("/hosts/plan", hosts::plan_several)
         .get("/hosts/{host}", hosts::show)
+        .delete("/hosts/{host}", hosts::forget)
+        .post("/hosts/{host}/ok", hosts::set_ok)
         .post("/hosts/{host}/{verb}", hosts::act)
         .get("/export", export::export)
         .get("/faults", faults::list)

@@ -507,6 +507,7 @@ impl View {
                 }
             }
             PublishedChange::Token(name, held) => self.tokens.apply(&name, held),
+            PublishedChange::Host(name, held) => self.hosts.set_record(&name, held),
         }
     }
 

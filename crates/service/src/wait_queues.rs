@@ -176,7 +176,7 @@ impl WaitQueues<ScopeId> {
                     let vm = view.caller(network, *address).or(view.first_run);
                     scopes.extend(vm.and_then(scope_of));
                 }
-                PublishedChange::Operation(..) | PublishedChange::Token(..) => {}
+                PublishedChange::Operation(..) | PublishedChange::Token(..) | PublishedChange::Host(..) => {}
             }
         }
         Affected::Keys(scopes)

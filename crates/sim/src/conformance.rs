@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use notbefore_core::{
-    Actor, DriverKind, Event, JointStart, Operation, OperationId, OperationState, Phase, Scope, ScopeId,
-    Target, TargetState,
+    Actor, DriverKind, Event, EventId, JointStart, Operation, OperationId, OperationState, Phase, Scope,
+    ScopeId, Target, TargetState,
 };
 use notbefore_engine::records::{self, CommandRecord, prefix};
 use notbefore_engine::{JobId, Request};
@@ -94,6 +94,7 @@ impl Flight {
     pub fn as_planned(self, view: &View, written: &Written) -> Flight {
         let with = |one: &Rc<Flight>| {
             let Flight { at, open_requests, planned, sent_at, .. } = Flight::clone(one);
+            let at = At { chosen_hosts: Rc::clone(&self.at.chosen_hosts), ..at };
             Flight { at, open_requests, planned, sent_at, ..self.clone() }
         };
         let explained = |plan: &Flight| explain(view, plan, written).is_ok();
@@ -128,11 +129,23 @@ impl Written {
             Record::Vm(_, vm) => vm.is_none(),
             Record::Claim(_, vm) => vm.is_none(),
             Record::Past(_, past) => past.is_some(),
+            Record::Host(_, host) => host.is_some(),
             Record::Scope(..) | Record::Operation(..) => false,
             Record::Other => true,
         };
         self.command.is_none() && self.records.iter().all(accompanies)
     }
+}
+
+/// The hosts to which the simulated driver has moved the VMs of the events that end with a transaction.
+pub fn chosen_hosts(txn: &Txn, ahead: &SentAhead) -> Result<BTreeMap<EventId, String>, Violation> {
+    let written = written(txn)?;
+    let chosen = ahead.past.iter().chain(&written.records).filter_map(|record| {
+        let Record::Past(id, Some(past)) = record else { return None };
+        let is_simulated = past.event.driver == DriverKind::Simulated;
+        Some((*id, past.event.target_host.clone().filter(|_| is_simulated)?))
+    });
+    Ok(chosen.collect())
 }
 
 /// Decodes a transaction.
@@ -149,7 +162,7 @@ pub fn written(txn: &Txn) -> Result<Written, Violation> {
                 written.operations.insert(*id, Rc::clone(operation));
             }
             Record::Operation(_, None) => return Err(unreadable("an operation's record is removed")),
-            Record::Vm(..) | Record::Claim(..) | Record::Past(..) | Record::Other => {}
+            Record::Vm(..) | Record::Claim(..) | Record::Host(..) | Record::Past(..) | Record::Other => {}
         }
         if let (true, Some(value)) = (key.starts_with(prefix::COMMAND), value) {
             let content = records::decode(key, value).map_err(|error| unreadable(&error.to_string()))?;
@@ -252,6 +265,7 @@ fn same(view: &View, predicted: &Writes, written: &Written) -> bool {
         | Record::Scope(..)
         | Record::Claim(..)
         | Record::Operation(..)
+        | Record::Host(..)
         | Record::Past(..)
         | Record::Other => None,
     };

@@ -6,12 +6,12 @@
 //! - another operation has started, or is about to start, in another update domain, or
 //! - an earlier host operation that is due has a part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use notbefore_core::{
-    Cause, ClockHold, Event, JointStart, Operation, OperationId, OperationState, Phase, Scope, ScopeId,
-    StartReason,
+    Cause, ClockHold, Event, HostState, JointStart, Operation, OperationId, OperationState, Phase, Scope,
+    ScopeId, StartReason,
 };
 
 use crate::rules;
@@ -19,6 +19,21 @@ use crate::view::Reads;
 
 /// The start order: NotBefore, the time of the request, the operation's id.
 pub type Place = (Timestamp, Timestamp, OperationId);
+
+/// The hosts that take VMs: ok, and without an open operation.
+pub fn free_hosts(reads: &dyn Reads) -> BTreeSet<String> {
+    let ids = reads.scope_ids();
+    let members = ids.iter().filter_map(|id| reads.scope(id)).flat_map(|(_, scope)| &scope.members);
+    let mut hosts: BTreeSet<String> = members.filter_map(|member| member.host.clone()).collect();
+    hosts.extend(reads.recorded_hosts());
+    let busy: BTreeSet<&str> =
+        reads.operations().into_iter().filter_map(|operation| operation.host.as_deref()).collect();
+    hosts.retain(|host| {
+        let is_ok = reads.host(host).is_none_or(|host| host.state == HostState::Ok);
+        is_ok && !busy.contains(host.as_str())
+    });
+    hosts
+}
 
 /// A scheduled part of a host operation, as it blocks others in its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

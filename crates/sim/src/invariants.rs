@@ -17,13 +17,16 @@
 //! | 11 | NotBefore − scheduled ≥ the notice of its kind | [`notice_is_given`] |
 //! | 12 | once faults stop, everything due happens within a bound | [`crate::World::drain`] |
 //! | 13 | the order of Resources is fixed and the same for every reader | [`order_of_resources_is_fixed`] |
+//! | | what the design says of hosts | [`hosts_have_records`], [`host_states_follow_operations`], [`redeployed_vms_get_another_host`] |
 //! | | what the design says of commands | [`spawned_as_committed`], [`commands_go_on`], [`ends_when_done`] |
 
 mod commands;
+mod hosts;
 mod scopes;
 mod service;
 
 pub use commands::*;
+pub use hosts::*;
 pub use scopes::*;
 pub use service::*;
 

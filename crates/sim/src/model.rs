@@ -39,6 +39,10 @@ pub struct At {
     pub gates: Rc<Gates>,
     /// The due and unblocked host operations, with their reasons.
     pub free: Rc<Vec<(OperationId, StartReason)>>,
+    /// The hosts that took VMs.
+    pub free_hosts: Rc<BTreeSet<String>>,
+    /// The chosen hosts of simulated events that end with the commit: those that start and end at once choose there.
+    pub chosen_hosts: Rc<BTreeMap<EventId, String>>,
     /// The events that waited because the clock was not trusted.
     pub clock_hold: Option<Rc<ClockHold>>,
     /// The committed events from before the clock jump, until the clock is trusted again.
@@ -113,11 +117,13 @@ pub struct Opening {
     pub released: bool,
 }
 
-/// A scope without the trails of its events and the reasons of failed commands.
+/// A scope without the trails of its events, the reasons of failed commands, and the hosts to which VMs move: their
+/// choice depends on commits in flight, and has an invariant of its own.
 pub fn bare(scope: &Scope) -> Scope {
     let mut scope = scope.clone();
     for event in &mut scope.events {
         event.trail.clear();
+        event.target_host = None;
         for command in commands_mut(event) {
             if let CommandState::Waiting { why, .. } | CommandState::Failed { why, .. } = command {
                 why.clear();
@@ -248,7 +254,10 @@ pub fn next_due(scope: &Scope, gates: &[Gate], hold: Hold<'_>, now: Timestamp) -
 
 /// The scope after some requests, each followed by everything due.
 pub fn after(before: &Scope, scope_requests: &[ScopeRequest], at: &At) -> Result<Scope, Codes> {
-    let mut naive = Naive { scope: bare(before), at, has_ended: false, announced: announced(before) };
+    let targets = before.events.iter().filter(|event| event.driver == DriverKind::Simulated);
+    let targets = targets.filter_map(|event| Some((event.id, event.target_host.clone()?))).collect();
+    let mut naive =
+        Naive { scope: bare(before), at, has_ended: false, announced: announced(before), targets };
     for scope_request in scope_requests {
         let codes = naive.grant(scope_request);
         if !codes.is_empty() {
@@ -269,6 +278,8 @@ struct Naive<'a> {
     at: &'a At,
     has_ended: bool,
     announced: Announced,
+    /// The hosts to which the simulated driver moves VMs.
+    targets: BTreeMap<EventId, String>,
 }
 
 impl Naive<'_> {
@@ -569,6 +580,7 @@ impl Naive<'_> {
             time_given: opening.time_given,
             joint_start: opening.joint_start,
             waits_for_host: opening.waits_for_host,
+            target_host: None,
             phase: match is_advisory {
                 true => Phase::Advisory { date: opening.not_before },
                 false => Phase::Scheduled {
@@ -718,6 +730,10 @@ impl Naive<'_> {
                     self.is_on(resource.vm, host);
                 }
             }
+        }
+        let target = self.targets.get(&event.id).or_else(|| self.at.chosen_hosts.get(&event.id)).cloned();
+        if let (Some(host), Some(resource)) = (target, event.resources.first()) {
+            self.is_on(resource.vm, &host);
         }
         if self.scope.first_run && event.driver == DriverKind::Simulated {
             return;

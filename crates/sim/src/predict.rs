@@ -107,7 +107,7 @@ fn compared(reads: &dyn Reads, command: &Command) -> Option<ScopeId> {
             | OperationCommand::Complete(_)
             | OperationCommand::Retry(_),
         )
-        | Command::Inventory(InventoryCommand::FirstRun(_))
+        | Command::Inventory(InventoryCommand::FirstRun(_) | InventoryCommand::Host(_))
         | Command::Token(_)
         | Command::Clock(_)
         | Command::Cluster(_) => None,
@@ -178,8 +178,11 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
                 Ok(Writes { operation: Some(retried), ..Writes::default() })
             }
         },
-        // Histories do not contain commands for tokens, the clock or the cluster.
-        Command::Token(_) | Command::Clock(_) | Command::Cluster(_) => Ok(Writes::default()),
+        // Histories do not contain commands for hosts, tokens, the clock or the cluster.
+        Command::Inventory(InventoryCommand::Host(_))
+        | Command::Token(_)
+        | Command::Clock(_)
+        | Command::Cluster(_) => Ok(Writes::default()),
         Command::Inventory(InventoryCommand::Vm(VmCommand::Start(vm))) => {
             let (scope, _) = scope_of_event(reads, *vm).ok_or(Codes::from(["unknown_vm"]))?;
             on_scope(reads, &scope, &[ScopeRequest::Revive(*vm)], at)
@@ -307,18 +310,24 @@ pub fn opening(operation: &Operation, target: &Target, scope: &Scope, at: &At) -
     }
 }
 
-/// The running VMs of a host, by linear search.
-fn on_host(reads: &dyn Reads, host: &str) -> Result<Vec<VmId>, Codes> {
+/// The running VMs of a host, by linear search. Only what says that the hardware is bad is said of a host without any.
+fn on_host(reads: &dyn Reads, host: &str, cause: Cause) -> Result<Vec<VmId>, Codes> {
     let ids = reads.scope_ids();
     let scopes = ids.iter().filter_map(|id| reads.scope(id));
     let all: Vec<&Member> =
         scopes.flat_map(|(_, one)| &one.members).filter(|one| one.host.as_deref() == Some(host)).collect();
     let running: Vec<VmId> =
         all.iter().filter(|one| one.state == MemberState::Running).map(|one| one.vm).collect();
-    match (all.is_empty(), running.is_empty()) {
-        (true, _) => Err(Codes::from(["unknown_host"])),
-        (false, true) => Err(Codes::from(["nothing_runs"])),
-        (false, false) => Ok(running),
+    let is_coming =
+        |scope: &Scope| scope.events.iter().any(|event| event.target_host.as_deref() == Some(host));
+    let exists = !all.is_empty()
+        || reads.host(host).is_some()
+        || ids.iter().filter_map(|id| reads.scope(id)).any(|(_, scope)| is_coming(scope));
+    let reports = matches!(cause, Cause::PredictedFailure | Cause::HostFailure);
+    match (exists, running.is_empty()) {
+        (false, _) => Err(Codes::from(["unknown_host"])),
+        (true, true) if !reports => Err(Codes::from(["nothing_runs"])),
+        (true, _) => Ok(running),
     }
 }
 
@@ -347,7 +356,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
     let mut named: Vec<VmId> = Vec::new();
     let (vms, host) = match &new.selector {
         TargetSelector::Vms(vms) => (vms.clone(), None),
-        TargetSelector::Host(host) => (on_host(reads, host)?, Some(host.clone())),
+        TargetSelector::Host(host) => (on_host(reads, host, new.cause)?, Some(host.clone())),
     };
     for vm in &vms {
         if named.contains(vm) {
@@ -369,7 +378,7 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
             None => parts.push((place, vec![resource])),
         }
     }
-    if parts.is_empty() {
+    if parts.is_empty() && host.is_none() {
         codes.insert("no_resources");
         return Err(codes);
     }
@@ -425,6 +434,10 @@ fn schedule(reads: &dyn Reads, new: &NewOperation, request: &Request, at: &At) -
         // An operation in one scope is created together with its events.
         operation.state = OperationState::Open;
         writes.scopes = tried.into_iter().map(|(id, scope)| (id, kept(scope))).collect();
+    }
+    if operation.targets.is_empty() {
+        // There is nothing to wait for.
+        (operation.state, operation.released) = (OperationState::Closed, true);
     }
     writes.operation = Some(operation);
     Ok(writes)

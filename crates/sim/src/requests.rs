@@ -285,7 +285,11 @@ pub fn again(command: &Command, fresh: &mut IdSource) -> Command {
             | OperationCommand::Complete(_)
             | OperationCommand::Retry(_),
         )
-        | Command::Inventory(InventoryCommand::Scope(ScopeChange::Remove { .. }) | InventoryCommand::Vm(_))
+        | Command::Inventory(
+            InventoryCommand::Scope(ScopeChange::Remove { .. })
+            | InventoryCommand::Vm(_)
+            | InventoryCommand::Host(_),
+        )
         | Command::Guest(_)
         | Command::Event(_)
         | Command::Token(_)

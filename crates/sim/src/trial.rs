@@ -49,7 +49,7 @@ impl World {
                     Record::Claim(key, _) => self.ledger.leaving.extend(self.view.claims.get(key)),
                     // An event has ended when its scope says so.
                     Record::Past(..) => continue,
-                    Record::Scope(..) | Record::Operation(..) | Record::Other => {}
+                    Record::Scope(..) | Record::Operation(..) | Record::Host(..) | Record::Other => {}
                 }
                 self.view.take(revision, record);
             }
@@ -78,6 +78,8 @@ impl World {
                 invariants::ends_when_done(past, flight, &self.view, after)?;
             }
         }
+        invariants::hosts_have_records(&written, &self.view)?;
+        invariants::host_states_follow_operations(&written, &self.view)?;
         for after in written.operations.values() {
             invariants::hosts_start_as_a_whole(after, &self.view)?;
             let is_released = |one: &Operation| matches!(one.joint_start, Some(JointStart::Released { .. }));

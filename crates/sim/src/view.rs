@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use notbefore_core::{EventId, Operation, OperationId, OperationState, Past, Scope, ScopeId, VmId};
+use notbefore_core::{EventId, Host, Operation, OperationId, OperationState, Past, Scope, ScopeId, VmId};
 use notbefore_engine::records;
 use notbefore_engine::state::{CallerKey, caller_key};
 use notbefore_engine::{Address, RecordKey, State, Vm};
@@ -23,6 +23,10 @@ pub trait Reads {
     fn operation(&self, id: OperationId) -> Option<&Operation>;
     /// All operations that are not closed, sorted by id.
     fn operations(&self) -> Vec<&Operation>;
+    /// The record of a host.
+    fn host(&self, name: &str) -> Option<&Host>;
+    /// The names of the hosts that have records.
+    fn recorded_hosts(&self) -> Vec<String>;
 
     /// The scope in which an event is live or recently ended, by linear search.
     fn scope_of_event(&self, event: EventId) -> Option<ScopeId> {
@@ -66,6 +70,14 @@ impl Reads for State {
         all.sort_by_key(|one| one.id);
         all
     }
+
+    fn host(&self, name: &str) -> Option<&Host> {
+        State::host(self, name).map(|held| &*held.value)
+    }
+
+    fn recorded_hosts(&self) -> Vec<String> {
+        self.hosts().map(|held| held.value.name.clone()).collect()
+    }
 }
 
 /// The committed records, decoded.
@@ -77,6 +89,7 @@ pub struct View {
     pub claims: BTreeMap<CallerKey, VmId>,
     /// Including closed ones.
     pub operations: BTreeMap<OperationId, Rc<Operation>>,
+    pub hosts: BTreeMap<String, Rc<Host>>,
     /// Ended events.
     pub past: BTreeMap<EventId, Rc<Past>>,
 }
@@ -105,6 +118,14 @@ impl Reads for View {
     fn operations(&self) -> Vec<&Operation> {
         self.operations.values().map(|one| &**one).filter(|one| one.state != OperationState::Closed).collect()
     }
+
+    fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.get(name).map(|host| &**host)
+    }
+
+    fn recorded_hosts(&self) -> Vec<String> {
+        self.hosts.keys().cloned().collect()
+    }
 }
 
 /// A decoded record.
@@ -114,6 +135,7 @@ pub enum Record {
     Vm(VmId, Option<Rc<Vm>>),
     Claim(CallerKey, Option<VmId>),
     Operation(OperationId, Option<Rc<Operation>>),
+    Host(String, Option<Rc<Host>>),
     /// An ended event.
     Past(EventId, Option<Rc<Past>>),
     /// A record that is not checked.
@@ -138,6 +160,7 @@ impl Record {
                 Self::Claim((network.to_owned(), ip), decoded::<VmId>(key, value)?.map(|vm| *vm))
             }
             RecordKey::Operation(id) => Self::Operation(id, decoded(key, value)?),
+            RecordKey::Host(name) => Self::Host(name.to_owned(), decoded(key, value)?),
             RecordKey::Past(id) => Self::Past(id, decoded(key, value)?),
             RecordKey::Command { .. }
             | RecordKey::Fact(_)
@@ -175,6 +198,7 @@ impl View {
             Record::Vm(id, vm) => set(&mut self.vms, id, vm),
             Record::Claim(key, vm) => set(&mut self.claims, key, vm),
             Record::Operation(id, operation) => set(&mut self.operations, id, operation),
+            Record::Host(name, host) => set(&mut self.hosts, name, host),
             Record::Past(id, past) => set(&mut self.past, id, past),
             Record::Other => {}
         }

@@ -511,6 +511,8 @@ impl World {
             host_reports: Rc::clone(&self.node.host_reports),
             gates: Rc::new(hosts::gates(state, hold)),
             free: Rc::new(hosts::free(state, hold, self.node.now)),
+            free_hosts: Rc::new(hosts::free_hosts(state)),
+            chosen_hosts: Rc::default(),
             clock_hold: hold.cloned().map(Rc::new),
             before_jump: Rc::clone(&self.node.before_jump),
         }
@@ -588,7 +590,10 @@ impl World {
                 Effect::Commit(id, txn) => {
                     self.check_exclusive_compare(&txn)?;
                     let open_requests: Vec<_> = self.node.open.values().cloned().collect();
-                    let (mut planned, mut at) = (self.planned(&txn, &open_requests, &at), at.clone());
+                    let ahead = self.node.ahead.remove(&id).unwrap_or_default();
+                    let chosen_hosts = Rc::new(conformance::chosen_hosts(&txn, &ahead)?);
+                    let mut at = At { chosen_hosts, ..at.clone() };
+                    let mut planned = self.planned(&txn, &open_requests, &at);
                     // The start of a host operation compares its scopes in separate commits before the one that records
                     // it; it is decided when the first of them is sent.
                     if let Some((free, earlier)) = self.node.comparing.remove(&id) {
@@ -602,7 +607,6 @@ impl World {
                     self.check_clock_of_writer()?;
                     let by = self.index();
                     let (outcome, sent_at) = (None, self.store.revision());
-                    let ahead = self.node.ahead.remove(&id).unwrap_or_default();
                     let flight = Flight { id, txn, ahead, at, open_requests, planned, outcome, by, sent_at };
                     self.node.flights.push(flight);
                 }

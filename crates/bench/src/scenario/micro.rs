@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::Timestamp;
 use notbefore_core::{
-    Actor, ApplyContext, Cause, Command, DriverKind, EventId, NewEvent, OperationId, Release, Resource,
-    Scope, Settings,
+    Actor, ApplyContext, Cause, Command, DriverKind, EventId, NewEvent, NoFreeHosts, OperationId, Release,
+    Resource, Scope, Settings,
 };
 use notbefore_engine::records;
 use notbefore_wire::guest::document::{Document, Event, EventType, RenderStyle, Source, Status};
@@ -55,6 +55,7 @@ fn apply(bench: &mut Bench, vms: usize) -> anyhow::Result<()> {
         runner: "bench",
         host_parts: &[],
         clock_hold: None,
+        free_hosts: &NoFreeHosts,
     };
     let member = scope.members.first().context("a scope without VMs")?;
     let event = EventId(Uuid::from_u128(7));

@@ -199,6 +199,8 @@ impl Part {
             | FactDetail::VmChanged
             | FactDetail::VmRemoved
             | FactDetail::VmMoved { .. }
+            | FactDetail::HostStateChanged { .. }
+            | FactDetail::HostForgotten { .. }
             | FactDetail::VmDeallocated
             | FactDetail::VmStarted
             | FactDetail::TokenCreated { .. }

@@ -179,7 +179,10 @@ impl Engine {
                         self.host_operation_changed(&held.value, now);
                     }
                 }
-                PublishedChange::Vm(..) | PublishedChange::Claim(..) | PublishedChange::Token(..) => {}
+                PublishedChange::Vm(..)
+                | PublishedChange::Claim(..)
+                | PublishedChange::Token(..)
+                | PublishedChange::Host(..) => {}
             }
         }
         effects.push(Effect::Publish(Publication {
@@ -233,7 +236,8 @@ pub(super) fn record_foreign_change(
         PublishedChange::Operation(_, None)
         | PublishedChange::Vm(..)
         | PublishedChange::Claim(..)
-        | PublishedChange::Token(..) => {}
+        | PublishedChange::Token(..)
+        | PublishedChange::Host(..) => {}
     }
     published.push(change);
 }

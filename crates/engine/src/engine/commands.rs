@@ -60,6 +60,8 @@ pub enum RunTarget {
         name: Name,
         /// The VM's host, if known.
         host: Option<String>,
+        /// A redeploy: a host to which the VM could move.
+        target_host: Option<String>,
         update_domain: u32,
     },
     Host {
@@ -219,6 +221,7 @@ fn driver_run(scope: &Scope, event: &Event, vm: VmId, id: CommandId) -> Option<D
             scope: scope.path.clone(),
             name: resource.name.clone(),
             host: scope.member(vm).and_then(|member| member.host.clone()),
+            target_host: event.target_host.clone(),
             update_domain: event.update_domain,
         },
     })

@@ -166,6 +166,7 @@ impl Engine {
                 let tried = self.fan_outs.get(operation).map(|fan| fan.tried.clone()).unwrap_or_default();
                 let mut draft = planner.draft();
                 if let Some(record) = remaining(&held.value, &self.state, &tried).record {
+                    planner.close_host_operation(&mut draft, &record);
                     draft.operation(record);
                 }
                 Ok(planner.write(draft, Answer::Done))
@@ -210,7 +211,7 @@ impl Engine {
                 | OperationCommand::Complete(_)
                 | OperationCommand::Retry(_),
             )
-            | Command::Inventory(InventoryCommand::FirstRun(_))
+            | Command::Inventory(InventoryCommand::FirstRun(_) | InventoryCommand::Host(_))
             | Command::Token(_)
             | Command::Clock(_)
             | Command::Cluster(_) => return None,

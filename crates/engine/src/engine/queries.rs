@@ -1,9 +1,10 @@
 //! Dry runs: what a command would do. Answered from the current state, without changes or writes.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use notbefore_core::{Actor, ScopeId};
+use notbefore_core::{Actor, FreeHost, FreeHosts, ScopeId};
 use notbefore_store::Revision;
 
 use super::Engine;
@@ -12,6 +13,7 @@ use crate::fleet::check_revision;
 use crate::plan::Planner;
 use crate::request::{Failure, NewOperation, Preview, ScopeChange};
 use crate::scope_plan::ScopePlan;
+use crate::state::OwnRecord;
 
 impl Engine {
     /// What announcing an operation would do.
@@ -52,6 +54,30 @@ impl Engine {
             count: self.facts_written,
             from,
             split_at: SplitAt::default(),
+            free_hosts: self,
         }
+    }
+}
+
+/// The hosts that take VMs, with the VMs that commits in flight move there: events that start in the same second do not all
+/// choose the same host.
+impl FreeHosts for Engine {
+    fn free_hosts(&self) -> Vec<FreeHost<'_>> {
+        let mut moving: HashMap<&str, usize> = HashMap::new();
+        let records =
+            self.jobs.values().filter(|job| job.in_flight.is_some()).flat_map(|job| &job.own_records);
+        for (_, record) in records {
+            let OwnRecord::Scope(scope) = record else { continue };
+            let before = self.state.scope(&scope.id()).map(|held| &held.value);
+            for event in &scope.events {
+                let Some(host) = event.target_host.as_deref() else { continue };
+                let is_counted =
+                    before.and_then(|scope| scope.event(event.id)?.target_host.as_ref()).is_some();
+                *moving.entry(host).or_default() += usize::from(!is_counted);
+            }
+        }
+        let mut free = self.state.free_hosts();
+        free.iter_mut().for_each(|host| host.vms += moving.get(host.name).copied().unwrap_or(0));
+        free
     }
 }

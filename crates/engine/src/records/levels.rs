@@ -55,6 +55,7 @@ fn downgrade_to_1(key: &str, value: &Bytes) -> Result<Bytes, DecodeError> {
             RecordKey::Scope(_)
             | RecordKey::Vm(_)
             | RecordKey::Claim { .. }
+            | RecordKey::Host(_)
             | RecordKey::Command { .. }
             | RecordKey::Fact(_)
             | RecordKey::Refused(_)

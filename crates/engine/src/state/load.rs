@@ -40,6 +40,7 @@ pub fn prepare(key: Key, record: Versioned) -> Result<Prepared, DecodeError> {
             Content::Claim((network.to_owned(), ip), records::decode(&key, &value)?)
         }
         RecordKey::Operation(_)
+        | RecordKey::Host(_)
         | RecordKey::Command { .. }
         | RecordKey::Fact(_)
         | RecordKey::Refused(_)

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use notbefore_core::samples::{self, now, operation_id, operator, scope_id};
 use notbefore_core::scope::EVENTS_MAX;
 use notbefore_core::{
-    Cause, DriverKind, Event, Member, Operation, OperationState, Scope, Settings, TargetState, VmId,
+    Cause, DriverKind, Event, Host, HostState, Member, Operation, OperationState, Scope, ScopeKind, Settings,
+    TargetState, VmId,
 };
 use notbefore_engine::records::{self, prefix};
 use notbefore_engine::{
-    Answer, Effect, Engine, Failure, Input, JobId, NewOperation, OperationCommand, TargetSelector,
+    AddVm, Answer, Command, Effect, Engine, EventCommand, Failure, HostChange, Input, JobId, NewOperation,
+    OperationCommand, PutScope, ScopeChange, TargetSelector, VmCommand, VmSpec,
 };
 use notbefore_store::{Key, Outcome, Revision, Txn};
 use uuid::Uuid;
@@ -51,7 +53,7 @@ impl Bench {
         }
     }
 
-    fn submit(&mut self, command: OperationCommand) {
+    fn submit(&mut self, command: impl Into<Command>) {
         self.feed(request(command));
     }
 
@@ -60,6 +62,7 @@ impl Bench {
         let (id, txn) = self.pending.pop_front().unwrap();
         self.revision += 1;
         self.records.extend(txn.put.iter().cloned());
+        txn.delete.iter().for_each(|key| drop(self.records.remove(key)));
         self.feed(Input::Committed(id, Outcome::Committed(Revision(self.revision))));
     }
 
@@ -67,6 +70,26 @@ impl Bench {
         while !self.pending.is_empty() {
             self.commit_one();
         }
+    }
+
+    /// Submits a command, carries it out and returns the code of its refusal.
+    fn outcome(&mut self, command: impl Into<Command>) -> Option<&'static str> {
+        self.submit(command);
+        self.commit_all();
+        self.answers.pop().unwrap().err().map(|failure| failure.code())
+    }
+
+    /// The stored state of a host.
+    fn host(&self, name: &str) -> Option<HostState> {
+        let key = records::host(name);
+        Some(records::decode::<Host>(&key, self.records.get(&key)?).unwrap().state)
+    }
+
+    /// The host of each VM of a scope.
+    fn vm_hosts(&self, name: &str) -> Vec<Option<String>> {
+        let key = records::scope(&scope_id(name));
+        let scope = records::decode::<Scope>(&key, &self.records[&key]).unwrap();
+        scope.members.into_iter().map(|member| member.host).collect()
     }
 
     fn operation(&self) -> Operation {
@@ -206,4 +229,107 @@ fn vm_removed_before_event_opens_gets_no_event() {
     assert_eq!(parts["default/default/three"], (TargetState::Ended, Some("vms_gone")));
     assert_eq!(parts["default/default/two"], (TargetState::Waiting, None));
     assert_eq!(operation.state, OperationState::Open);
+}
+
+/// A VM for a host, alone in its scope.
+fn add(name: &str, host: &str) -> AddVm {
+    let id = VmId(Uuid::new_v5(&Uuid::nil(), name.as_bytes()));
+    let vm = VmSpec { host: Some(host.to_owned()), ..VmSpec::with_defaults(id, name.parse().unwrap()) };
+    AddVm { path: name.parse().unwrap(), kind: None, vm }
+}
+
+#[test]
+fn redeployed_vms_of_a_degraded_host_spread_over_the_others() {
+    let mut bench = Bench::new(&[]);
+    for (name, host) in [("a", "h1"), ("b", "h1"), ("c", "h1"), ("d", "h1"), ("e", "h2"), ("f", "h3")] {
+        assert_eq!(bench.outcome(add(name, host)), None);
+    }
+    assert_eq!(bench.host("h1"), Some(HostState::Ok));
+    assert_eq!(bench.outcome(OperationCommand::Schedule(maintain(Cause::PredictedFailure))), None);
+    assert_eq!(bench.host("h1"), Some(HostState::Degraded));
+    let events: Vec<_> = ["a", "b", "c", "d"].map(|name| bench.events(name)[0].id).into();
+    // All start before the first of these commits is durable.
+    events.iter().for_each(|event| bench.submit(EventCommand::Start(*event)));
+    assert_eq!(bench.pending.len(), 4);
+    bench.commit_all();
+    for event in events {
+        assert_eq!(bench.outcome(EventCommand::Complete { event, hosts: Vec::new() }), None);
+    }
+    let mut hosts: Vec<_> = ["a", "b", "c", "d"].iter().flat_map(|name| bench.vm_hosts(name)).collect();
+    hosts.sort();
+    assert_eq!(hosts, ["h2", "h2", "h3", "h3"].map(|host| Some(host.to_owned())));
+    assert_eq!(bench.operation().state, OperationState::Closed);
+    assert_eq!(bench.host("h1"), Some(HostState::Degraded), "its VMs are gone, its hardware is the same");
+    assert_eq!(bench.outcome(HostChange::Ok("h1".to_owned())), None);
+    assert_eq!(bench.host("h1"), Some(HostState::Ok));
+}
+
+#[test]
+fn host_is_forgotten_only_without_vms_and_open_operations() {
+    let mut bench = Bench::new(&[]);
+    let forget = |host: &str| HostChange::Forget(host.to_owned());
+    assert_eq!(bench.outcome(forget("h1")), Some("unknown_host"));
+    assert_eq!(bench.outcome(add("a", "h1")), None);
+    assert_eq!(bench.outcome(forget("h1")), Some("host_in_use"));
+    let vm = add("a", "h1").vm.vm;
+    assert_eq!(bench.outcome(VmCommand::Remove(vm)), None);
+    assert_eq!(bench.host("h1"), Some(HostState::Ok), "a host without VMs is a host");
+
+    // A VM arrives at the empty host: the removal waits for it.
+    bench.submit(add("b", "h1"));
+    bench.submit(forget("h1"));
+    assert_eq!(bench.pending.len(), 1);
+    bench.commit_all();
+    let refused: Vec<_> = bench.answers.drain(..).filter_map(Result::err).map(|why| why.code()).collect();
+    assert_eq!(refused, ["host_in_use"]);
+
+    let event = maintain(Cause::HostRedeploy);
+    assert_eq!(bench.outcome(OperationCommand::Schedule(event)), None);
+    assert_eq!(bench.outcome(VmCommand::Remove(add("b", "h1").vm.vm)), None);
+    assert_eq!(bench.operation().state, OperationState::Closed, "its only VM is gone");
+    assert_eq!(bench.outcome(forget("h1")), None);
+    assert_eq!(bench.host("h1"), None);
+    assert_eq!(bench.outcome(forget("h1")), Some("unknown_host"));
+}
+
+#[test]
+fn empty_host_can_be_reported_and_not_maintained() {
+    let mut bench = Bench::new(&[]);
+    bench.outcome(add("a", "h1"));
+    bench.outcome(VmCommand::Remove(add("a", "h1").vm.vm));
+    let schedule = |cause| OperationCommand::Schedule(maintain(cause));
+    assert_eq!(bench.outcome(schedule(Cause::HostReboot)), Some("nothing_runs"));
+    assert_eq!(bench.outcome(schedule(Cause::HostFailure)), None);
+    assert_eq!(bench.host("h1"), Some(HostState::Failed));
+    assert_eq!((bench.operation().state, bench.operation().targets.len()), (OperationState::Closed, 0));
+}
+
+#[test]
+fn completed_reboot_makes_a_degraded_host_ok() {
+    for (cause, expected) in [
+        (Cause::HostReboot, HostState::Ok),
+        (Cause::HostFreeze, HostState::Degraded),
+        (Cause::LiveMigration, HostState::Degraded),
+    ] {
+        let mut bench = Bench::new(&[]);
+        bench.outcome(add("a", "h1"));
+        bench.outcome(OperationCommand::Schedule(maintain(Cause::PredictedFailure)));
+        bench.outcome(OperationCommand::Cancel(operation_id(7)));
+        assert_eq!(bench.host("h1"), Some(HostState::Degraded), "a cancelled redeploy repairs nothing");
+        let new = NewOperation { id: operation_id(8), ..maintain(cause) };
+        assert_eq!(bench.outcome(OperationCommand::Schedule(new)), None);
+        assert_eq!(bench.outcome(OperationCommand::Start(operation_id(8))), None);
+        assert_eq!(bench.outcome(OperationCommand::Complete(operation_id(8))), None);
+        assert_eq!(bench.host("h1"), Some(expected), "{cause}");
+    }
+}
+
+#[test]
+fn many_new_hosts_fit_beside_their_scope() {
+    let mut bench = Bench::new(&[]);
+    let vms = (0..60)
+        .map(|n| VmSpec { vm: VmId(Uuid::from_u128(n)), ..add(&format!("vm{n}"), &format!("h{n}")).vm });
+    let put = PutScope::with_defaults("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms.collect());
+    assert_eq!(bench.outcome(ScopeChange::Put(put)), None);
+    assert!((0..60).all(|n| bench.host(&format!("h{n}")).is_some()));
 }

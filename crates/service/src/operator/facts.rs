@@ -87,6 +87,8 @@ pub fn present(
         | Fact::VmDeallocated { name, .. }
         | Fact::VmStarted { name, .. } => vms = vec![name.to_string()],
         Fact::PolicyChanged
+        | Fact::HostStateChanged { .. }
+        | Fact::HostForgotten { .. }
         | Fact::TokenCreated { .. }
         | Fact::TokenRevoked { .. }
         | Fact::SignedIn { .. }
@@ -114,6 +116,10 @@ pub fn present(
         Fact::VmMoved { host, .. } => FactDetail::VmMoved { host: reasons.host_or_empty(host) },
         Fact::VmDeallocated { .. } => FactDetail::VmDeallocated,
         Fact::VmStarted { .. } => FactDetail::VmStarted,
+        Fact::HostStateChanged { host, state } => {
+            FactDetail::HostStateChanged { host: reasons.host_or_empty(host), state: state.wire_name() }
+        }
+        Fact::HostForgotten { host } => FactDetail::HostForgotten { host: reasons.host_or_empty(host) },
         Fact::TokenCreated { name, grants } => FactDetail::TokenCreated {
             name: name.to_string(),
             grants: grants.iter().map(tokens::grant).collect(),

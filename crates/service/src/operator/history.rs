@@ -321,6 +321,7 @@ mod tests {
                 time_given: false,
                 joint_start: false,
                 waits_for_host: false,
+                target_host: None,
                 phase: Phase::Started { at, why: StartReason::NotBefore, run: Run::Manual },
                 trail: Vec::new(),
             },

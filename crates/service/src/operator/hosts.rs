@@ -12,8 +12,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use notbefore_core::joint_start::waits_for;
-use notbefore_core::{Actor, Cause, Member, MemberState, Operation, OperationId, Refusal, ScopeId, VmId};
-use notbefore_engine::{Expected, NewOperation, OperationCommand, TargetSelector};
+use notbefore_core::{
+    Actor, Cause, HostState, Member, MemberState, Operation, OperationId, Outcome, Refusal, ScopeId, VmId,
+};
+use notbefore_engine::{Expected, HostChange, NewOperation, OperationCommand, TargetSelector};
 use notbefore_wire::operator as wire;
 use notbefore_wire::operator::Listening;
 use notbefore_wire::operator::hosts::{
@@ -24,16 +26,20 @@ use uuid::Uuid;
 
 use super::access::{Change, CommandReasons};
 use super::events::{checked_description, when};
+use super::facts::actor;
 use super::pages::{PageQuery, Params};
 use super::path::Path;
 use super::plan::plan;
 use super::problem::{ApiResult, Problem};
+use super::wire_names::WireName;
 use super::{Operator, cursor};
-use crate::hosts::Placements;
+use crate::hosts::HostEntry;
 use crate::names;
 use crate::view::View;
 
-/// List hosts with VMs, sorted by name: digits compare by value
+/// List hosts, sorted by name: digits compare by value
+///
+/// A host is listed from its first VM until an operator removes it.
 #[utoipa::path(get, path = "/hosts", tag = "hosts", params(PageQuery), responses((status = 200, body = wire::Page<Host>)))]
 pub async fn list(
     State(operator): State<Operator>,
@@ -43,7 +49,7 @@ pub async fn list(
     let ((revision, view), now) = (operator.views.complete_to(), operator.clock.now());
     let operations = open_operations(&view);
     let mut found = view.hosts.after(after.as_deref());
-    let one = |(name, places): (&Arc<str>, _)| host_summary(&view, name, places, &operations, now);
+    let one = |(name, entry): (&Arc<str>, _)| host_summary(&view, name, entry, &operations, now);
     let items: Vec<Host> = found.by_ref().take(limit).map(one).collect();
     let next = found.next().and(items.last()).map(|last| cursor::encode(&last.host));
     Ok(Json(wire::Page { items, next, revision }))
@@ -53,13 +59,49 @@ pub async fn list(
 #[utoipa::path(get, path = "/hosts/{host}", tag = "hosts", params(("host" = String, Path)), responses((status = 200, body = Host)))]
 pub async fn show(State(operator): State<Operator>, Path(host): Path<String>) -> ApiResult<Host> {
     let (view, now) = (operator.views.newest(), operator.clock.now());
-    match view.hosts.get(&host) {
-        Some(places) => Ok(Json(host_summary(&view, &host, places, &open_operations(&view), now))),
-        None => Err(unknown(&view, &host, Refusal::UnknownHost(host.clone()).into())),
+    shown(&view, &host, now).map(Json)
+}
+
+fn shown(view: &View, host: &str, now: Timestamp) -> Result<Host, Problem> {
+    match view.hosts.get(host) {
+        Some(entry) => Ok(host_summary(view, host, entry, &open_operations(view), now)),
+        None => Err(unknown(view, host, Refusal::UnknownHost(host.to_owned()).into())),
     }
 }
 
+/// Remove a host that has no VMs and no open operation
+#[utoipa::path(delete, path = "/hosts/{host}", tag = "hosts", params(("host" = String, Path)), responses((status = 204)))]
+pub async fn forget(
+    State(operator): State<Operator>,
+    Path(host): Path<String>,
+    change: Change,
+) -> Result<StatusCode, Problem> {
+    change.reject_preconditions()?;
+    let forgotten = change.ask(&operator, Ok(HostChange::Forget(host.clone()))).await;
+    forgotten.map_err(|problem| unknown(&operator.views.newest(), &host, problem))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Say that the hardware of a host works
+///
+/// VMs may move there again. Open operations on the host go on.
+#[utoipa::path(post, path = "/hosts/{host}/ok", tag = "hosts", params(("host" = String, Path)), responses((status = 200, body = Host)))]
+pub async fn set_ok(
+    State(operator): State<Operator>,
+    Path(host): Path<String>,
+    change: Change,
+) -> ApiResult<Host> {
+    change.reject_preconditions()?;
+    let set = change.ask(&operator, Ok(HostChange::Ok(host.clone()))).await;
+    let view = operator.views.newest();
+    set.map_err(|problem| unknown(&view, &host, problem))?;
+    shown(&view, &host, operator.clock.now()).map(Json)
+}
+
 /// Schedule an operation on a host for all its VMs, or return its plan
+///
+/// `degraded` and `failed` also set the state of the host. For a host without VMs the operation has no events, and ends
+/// at once.
 #[utoipa::path(post, path = "/hosts/{host}/{verb}", tag = "hosts",
     params(("host" = String, Path), ("verb" = inline(wire::HostVerb), Path)),
     request_body = Option<HostAction>,
@@ -93,6 +135,7 @@ async fn preview(
     let view = operator.views.newest();
     let preview = found.map_err(|failure| unknown(&view, host, failure.into()))?;
     let operations = open_operations(&view).remove(host).unwrap_or_default();
+    let operations = operations.iter().map(|operation| operation.id.0).collect();
     let shown = Plan { operations, ..plan(&view, &preview, operator.clock.now(), CommandReasons::SHOWN) };
     Ok((preview.operation, shown))
 }
@@ -231,7 +274,7 @@ fn cause(verb: &wire::HostVerb, maintenance: Option<&wire::Maintenance>) -> Resu
             Err(Problem::bad_request("bad_type", detail))
         }
         (Verb::Unknown(verb), _) => {
-            let detail = format!("a host has no {verb:?}; there are maintain, degraded and failed");
+            let detail = format!("a host has no {verb:?}; there are maintain, degraded, failed and ok");
             Err(Problem::not_found("unknown_verb", detail))
         }
     }
@@ -244,26 +287,64 @@ pub fn unknown(view: &View, host: &str, problem: Problem) -> Problem {
 }
 
 /// Open operations by host.
-fn open_operations(view: &View) -> HashMap<&str, Vec<Uuid>> {
-    let mut open: HashMap<&str, Vec<Uuid>> = HashMap::new();
-    for (id, held) in view.operations() {
+fn open_operations(view: &View) -> HashMap<&str, Vec<&Operation>> {
+    let mut open: HashMap<&str, Vec<&Operation>> = HashMap::new();
+    for (_, held) in view.operations() {
         if let Some(host) = &held.value.host {
-            open.entry(host).or_default().push(id.0);
+            open.entry(host).or_default().push(&held.value);
         }
     }
     open
 }
 
+/// Whether a host is in maintenance because of this open operation: one of its events has started.
+fn is_maintenance(view: &View, operation: &Operation) -> bool {
+    let maintains = match operation.cause {
+        Cause::HostFreeze | Cause::HostReboot | Cause::HostRedeploy | Cause::LiveMigration => true,
+        Cause::PredictedFailure
+        | Cause::HostFailure
+        | Cause::Eviction
+        | Cause::Rebalance
+        | Cause::Deletion
+        | Cause::UserRestart
+        | Cause::UserRedeploy => false,
+    };
+    let started = |event| view.scope_of_event(event).and_then(|scope| scope.scope.event(event));
+    maintains
+        && operation.targets.iter().any(|target| {
+            target.outcome == Some(Outcome::Completed)
+                || started(target.event).is_some_and(notbefore_core::Event::is_started)
+        })
+}
+
 fn host_summary(
     view: &View,
     name: &str,
-    places: &Placements,
-    operations: &HashMap<&str, Vec<Uuid>>,
+    entry: &HostEntry,
+    operations: &HashMap<&str, Vec<&Operation>>,
     now: Timestamp,
 ) -> Host {
-    let operations = operations.get(name).cloned().unwrap_or_default();
-    let mut host = Host { host: name.to_owned(), scopes: places.len(), operations, ..Host::default() };
-    for (scope, members) in view.members_on(places, None) {
+    let operations = operations.get(name).map(Vec::as_slice).unwrap_or_default();
+    let record = entry.record.as_ref().map(|held| &held.value);
+    let state = record.map_or(HostState::Ok, |record| record.state).wire_name();
+    let (state, record) = match operations.iter().any(|operation| is_maintenance(view, operation)) {
+        true => (wire::HostState::Maintenance, None),
+        false => (state, record),
+    };
+    let mut host = Host {
+        host: name.to_owned(),
+        state,
+        since: record.map(|record| record.since),
+        by: record.map(|record| actor(&record.by)),
+        vms: 0,
+        deallocated: 0,
+        scopes: entry.places.len(),
+        listening: 0,
+        listening_unknown: 0,
+        events: 0,
+        operations: operations.iter().map(|operation| operation.id.0).collect(),
+    };
+    for (scope, members) in view.members_on(&entry.places, None) {
         host.vms += members.len();
         let runs = |member: &&&Member| member.state == MemberState::Running;
         let running = members.iter().filter(runs);

@@ -199,6 +199,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::Deallocated(_)
         | Refusal::NotSpot(_)
         | Refusal::NothingRuns { .. }
+        | Refusal::HostInUse { .. }
         | Refusal::VmsGone
         | Refusal::TooManyEvents
         | Refusal::TooManyUserOperations { .. }

@@ -41,6 +41,7 @@ wire_names! {
     OperationState => OperationState { Opening, Open, Closed }
     Release => Release { Each, Together }
     JointStart => HostStart { Waiting, Ready, Released }
+    HostState => HostState { Ok, Degraded, Failed }
     Role => Role { Operator, Tenant, Viewer }
     CommandState => CommandState { Waiting, Running, Done, Failed, Gone }
 }

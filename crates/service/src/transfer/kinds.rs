@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use notbefore_core::{EventId, Operation, Past, Scope, ScopeId, Token, VmId};
+use notbefore_core::{EventId, Host, Operation, Past, Scope, ScopeId, Token, VmId};
 use notbefore_engine::DecodeError;
 use notbefore_engine::records::{
     self, Address, CommandRecord, FactBatch, LastAt, RefusalBatch, Seen, SignInLink, StoredKeyRecord, Vm,
@@ -82,6 +82,7 @@ impl RecordChecker {
             RecordKey::Operation(_) => {
                 check_key(key, &records::operation(decode::<Operation>(key, value)?.id))
             }
+            RecordKey::Host(_) => check_key(key, &records::host(&decode::<Host>(key, value)?.name)),
             RecordKey::Command { .. } => Ok(decode::<CommandRecord>(key, value).map(drop)?),
             RecordKey::Fact(_) => Ok(decode::<FactBatch>(key, value).map(drop)?),
             RecordKey::Refused(_) => Ok(decode::<RefusalBatch>(key, value).map(drop)?),
@@ -315,6 +316,13 @@ mod tests {
             (
                 vec![(web.0.clone(), web.1.replace("\"incarnation\":3", "\"incarnation\":0"))],
                 "1: scope/default/default/web has incarnation 0",
+            ),
+            (
+                vec![(
+                    "host/h1".to_owned(),
+                    "1 {\"name\":\"h2\",\"state\":\"ok\",\"since\":\"2026-11-15T12:00:00Z\",\"by\":\"service\"}".to_owned(),
+                )],
+                "1: host/h1 has the content of host/h2",
             ),
             (vec![("vm/x".to_owned(), "1 {}".to_owned())], "1: vm/x is not a valid key of its kind"),
             (

@@ -2,10 +2,13 @@
 
 use std::rc::Rc;
 
-use notbefore_core::{Actor, Event, JointStart, Operation, Phase, Release, Run, Scope, ScopeId, StartReason};
+use notbefore_core::{
+    Actor, DriverKind, Event, EventType, JointStart, Operation, Phase, Release, Run, Scope, ScopeId,
+    StartReason,
+};
 use notbefore_engine::{Command, EventCommand, GuestApproval, OperationCommand};
 
-use super::{Check, commands_go_on, ensure};
+use super::{Check, commands_go_on, ensure, ensure_also};
 use crate::conformance::{Flight, SentRequest, is_approved};
 use crate::hosts;
 use crate::ledger::Ledger;
@@ -51,6 +54,7 @@ pub fn of_transition(change: &Transition<'_>, ledger: &Ledger) -> Check {
     incarnation_counts_documents(change)?;
     starts_are_justified(change)?;
     update_domains_take_turns(change)?;
+    redeployed_vms_get_another_host(change)?;
     only_members_approve(change)?;
     nothing_due_is_left(change)?;
     notice_is_given(change)?;
@@ -110,6 +114,31 @@ pub fn incarnation_counts_documents(change: &Transition<'_>) -> Check {
     };
     let seen = after.incarnation;
     ensure(seen == expected, 4, WORDS, || format!("{} is at {seen}, not {expected}", change.id))
+}
+
+/// **A redeployed VM moves to another host**: one that is ok and has no open operation. Without such a host it stays.
+pub fn redeployed_vms_get_another_host(change: &Transition<'_>) -> Check {
+    const WORDS: &str = "a redeployed VM moves to another host that takes VMs";
+    for (event, _) in change.newly_started() {
+        let member = |scope: &Scope| {
+            let vm = event.resources.first()?.vm;
+            scope.members.iter().find(|one| one.vm == vm)?.host.clone()
+        };
+        // Two redeploys of one VM: the commit that starts one may end the other, and so move the VM.
+        let own = [change.before.and_then(member), change.after.and_then(member)];
+        let moves = event.cause.event_type() == EventType::Redeploy && event.driver != DriverKind::Manual;
+        let free = &change.flight.at.free_hosts;
+        let is_right_from = |own: &Option<_>| {
+            let mut others = free.iter().filter(|host| moves && own.is_some() && Some(*host) != own.as_ref());
+            match &event.target_host {
+                None => others.next().is_none(),
+                Some(host) => others.any(|other| other == host),
+            }
+        };
+        let fits = own.iter().any(is_right_from);
+        ensure_also(fits, WORDS, || format!("{} on {own:?}: {:?} of {free:?}", event.id, event.target_host))?;
+    }
+    Ok(())
 }
 
 /// **5: nothing starts before NotBefore without an approval or a named cause**, by a trusted clock. An approved part of

@@ -90,6 +90,7 @@ pub fn acknowledged_is_durable(
         Command::Inventory(
             InventoryCommand::Scope(_)
             | InventoryCommand::Vm(VmCommand::Start(_))
+            | InventoryCommand::Host(_)
             | InventoryCommand::FirstRun(_),
         ) => true,
         Command::Token(_) | Command::Clock(_) | Command::Cluster(_) => true,
@@ -170,7 +171,10 @@ pub fn at_most_once(carries: &[Rc<SentRequest>], written: &Written, ledger: &mut
                 | OperationCommand::Retry(_),
             )
             | Command::Inventory(
-                InventoryCommand::Scope(_) | InventoryCommand::Vm(_) | InventoryCommand::FirstRun(_),
+                InventoryCommand::Scope(_)
+                | InventoryCommand::Vm(_)
+                | InventoryCommand::Host(_)
+                | InventoryCommand::FirstRun(_),
             )
             | Command::Guest(_)
             | Command::Event(_)
@@ -259,6 +263,10 @@ pub fn published_is_committed(
         PublishedChange::Operation(id, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));
             (records::operation(*id), held.as_ref().map(|held| held.revision), value)
+        }
+        PublishedChange::Host(name, held) => {
+            let value = held.as_ref().map(|held| records::encode(&*held.value));
+            (records::host(name), held.as_ref().map(|held| held.revision), value)
         }
         PublishedChange::Token(name, held) => {
             let value = held.as_ref().map(|held| records::encode(&*held.value));

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::tokens::Grant;
-use super::{ActorKind, Cause, SignInMethod};
+use super::{ActorKind, Cause, HostState, SignInMethod};
 
 /// The position of a fact: the revision of its commit, and a number within the commit. Ids rise in stream order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -291,6 +291,18 @@ pub enum FactDetail {
     VmDeallocated,
     /// An evicted VM runs again.
     VmStarted,
+    /// An operator, or the end of an operation, changed what is known about a host.
+    HostStateChanged {
+        /// The host.
+        host: String,
+        /// Its state.
+        state: HostState,
+    },
+    /// An operator removed a host without VMs.
+    HostForgotten {
+        /// The host.
+        host: String,
+    },
     /// A token was created.
     TokenCreated {
         /// The token's name.

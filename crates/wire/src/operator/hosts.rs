@@ -1,6 +1,6 @@
 //! Hosts, and operations on all VMs of a host.
 //!
-//! A host has no record of its own: it exists while at least one VM has its name.
+//! A host exists from its first VM until an operator removes it.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,21 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::plan::Plan;
-use super::{HostVerb, Maintenance};
+use super::{Actor, HostState, HostVerb, Maintenance};
 
 /// A host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Host {
     /// Its name.
     pub host: String,
+    /// Whether VMs may move there.
+    pub state: HostState,
+    /// Since when: since its first VM, if the state never changed. Not for `maintenance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The actor that reported the state, or added the first VM. Not for `maintenance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
     /// Number of VMs on it.
     pub vms: usize,
     /// Number of deallocated VMs on it. Operations on the host do not affect them.

@@ -358,6 +358,17 @@ words! {
         /// It has failed.
         Failed = "failed",
     }
+    /// The state of a host.
+    HostState {
+        /// VMs may move there.
+        Ok = "ok",
+        /// Its hardware is expected to fail.
+        Degraded = "degraded",
+        /// It has failed.
+        Failed = "failed",
+        /// An event of an open operation on it has started.
+        Maintenance = "maintenance",
+    }
     /// The kind of an actor.
     ActorKind {
         /// The holder of a token.

@@ -74,6 +74,8 @@ effect once. Requests with unknown fields are refused.";
     hosts::list,
     hosts::plan_several,
     hosts::show,
+    hosts::forget,
+    hosts::set_ok,
     hosts::act,
     export::export,
     faults::list,

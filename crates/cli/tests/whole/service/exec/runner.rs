@@ -93,6 +93,7 @@ pub(super) fn test_run(event: u128) -> DriverRun {
             scope: "shop/web".parse().unwrap(),
             name: "web-0".parse().unwrap(),
             host: Some("h1".to_owned()),
+            target_host: Some("h2".to_owned()),
             update_domain: 4,
         },
     }
@@ -136,6 +137,7 @@ fn command_environment_contains_only_event_variables() {
         "NOTBEFORE_SCOPE=web",
         "NOTBEFORE_VM=web-0",
         "NOTBEFORE_HOST=h1",
+        "NOTBEFORE_TARGET_HOST=h2",
         "NOTBEFORE_UPDATE_DOMAIN=4",
         "NOTBEFORE_ATTEMPT=5",
         "NOTBEFORE_FENCE=6",
