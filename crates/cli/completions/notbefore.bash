@@ -490,11 +490,17 @@ _notbefore() {
             notbefore__subcmd__help__subcmd__host,failed)
                 cmd="notbefore__subcmd__help__subcmd__host__subcmd__failed"
                 ;;
+            notbefore__subcmd__help__subcmd__host,forget)
+                cmd="notbefore__subcmd__help__subcmd__host__subcmd__forget"
+                ;;
             notbefore__subcmd__help__subcmd__host,list)
                 cmd="notbefore__subcmd__help__subcmd__host__subcmd__list"
                 ;;
             notbefore__subcmd__help__subcmd__host,maintain)
                 cmd="notbefore__subcmd__help__subcmd__host__subcmd__maintain"
+                ;;
+            notbefore__subcmd__help__subcmd__host,ok)
+                cmd="notbefore__subcmd__help__subcmd__host__subcmd__ok"
                 ;;
             notbefore__subcmd__help__subcmd__host,show)
                 cmd="notbefore__subcmd__help__subcmd__host__subcmd__show"
@@ -589,6 +595,9 @@ _notbefore() {
             notbefore__subcmd__host,failed)
                 cmd="notbefore__subcmd__host__subcmd__failed"
                 ;;
+            notbefore__subcmd__host,forget)
+                cmd="notbefore__subcmd__host__subcmd__forget"
+                ;;
             notbefore__subcmd__host,help)
                 cmd="notbefore__subcmd__host__subcmd__help"
                 ;;
@@ -597,6 +606,9 @@ _notbefore() {
                 ;;
             notbefore__subcmd__host,maintain)
                 cmd="notbefore__subcmd__host__subcmd__maintain"
+                ;;
+            notbefore__subcmd__host,ok)
+                cmd="notbefore__subcmd__host__subcmd__ok"
                 ;;
             notbefore__subcmd__host,show)
                 cmd="notbefore__subcmd__host__subcmd__show"
@@ -607,6 +619,9 @@ _notbefore() {
             notbefore__subcmd__host__subcmd__help,failed)
                 cmd="notbefore__subcmd__host__subcmd__help__subcmd__failed"
                 ;;
+            notbefore__subcmd__host__subcmd__help,forget)
+                cmd="notbefore__subcmd__host__subcmd__help__subcmd__forget"
+                ;;
             notbefore__subcmd__host__subcmd__help,help)
                 cmd="notbefore__subcmd__host__subcmd__help__subcmd__help"
                 ;;
@@ -615,6 +630,9 @@ _notbefore() {
                 ;;
             notbefore__subcmd__host__subcmd__help,maintain)
                 cmd="notbefore__subcmd__host__subcmd__help__subcmd__maintain"
+                ;;
+            notbefore__subcmd__host__subcmd__help,ok)
+                cmd="notbefore__subcmd__host__subcmd__help__subcmd__ok"
                 ;;
             notbefore__subcmd__host__subcmd__help,show)
                 cmd="notbefore__subcmd__host__subcmd__help__subcmd__show"
@@ -4160,7 +4178,7 @@ _notbefore() {
             return 0
             ;;
         notbefore__subcmd__help__subcmd__host)
-            opts="list show maintain degraded failed"
+            opts="list show maintain degraded failed ok forget"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4201,6 +4219,20 @@ _notbefore() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        notbefore__subcmd__help__subcmd__host__subcmd__forget)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         notbefore__subcmd__help__subcmd__host__subcmd__list)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
@@ -4216,6 +4248,20 @@ _notbefore() {
             return 0
             ;;
         notbefore__subcmd__help__subcmd__host__subcmd__maintain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        notbefore__subcmd__help__subcmd__host__subcmd__ok)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -4748,7 +4794,7 @@ _notbefore() {
             return 0
             ;;
         notbefore__subcmd__host)
-            opts="-o -h --data --operator-url --operator-ca --operator-without-tls --output --local-time --help list show maintain degraded failed help"
+            opts="-o -h --data --operator-url --operator-ca --operator-without-tls --output --local-time --help list show maintain degraded failed ok forget help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4893,8 +4939,46 @@ _notbefore() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        notbefore__subcmd__host__subcmd__forget)
+            opts="-y -o -h --dry-run --yes --data --operator-url --operator-ca --operator-without-tls --output --local-time --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operator-url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operator-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operator-without-tls)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table wide json yaml name" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml name" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         notbefore__subcmd__host__subcmd__help)
-            opts="list show maintain degraded failed help"
+            opts="list show maintain degraded failed ok forget help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4922,6 +5006,20 @@ _notbefore() {
             return 0
             ;;
         notbefore__subcmd__host__subcmd__help__subcmd__failed)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        notbefore__subcmd__host__subcmd__help__subcmd__forget)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -4964,6 +5062,20 @@ _notbefore() {
             return 0
             ;;
         notbefore__subcmd__host__subcmd__help__subcmd__maintain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        notbefore__subcmd__host__subcmd__help__subcmd__ok)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -5068,6 +5180,44 @@ _notbefore() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operator-url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operator-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operator-without-tls)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table wide json yaml name" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml name" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        notbefore__subcmd__host__subcmd__ok)
+            opts="-o -h --data --operator-url --operator-ca --operator-without-tls --output --local-time --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --data)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -7490,6 +7640,8 @@ _notbefore_names() {
             'host maintain ') kind=hosts ;;
             'host degraded ') kind=hosts ;;
             'host failed ') kind=hosts ;;
+            'host ok ') kind=hosts ;;
+            'host forget ') kind=hosts ;;
             'event list --scope') kind=scopes ;;
             'event list --vm') kind=vms ;;
             'event list --host') kind=hosts ;;

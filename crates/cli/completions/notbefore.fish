@@ -546,24 +546,26 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand vm; and __fish_seen_
 complete -c notbefore -n "__fish_notbefore_using_subcommand vm; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Delete VMs: Terminate events, with the scope\'s terminate notification as notice'
 complete -c notbefore -n "__fish_notbefore_using_subcommand vm; and __fish_seen_subcommand_from help" -f -a "start" -d 'Report that an evicted VM runs again'
 complete -c notbefore -n "__fish_notbefore_using_subcommand vm; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -l operator-url -d 'URL of a remote service\'s operator listener' -r
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -l operator-ca -d 'CA certificate, or the server\'s own certificate, to trust for a remote service (PEM)' -r -F
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -l operator-without-tls -d 'Send the token to a remote service over plain http, where others on the network can read it' -r -f -a "true\t''
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -l operator-url -d 'URL of a remote service\'s operator listener' -r
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -l operator-ca -d 'CA certificate, or the server\'s own certificate, to trust for a remote service (PEM)' -r -F
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -l operator-without-tls -d 'Send the token to a remote service over plain http, where others on the network can read it' -r -f -a "true\t''
 false\t''"
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -s o -l output -d 'Output format' -r -f -a "table\t''
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -s o -l output -d 'Output format' -r -f -a "table\t''
 wide\t''
 json\t''
 yaml\t''
 name\t''"
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -l local-time -d 'Show local times with their offset, instead of relative times and UTC'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -s h -l help -d 'Print help'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -f -a "list" -d 'List hosts that have VMs, by name'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -f -a "show" -d 'Show a host, its VMs and their events'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -f -a "maintain" -d 'Schedule maintenance for the VMs of hosts: one operation per host'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -f -a "degraded" -d 'Report hosts with predicted failure: their VMs are redeployed [default notice: 7 days]'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -f -a "failed" -d 'Report hosts that failed: their VMs restart now, without notice'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -l local-time -d 'Show local times with their offset, instead of relative times and UTC'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -s h -l help -d 'Print help'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "list" -d 'List hosts with their state, by name'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "show" -d 'Show a host, its VMs and their events'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "maintain" -d 'Schedule maintenance for the VMs of hosts: one operation per host'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "degraded" -d 'Report hosts with predicted failure: their VMs are redeployed [default notice: 7 days]'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "failed" -d 'Report hosts that failed: their VMs restart now, without notice'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "ok" -d 'Report that hosts work: redeployed VMs may move there'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "forget" -d 'Remove hosts without VMs from the list of hosts'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and not __fish_seen_subcommand_from list show maintain degraded failed ok forget help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from list" -l limit -d 'Maximum number of lines' -r
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from list" -l count -d 'With --watch: exit after this many times' -r
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from list" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
@@ -653,11 +655,39 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_see
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from failed" -l wait -d 'Wait until the operation is closed and show progress; Ctrl-C leaves it running'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from failed" -l local-time -d 'Show local times with their offset, instead of relative times and UTC'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from failed" -s h -l help -d 'Print help'
-complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "list" -d 'List hosts that have VMs, by name'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -l operator-url -d 'URL of a remote service\'s operator listener' -r
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -l operator-ca -d 'CA certificate, or the server\'s own certificate, to trust for a remote service (PEM)' -r -F
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -l operator-without-tls -d 'Send the token to a remote service over plain http, where others on the network can read it' -r -f -a "true\t''
+false\t''"
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -s o -l output -d 'Output format' -r -f -a "table\t''
+wide\t''
+json\t''
+yaml\t''
+name\t''"
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -l local-time -d 'Show local times with their offset, instead of relative times and UTC'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -s h -l help -d 'Print help'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -l operator-url -d 'URL of a remote service\'s operator listener' -r
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -l operator-ca -d 'CA certificate, or the server\'s own certificate, to trust for a remote service (PEM)' -r -F
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -l operator-without-tls -d 'Send the token to a remote service over plain http, where others on the network can read it' -r -f -a "true\t''
+false\t''"
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -s o -l output -d 'Output format' -r -f -a "table\t''
+wide\t''
+json\t''
+yaml\t''
+name\t''"
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -l dry-run -d 'Only show the plan'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -s y -l yes -d 'Do not ask for confirmation'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -l local-time -d 'Show local times with their offset, instead of relative times and UTC'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "list" -d 'List hosts with their state, by name'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show a host, its VMs and their events'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "maintain" -d 'Schedule maintenance for the VMs of hosts: one operation per host'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "degraded" -d 'Report hosts with predicted failure: their VMs are redeployed [default notice: 7 days]'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "failed" -d 'Report hosts that failed: their VMs restart now, without notice'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "ok" -d 'Report that hosts work: redeployed VMs may move there'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "forget" -d 'Remove hosts without VMs from the list of hosts'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand event; and not __fish_seen_subcommand_from list show schedule cancel approve start complete retry wait history watch help" -l data -d 'Data directory of the service, with its token [default: $STATE_DIRECTORY or ./notbefore-data]' -r -F
 complete -c notbefore -n "__fish_notbefore_using_subcommand event; and not __fish_seen_subcommand_from list show schedule cancel approve start complete retry wait history watch help" -l operator-url -d 'URL of a remote service\'s operator listener' -r
@@ -1606,11 +1636,13 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_see
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from vm" -f -a "evict" -d 'Evict a Spot VM: a Preempt event with 30 seconds\' notice'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from vm" -f -a "delete" -d 'Delete VMs: Terminate events, with the scope\'s terminate notification as notice'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from vm" -f -a "start" -d 'Report that an evicted VM runs again'
-complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "list" -d 'List hosts that have VMs, by name'
+complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "list" -d 'List hosts with their state, by name'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "show" -d 'Show a host, its VMs and their events'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "maintain" -d 'Schedule maintenance for the VMs of hosts: one operation per host'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "degraded" -d 'Report hosts with predicted failure: their VMs are redeployed [default notice: 7 days]'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "failed" -d 'Report hosts that failed: their VMs restart now, without notice'
+complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "ok" -d 'Report that hosts work: redeployed VMs may move there'
+complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from host" -f -a "forget" -d 'Remove hosts without VMs from the list of hosts'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from event" -f -a "list" -d 'List scheduled and started events, and advisories, in order of time'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from event" -f -a "show" -d 'Show one event with its full trail, even after it has ended'
 complete -c notbefore -n "__fish_notbefore_using_subcommand help; and __fish_seen_subcommand_from event" -f -a "schedule" -d 'Schedule an event for VMs'
@@ -1667,6 +1699,8 @@ complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_see
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from maintain" -f -a '(notbefore complete-names hosts 2>/dev/null)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from degraded" -f -a '(notbefore complete-names hosts 2>/dev/null)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from failed" -f -a '(notbefore complete-names hosts 2>/dev/null)'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from ok" -f -a '(notbefore complete-names hosts 2>/dev/null)'
+complete -c notbefore -n "__fish_notbefore_using_subcommand host; and __fish_seen_subcommand_from forget" -f -a '(notbefore complete-names hosts 2>/dev/null)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand event; and __fish_seen_subcommand_from list" -l scope -r -f -a '(notbefore complete-names scopes 2>/dev/null)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand event; and __fish_seen_subcommand_from list" -l vm -r -f -a '(notbefore complete-names vms 2>/dev/null)'
 complete -c notbefore -n "__fish_notbefore_using_subcommand event; and __fish_seen_subcommand_from list" -l host -r -f -a '(notbefore complete-names hosts 2>/dev/null)'

@@ -823,6 +823,37 @@ _arguments "${_arguments_options[@]}" : \
 '*::hosts -- The hosts:_notbefore_names hosts' \
 && ret=0
 ;;
+(ok)
+_arguments "${_arguments_options[@]}" : \
+'--data=[Data directory of the service, with its token \[default\: \$STATE_DIRECTORY or ./notbefore-data\]]:DIR:_files' \
+'--operator-url=[URL of a remote service'\''s operator listener]:URL:_default' \
+'--operator-ca=[CA certificate, or the server'\''s own certificate, to trust for a remote service (PEM)]:FILE:_files' \
+'--operator-without-tls=[Send the token to a remote service over plain http, where others on the network can read it]::true|false:(true false)' \
+'-o+[Output format]:OUTPUT:(table wide json yaml name)' \
+'--output=[Output format]:OUTPUT:(table wide json yaml name)' \
+'--local-time[Show local times with their offset, instead of relative times and UTC]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::hosts -- The hosts:_notbefore_names hosts' \
+&& ret=0
+;;
+(forget)
+_arguments "${_arguments_options[@]}" : \
+'--data=[Data directory of the service, with its token \[default\: \$STATE_DIRECTORY or ./notbefore-data\]]:DIR:_files' \
+'--operator-url=[URL of a remote service'\''s operator listener]:URL:_default' \
+'--operator-ca=[CA certificate, or the server'\''s own certificate, to trust for a remote service (PEM)]:FILE:_files' \
+'--operator-without-tls=[Send the token to a remote service over plain http, where others on the network can read it]::true|false:(true false)' \
+'-o+[Output format]:OUTPUT:(table wide json yaml name)' \
+'--output=[Output format]:OUTPUT:(table wide json yaml name)' \
+'(-y --yes)--dry-run[Only show the plan]' \
+'-y[Do not ask for confirmation]' \
+'--yes[Do not ask for confirmation]' \
+'--local-time[Show local times with their offset, instead of relative times and UTC]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::hosts -- The hosts:_notbefore_names hosts' \
+&& ret=0
+;;
 (help)
 _arguments "${_arguments_options[@]}" : \
 ":: :_notbefore__subcmd__host__subcmd__help_commands" \
@@ -852,6 +883,14 @@ _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
 (failed)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(ok)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(forget)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
@@ -2355,6 +2394,14 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(ok)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(forget)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
         esac
     ;;
 esac
@@ -3566,11 +3613,13 @@ _notbefore__subcmd__help__subcmd__help_commands() {
 (( $+functions[_notbefore__subcmd__help__subcmd__host_commands] )) ||
 _notbefore__subcmd__help__subcmd__host_commands() {
     local commands; commands=(
-'list:List hosts that have VMs, by name' \
+'list:List hosts with their state, by name' \
 'show:Show a host, its VMs and their events' \
 'maintain:Schedule maintenance for the VMs of hosts\: one operation per host' \
 'degraded:Report hosts with predicted failure\: their VMs are redeployed \[default notice\: 7 days\]' \
 'failed:Report hosts that failed\: their VMs restart now, without notice' \
+'ok:Report that hosts work\: redeployed VMs may move there' \
+'forget:Remove hosts without VMs from the list of hosts' \
     )
     _describe -t commands 'notbefore help host commands' commands "$@"
 }
@@ -3584,6 +3633,11 @@ _notbefore__subcmd__help__subcmd__host__subcmd__failed_commands() {
     local commands; commands=()
     _describe -t commands 'notbefore help host failed commands' commands "$@"
 }
+(( $+functions[_notbefore__subcmd__help__subcmd__host__subcmd__forget_commands] )) ||
+_notbefore__subcmd__help__subcmd__host__subcmd__forget_commands() {
+    local commands; commands=()
+    _describe -t commands 'notbefore help host forget commands' commands "$@"
+}
 (( $+functions[_notbefore__subcmd__help__subcmd__host__subcmd__list_commands] )) ||
 _notbefore__subcmd__help__subcmd__host__subcmd__list_commands() {
     local commands; commands=()
@@ -3593,6 +3647,11 @@ _notbefore__subcmd__help__subcmd__host__subcmd__list_commands() {
 _notbefore__subcmd__help__subcmd__host__subcmd__maintain_commands() {
     local commands; commands=()
     _describe -t commands 'notbefore help host maintain commands' commands "$@"
+}
+(( $+functions[_notbefore__subcmd__help__subcmd__host__subcmd__ok_commands] )) ||
+_notbefore__subcmd__help__subcmd__host__subcmd__ok_commands() {
+    local commands; commands=()
+    _describe -t commands 'notbefore help host ok commands' commands "$@"
 }
 (( $+functions[_notbefore__subcmd__help__subcmd__host__subcmd__show_commands] )) ||
 _notbefore__subcmd__help__subcmd__host__subcmd__show_commands() {
@@ -3814,11 +3873,13 @@ _notbefore__subcmd__help__subcmd__vm__subcmd__start_commands() {
 (( $+functions[_notbefore__subcmd__host_commands] )) ||
 _notbefore__subcmd__host_commands() {
     local commands; commands=(
-'list:List hosts that have VMs, by name' \
+'list:List hosts with their state, by name' \
 'show:Show a host, its VMs and their events' \
 'maintain:Schedule maintenance for the VMs of hosts\: one operation per host' \
 'degraded:Report hosts with predicted failure\: their VMs are redeployed \[default notice\: 7 days\]' \
 'failed:Report hosts that failed\: their VMs restart now, without notice' \
+'ok:Report that hosts work\: redeployed VMs may move there' \
+'forget:Remove hosts without VMs from the list of hosts' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'notbefore host commands' commands "$@"
@@ -3833,14 +3894,21 @@ _notbefore__subcmd__host__subcmd__failed_commands() {
     local commands; commands=()
     _describe -t commands 'notbefore host failed commands' commands "$@"
 }
+(( $+functions[_notbefore__subcmd__host__subcmd__forget_commands] )) ||
+_notbefore__subcmd__host__subcmd__forget_commands() {
+    local commands; commands=()
+    _describe -t commands 'notbefore host forget commands' commands "$@"
+}
 (( $+functions[_notbefore__subcmd__host__subcmd__help_commands] )) ||
 _notbefore__subcmd__host__subcmd__help_commands() {
     local commands; commands=(
-'list:List hosts that have VMs, by name' \
+'list:List hosts with their state, by name' \
 'show:Show a host, its VMs and their events' \
 'maintain:Schedule maintenance for the VMs of hosts\: one operation per host' \
 'degraded:Report hosts with predicted failure\: their VMs are redeployed \[default notice\: 7 days\]' \
 'failed:Report hosts that failed\: their VMs restart now, without notice' \
+'ok:Report that hosts work\: redeployed VMs may move there' \
+'forget:Remove hosts without VMs from the list of hosts' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'notbefore host help commands' commands "$@"
@@ -3854,6 +3922,11 @@ _notbefore__subcmd__host__subcmd__help__subcmd__degraded_commands() {
 _notbefore__subcmd__host__subcmd__help__subcmd__failed_commands() {
     local commands; commands=()
     _describe -t commands 'notbefore host help failed commands' commands "$@"
+}
+(( $+functions[_notbefore__subcmd__host__subcmd__help__subcmd__forget_commands] )) ||
+_notbefore__subcmd__host__subcmd__help__subcmd__forget_commands() {
+    local commands; commands=()
+    _describe -t commands 'notbefore host help forget commands' commands "$@"
 }
 (( $+functions[_notbefore__subcmd__host__subcmd__help__subcmd__help_commands] )) ||
 _notbefore__subcmd__host__subcmd__help__subcmd__help_commands() {
@@ -3870,6 +3943,11 @@ _notbefore__subcmd__host__subcmd__help__subcmd__maintain_commands() {
     local commands; commands=()
     _describe -t commands 'notbefore host help maintain commands' commands "$@"
 }
+(( $+functions[_notbefore__subcmd__host__subcmd__help__subcmd__ok_commands] )) ||
+_notbefore__subcmd__host__subcmd__help__subcmd__ok_commands() {
+    local commands; commands=()
+    _describe -t commands 'notbefore host help ok commands' commands "$@"
+}
 (( $+functions[_notbefore__subcmd__host__subcmd__help__subcmd__show_commands] )) ||
 _notbefore__subcmd__host__subcmd__help__subcmd__show_commands() {
     local commands; commands=()
@@ -3884,6 +3962,11 @@ _notbefore__subcmd__host__subcmd__list_commands() {
 _notbefore__subcmd__host__subcmd__maintain_commands() {
     local commands; commands=()
     _describe -t commands 'notbefore host maintain commands' commands "$@"
+}
+(( $+functions[_notbefore__subcmd__host__subcmd__ok_commands] )) ||
+_notbefore__subcmd__host__subcmd__ok_commands() {
+    local commands; commands=()
+    _describe -t commands 'notbefore host ok commands' commands "$@"
 }
 (( $+functions[_notbefore__subcmd__host__subcmd__show_commands] )) ||
 _notbefore__subcmd__host__subcmd__show_commands() {

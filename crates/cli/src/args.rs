@@ -479,7 +479,7 @@ pub struct WhenArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Host {
-    /// List hosts that have VMs, by name
+    /// List hosts with their state, by name
     List(ListArgs),
     /// Show a host, its VMs and their events
     Show { host: String },
@@ -505,6 +505,22 @@ pub enum Host {
     /// Report hosts that failed: their VMs restart now, without notice
     #[command(after_help = include_str!("args/help/host_failed.txt").trim_end())]
     Failed(Hosts),
+    /// Report that hosts work: redeployed VMs may move there
+    #[command(after_help = include_str!("args/help/host_ok.txt").trim_end())]
+    Ok {
+        /// The hosts
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+    },
+    /// Remove hosts without VMs from the list of hosts
+    #[command(after_help = include_str!("args/help/host_forget.txt").trim_end())]
+    Forget {
+        /// The hosts
+        #[arg(required = true, value_name = "HOST")]
+        hosts: Vec<String>,
+        #[command(flatten)]
+        confirmation: ConfirmArgs,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use anyhow::{Context, Result};
 use notbefore_wire::operator::hosts::{Host, HostAction, HostsAction, HostsPlan, ScopeImpact};
 use notbefore_wire::operator::plan::{Plan, PlannedEvent};
-use notbefore_wire::operator::{HostVerb, Maintenance as Word, Operation, Release, Vm};
+use notbefore_wire::operator::{HostState, HostVerb, Maintenance as Word, Operation, Release, Vm};
 use notbefore_wire::text::counted;
 
-use crate::args::{self, Hosts, Maintenance, Output, Stage, UntilArgs, WhenArgs};
+use crate::args::{self, ConfirmArgs, Hosts, Maintenance, Output, Stage, UntilArgs, WhenArgs};
 use crate::client::{Client, encode};
-use crate::confirm::{self, Question};
+use crate::confirm::{self, Decision, Question};
 use crate::output;
 use crate::table::Column;
 use crate::vm::when;
@@ -27,7 +27,8 @@ const VMS_SHOWN_MAX: usize = 6;
 pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     match verb {
         args::Host::List(list) => {
-            let none = "no VM has a host; set it with 'notbefore vm add --host' or 'host' in the fleet file";
+            let none =
+                "no VM has had a host; set it with 'notbefore vm add --host' or 'host' in the fleet file";
             watch::show(&list.watch, || {
                 let hosts: Vec<Host> = client.list_first("/v1/hosts", &[], list.limit())?;
                 output.list(&hosts, &columns(), none)
@@ -51,23 +52,72 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
         args::Host::Failed(hosts) => {
             announce(client, &HostVerb::Failed, None, WhenArgs::default(), hosts, output)
         }
+        args::Host::Ok { hosts } => set_ok(client, &hosts, output),
+        args::Host::Forget { hosts, confirmation } => forget(client, &hosts, &confirmation, output),
     }
+}
+
+/// Reports hosts as ok, one after the other.
+fn set_ok(client: &Client, hosts: &[String], output: Output) -> Result<()> {
+    let mut set: Vec<Host> = Vec::new();
+    for host in hosts {
+        set.push(client.post(&at(host, "/ok"), &())?);
+        if let Some(host) = set.last().filter(|_| output.is_text()) {
+            output::line(&format!("host {} is ok", host.host))?;
+            for open in &host.operations {
+                output::line(&format!(
+                    "  operation {open} on it is open; 'notbefore operation cancel {open}' cancels it"
+                ))?;
+            }
+        }
+    }
+    output.answer(&set, |_| Ok(()))
+}
+
+fn forget(client: &Client, hosts: &[String], confirmation: &ConfirmArgs, output: Output) -> Result<()> {
+    let question = Question::optional("Forget?", "nothing was removed");
+    let plan = || hosts.iter().map(|host| client.get::<Host>(&at(host, ""))).collect::<Result<Vec<_>>>();
+    let lines = |hosts: &Vec<Host>| {
+        let line = |host: &Host| format!("host {}: {}, {}", host.host, host.state, counted(host.vms, "VM"));
+        hosts.iter().map(line).collect()
+    };
+    if let Decision::DryRun = confirm::show_and_ask(confirmation, output, question, plan, lines)? {
+        return Ok(());
+    }
+    for host in hosts {
+        client.delete_at::<()>(&at(host, ""), None)?;
+        if output.is_text() {
+            output::line(&format!("host {host} is forgotten"))?;
+        }
+    }
+    output.answer(&hosts, |_| Ok(()))
 }
 
 fn at(host: &str, rest: &str) -> String {
     format!("/v1/hosts/{}{rest}", encode(host))
 }
 
-fn columns() -> [Column<'static, Host>; 6] {
+fn columns() -> [Column<'static, Host>; 7] {
     type Of = Column<'static, Host>;
     [
         Of::text("HOST", &|host| host.host.clone()),
+        Of::new("STATE", &|host| host.state.to_string()),
         Of::new("VMS", &vms),
         Of::optional("SCOPES", &|host| host.scopes.to_string()),
         Of::new("LISTENING", &listening),
         Of::new("EVENTS", &|host| host.events.to_string()),
         Of::id("OPERATION", &open_operations),
     ]
+}
+
+/// The state, and who reported it when. That of a host that has always been ok says nothing.
+fn state(host: &Host) -> String {
+    match (&host.state, host.since, &host.by) {
+        (HostState::Degraded | HostState::Failed, Some(since), Some(by)) => {
+            format!("{} since {}, by {by}", host.state, time::and_from_now(since))
+        }
+        (_, _, _) => host.state.to_string(),
+    }
 }
 
 fn vms(host: &Host) -> String {
@@ -95,6 +145,7 @@ fn open_operations(host: &Host) -> String {
 fn show(client: &Client, host: &Host, output: Output) -> Result<()> {
     output::line(&host.host)?;
     output::fields::<13>(&[
+        ("state", state(host)),
         ("VMs", vms(host)),
         ("scopes", host.scopes.to_string()),
         ("listening", listening(host)),
@@ -252,6 +303,10 @@ pub fn plan_lines(plan: &Plan, output: Output) -> Vec<String> {
         counted(plan.events.len(), "event")
     )];
     let mut fact = |name: &str, value: String| lines.push(format!("  {name:<13}{value}"));
+    if plan.events.is_empty() {
+        fact("note", "no VM runs on it; only the state of the host changes".to_owned());
+        return lines;
+    }
     match plan.not_before {
         None => fact("starts", "at once, without notice".to_owned()),
         Some(at) => {

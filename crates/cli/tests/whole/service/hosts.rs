@@ -48,6 +48,42 @@ fn carry_out(service: &Service, event: &str) {
 }
 
 #[test]
+fn redeployed_vm_moves_and_its_empty_host_stays() {
+    let service = Service::start(&[]);
+    service.apply_fleet(FLEET);
+    let redeploy = |vm: &str| {
+        // No guest listens, so it starts at once; the simulated driver would end it after a minute.
+        let made = service.cli_json(&["vm", "redeploy", vm]);
+        service.cli(&["event", "complete", made["targets"][0]["event"].as_str().unwrap()]);
+        service.cli_json(&["vm", "show", vm])["host"].as_str().unwrap().to_owned()
+    };
+    let host = |name: &str| service.cli_json(&["host", "show", name]);
+    assert_eq!(redeploy("db"), "h2", "of two hosts with one VM each, the first by name");
+    service.cli(&["host", "degraded", "h2", "--yes"]);
+    assert_eq!((&host("h2")["state"], &host("h2")["by"]["name"]), (&"degraded".into(), &"root".into()));
+    assert_eq!(redeploy("spot_1"), "h1", "the only other host that takes VMs");
+
+    assert_eq!((&host(ODD)["state"], &host(ODD)["vms"]), (&"ok".into(), &0.into()));
+    assert_eq!(texts(&service.cli_json(&["host", "list"]), "host"), ["h1", "h2", ODD]);
+    let used = service.cli_refused(&["host", "forget", "h1"]);
+    assert!(used.contains("4 VMs") && used.contains("host_in_use"), "{used}");
+    service.cli(&["host", "failed", ODD, "--yes"]);
+    assert_eq!(host(ODD)["state"], "failed");
+    let maintained = service.cli_refused(&["host", "maintain", ODD, "--type", "reboot", "--yes"]);
+    assert!(maintained.contains("has no VMs"), "{maintained}");
+    service.cli(&["host", "forget", ODD]);
+    assert_eq!(texts(&service.cli_json(&["host", "list"]), "host"), ["h1", "h2"]);
+
+    let ok = service.cli(&["host", "ok", "h2"]);
+    assert!(ok.contains("host h2 is ok") && ok.contains("is open"), "{ok}");
+    service.cli(&["host", "maintain", "h1", "--type", "freeze", "--yes"]);
+    let events = service.cli_json(&["event", "list", "--host", "h1", "--type", "freeze"]);
+    assert_eq!(host("h1")["state"], "ok");
+    service.cli(&["operation", "start", events[0]["operation"].as_str().unwrap()]);
+    assert_eq!(host("h1")["state"], "maintenance");
+}
+
+#[test]
 fn host_maintenance_shows_plan_first() {
     let service = Service::start(&["--driver", "manual"]);
     service.apply_fleet(FLEET);
