@@ -53,7 +53,7 @@ export async function hostsView({ signal, act }) {
   const rows = new Rows({
     label: 'Hosts',
     rowHeight: ROW_HEIGHT,
-    empty: 'No VM says which host it runs on.',
+    empty: 'No VM has said which host it runs on.',
     head: headRow([
       ['pick', ''],
       ['name', 'Host'],
@@ -61,7 +61,7 @@ export async function hostsView({ signal, act }) {
       ['ud', 'Scopes'],
       ['listening', 'Listening'],
       ['count', 'Events'],
-      ['waits', 'Operations'],
+      ['waits', 'State and operations'],
     ]),
     make: () => {
       const parts = {
@@ -97,10 +97,8 @@ export async function hostsView({ signal, act }) {
       setText(parts.scopes, String(host.scopes));
       setText(parts.listening, hostListening(host));
       setText(parts.count, host.events ? String(host.events) : '');
-      setText(
-        parts.operations,
-        host.operations.length ? count(host.operations.length, 'open operation') : '',
-      );
+      const open = host.operations.length ? count(host.operations.length, 'open operation') : '';
+      setText(parts.operations, [host.state === 'ok' ? '' : host.state, open].filter(Boolean).join(', '));
     },
     open: (index) => {
       location.hash = `#/hosts/${encodeURIComponent(hosts[index].host)}`;
@@ -139,6 +137,7 @@ export async function hostView({ argument, session, signal, act }) {
       list(at`/v1/operations?host=${argument}`, { signal }),
     ]);
     const rows = [
+      ['State', host.state],
       ['VMs', `${host.vms}${host.deallocated ? `, ${host.deallocated} deallocated` : ''}`],
       ['Scopes', String(host.scopes)],
       ['Listening', hostListening(host)],
