@@ -34,18 +34,17 @@ impl DataStore {
     }
 
     fn check(&self) -> Result<Checked> {
-        self.run(async |path| damaged::check(path).await)
+        self.run(damaged::check)
     }
 
     /// Exports all records that are not damaged.
     pub fn save(&self, tokens: bool, out: &mut dyn Write) -> Result<Saved> {
         let now: Timestamp = SystemClock.now();
-        self.run(async |path| damaged::save(path, tokens, now, out).await)
+        self.run(|path| damaged::save(path, tokens, now, out))
     }
 
-    fn run<T>(&self, work: impl AsyncFnOnce(&Path) -> Result<T, DamagedError>) -> Result<T> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        match runtime.block_on(work(&self.path)) {
+    fn run<T>(&self, work: impl FnOnce(&Path) -> Result<T, DamagedError>) -> Result<T> {
+        match work(&self.path) {
             Err(error) if error.is_newer_format() => Err(UsageError(error.to_string()).into()),
             done => done.with_context(|| format!("cannot read {}", self.path.display())),
         }

@@ -72,7 +72,7 @@ fn save(store: &DataStore, file: Option<&Path>, tokens: bool, output: Output) ->
 }
 
 /// Atomic replace: writes to a temporary file with mode 0600, syncs it, and renames it. An older export of the same
-/// name is replaced only by a complete one.
+/// name is replaced only by a complete one. What a killed export leaves behind is called `FILE.partial`.
 fn to_file<T>(file: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let cannot = |what: &str, path: &Path| format!("cannot {what} {}", path.display());
     let name = file.file_name().with_context(|| format!("invalid file name {}", file.display()))?;
@@ -80,7 +80,7 @@ fn to_file<T>(file: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> R
         bail!("{} exists and is not a regular file; name a file, or - for standard output", file.display());
     }
     let mut new = name.to_owned();
-    new.push(".new");
+    new.push(".partial");
     let new = Temporary(file.with_file_name(new));
     // Remove the leftover of an interrupted export.
     let _ = fs::remove_file(&new.0);

@@ -13,6 +13,7 @@ use notbefore_service::cluster::join::{ClusterConfig, SharedStore};
 use notbefore_service::exec::{ExecConfig, check_command};
 use notbefore_service::fleet::{FleetFile, FleetScope};
 use notbefore_service::guest::settings::{GuestSettings, Limits};
+use notbefore_service::integrity::STALL_MAX;
 use notbefore_service::janitor::HistoryLimits;
 use notbefore_service::nodes::NodesConfig;
 use notbefore_service::nodes::tls::NodeTlsFiles;
@@ -91,7 +92,10 @@ pub fn run(serve: Serve, reach: &ConnectionArgs, output: Output) -> Result<()> {
     }
     logs::start(&loaded.settings.general.log, loaded.settings.general.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_until_stopped(limit_to_open_files(config), demo.as_ref(), output))
+    let ended = runtime.block_on(run_until_stopped(limit_to_open_files(config), demo.as_ref(), output));
+    // A read of a damaged file may never end; the start has given it up.
+    runtime.shutdown_timeout(STALL_MAX);
+    ended
 }
 
 /// Adapts the settings to a demo: its fleet, short events, and free ports.

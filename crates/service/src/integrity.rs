@@ -3,7 +3,12 @@
 //! Damage to a record that is held in memory prevents the start: a scope without its events, or a VM without its scope,
 //! would be served as valid. Damage to history only shortens history.
 
+use std::time::Duration;
+
 use notbefore_store::{Page, Snapshot};
+
+/// A reader of a file that takes no step for so long is given up: damaged pages may lead it in a circle.
+pub const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// Why the service does not start from a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +23,12 @@ pub enum IntegrityError {
         "the store is damaged: it has {found} records below '{kind}', {counted} were written, and the service cannot start without them; {RECOVERY_HINT}"
     )]
     Miscounted { kind: String, found: u64, counted: u64 },
+    /// Nothing more could be read.
+    #[error(
+        "no more records were read from the store for {} s: the disk does not answer, or damaged pages of the file lead in a circle; {RECOVERY_HINT}",
+        STALL_MAX.as_secs()
+    )]
+    Stalled,
 }
 
 /// How to recover from a damaged store.

@@ -46,7 +46,7 @@ use crate::follow::LOAD_PAGE;
 use crate::guest::GuestServer;
 use crate::guest::caller::ListenerIdentity;
 use crate::guest::interception::Interception;
-use crate::integrity::IntegrityError;
+use crate::integrity::{IntegrityError, STALL_MAX};
 use crate::janitor::Janitor;
 use crate::listen::{BindError, ListenAddress};
 use crate::nodes::key::NodeKey;
@@ -786,10 +786,12 @@ pub struct Loaded {
     pub cluster: Vec<(Key, Versioned)>,
 }
 
-/// Loads all records; fails if one is damaged or missing. A large fleet's records are never in memory all at once:
-/// while one page is applied, the next is read.
+/// Loads all records; fails if one is damaged or missing, or if a file gives no more of them. A large fleet's records are
+/// never in memory all at once: while one page is applied, the next is read.
 pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     let snapshot = store.snapshot().await?;
+    // A shared store has time limits of its own.
+    let stall_max = snapshot.counts().map(|_| STALL_MAX);
     let revision = snapshot.revision();
     let cluster = snapshot.scan(CLUSTER, None, CLUSTER_RECORDS_MAX).await?.records;
     let (pages, mut read) = mpsc::channel(1);
@@ -823,13 +825,22 @@ pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
         Ok::<_, ServeError>(())
     });
     let mut loader = Loader::default();
-    while let Some(page) = read.recv().await {
+    while let Some(page) = next_page(&mut read, stall_max).await? {
         for record in page {
             loader.take(record)?;
         }
     }
     reading.await.unwrap_or_else(|died| Err(ReadError::Unavailable(died.to_string()).into()))?;
     Ok(Loaded { state: loader.finish(), revision, cluster })
+}
+
+/// The next page, which must come within `stall_max`; none at the end.
+async fn next_page<T>(
+    read: &mut mpsc::Receiver<T>,
+    stall_max: Option<Duration>,
+) -> Result<Option<T>, IntegrityError> {
+    let Some(stall_max) = stall_max else { return Ok(read.recv().await) };
+    tokio::time::timeout(stall_max, read.recv()).await.map_err(|_| IntegrityError::Stalled)
 }
 
 /// Decodes a page of records on a blocking thread.

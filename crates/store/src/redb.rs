@@ -2,8 +2,8 @@
 //!
 //! **Layout.** `format` is the record format in the file. [`RedbStore`] is a handle; behind it `writer` is the
 //! thread that evaluates and commits transactions. `read` has snapshots, `open` opens the file, `load` creates a
-//! whole store from records, and `overlay` reads a store without changing its file. They share `DatabaseState`: the
-//! open database, or the reason why there is none.
+//! whole store from records, and `overlay` reads a store without changing its file. `order` detects pages that lead back.
+//! They share `DatabaseState`: the open database, or the reason why there is none.
 //!
 //! **Group commit.** Callers queue their transactions. The thread takes all that wait, up to a count and a size,
 //! evaluates each against the state that the previous one left, and writes one durable redb commit. One sync per
@@ -36,6 +36,7 @@
 mod format;
 mod load;
 mod open;
+mod order;
 mod overlay;
 mod read;
 #[cfg(test)]
@@ -58,7 +59,7 @@ use self::format::reading;
 pub use self::load::NewStore;
 pub use self::open::{DirLock, OpenError};
 use self::open::{OpenAttempt, OpenDatabase, Opened, Opener};
-pub use self::overlay::pages_are_whole;
+pub use self::overlay::{Progress, pages_are_whole};
 use self::writer::{Message, Request, Writer};
 use crate::log::{Limits, Log};
 use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};
@@ -137,15 +138,20 @@ impl RedbStore {
 
     /// Opens an existing store without changing its file: all writes, including those of opening, stay in memory.
     pub fn open_unchanged(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_path_buf();
-        Self::start(Box::new(move |_| overlay::open(&path)), Limits::default())
+        Self::open_unchanged_with(path, &Progress::default())
     }
 
-    /// Like [`Self::open_unchanged`], for a damaged state record: revision and counts are recomputed from
+    /// Like [`Self::open_unchanged`], counting what is read.
+    pub fn open_unchanged_with(path: impl AsRef<Path>, progress: &Progress) -> Result<Self, OpenError> {
+        let (path, progress) = (path.as_ref().to_path_buf(), progress.clone());
+        Self::start(Box::new(move |_| overlay::open(&path, &progress)), Limits::default())
+    }
+
+    /// Like [`Self::open_unchanged_with`], for a damaged state record: revision and counts are recomputed from
     /// the readable records.
-    pub fn open_rebuilt(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_path_buf();
-        Self::start(Box::new(move |_| overlay::open_rebuilt(&path)), Limits::default())
+    pub fn open_rebuilt(path: impl AsRef<Path>, progress: &Progress) -> Result<Self, OpenError> {
+        let (path, progress) = (path.as_ref().to_path_buf(), progress.clone());
+        Self::start(Box::new(move |_| overlay::open_rebuilt(&path, &progress)), Limits::default())
     }
 
     /// Opens a store over the backends from `make`: one now, and one after each I/O error. Tests use it to inject

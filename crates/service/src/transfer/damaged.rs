@@ -2,25 +2,36 @@
 //!
 //! Records are read in order; damaged ones are skipped and listed. If redb cannot follow the pages of the file, the
 //! rest is read backwards from the end, so that one damaged page loses only its own records. The file is not changed.
+//!
+//! Damaged pages may lead in a circle. Each walk visits no more entries than the file has room for, on a thread that is
+//! given up if it takes no step for [`STALL_MAX`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_store::redb::{self, OpenError, RedbStore};
-use notbefore_store::{Key, ReadError, Revision, Snapshot, Store, Versioned};
+use notbefore_store::redb::{self, OpenError, Progress, RedbStore};
+use notbefore_store::{Key, Page, ReadError, Revision, Snapshot, Store, Versioned};
 use serde::Serialize;
 
 use super::export::is_left_out;
 use super::kinds::{Counts, RecordChecker};
 use super::lines::LineWriter;
+use crate::integrity::STALL_MAX;
 
 /// Records per scan.
 const PAGE: usize = 500;
 
 /// Approximate bytes per write.
 const CHUNK_BYTES: usize = 128 * 1024;
+
+/// Room that an entry takes in the file at least: redb stores where its key and its value end.
+const ENTRY_BYTES_MIN: u64 = 8;
 
 /// Why a store could not be checked.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +42,15 @@ pub enum DamagedError {
     Read(#[from] ReadError),
     #[error("cannot write the export: {0}")]
     Write(io::Error),
+    #[error("cannot start the thread that reads the store: {0}")]
+    Thread(io::Error),
+    #[error(
+        "nothing more was read from {} for {} s, so reading was given up: the disk does not answer, or damaged pages of the file lead in a circle; copy the file to another disk and try again, or restore a backup",
+        path.display(), after.as_secs()
+    )]
+    Stalled { path: PathBuf, after: Duration },
+    #[error("the thread that reads the store has ended unexpectedly; try again, or restore a backup")]
+    Died,
 }
 
 impl DamagedError {
@@ -72,45 +92,74 @@ pub struct Checked {
 }
 
 /// Checks a whole store: redb's pages, the checksum and content of every record, the number of records, and their
-/// consistency.
-pub async fn check(store: &Path) -> Result<Checked, DamagedError> {
-    let mut findings = Vec::new();
-    if !redb::pages_are_whole(store)? {
-        findings.push(Finding::of_file("the checksums of the file's pages do not match"));
-    }
-    let opened = match open(store, &mut findings)? {
-        Some(opened) => opened,
-        None => return Ok(Checked { findings, ..Checked::default() }),
-    };
-    let snapshot = opened.snapshot().await?;
-    let survey = survey(&*snapshot, &mut findings).await?;
-    findings.extend(survey.left_out().into_iter().map(|(key, why)| Finding::of(&*key, why)));
-    let (records, counts) = (survey.records, survey.checker.counts());
-    Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
+/// consistency. Blocking.
+pub fn check(store: &Path) -> Result<Checked, DamagedError> {
+    let findings = page_findings(store)?;
+    guarded(store, &mut io::sink(), async move |reader| reader.check(findings).await)
 }
 
-/// Reads all records, and adds damaged and missing ones to the findings.
-async fn survey(snapshot: &dyn Snapshot, findings: &mut Vec<Finding>) -> Result<Survey, DamagedError> {
-    let mut survey = Survey::default();
-    let lost = walk(snapshot, |key, record| {
-        survey.take(key, record);
-        Ok(())
-    })
-    .await?;
-    findings.extend(lost.findings());
-    findings.extend(survey.miscounted(snapshot));
-    Ok(survey)
+/// Exports all undamaged records that are consistent without the damaged ones, so that the export can be imported.
+/// Blocking.
+pub fn save(store: &Path, tokens: bool, now: Timestamp, out: &mut dyn Write) -> Result<Saved, DamagedError> {
+    guarded(store, out, async move |reader| reader.save(tokens, now).await)
 }
 
-/// Opens a damaged store; none if nothing can be read.
-fn open(store: &Path, findings: &mut Vec<Finding>) -> Result<Option<RedbStore>, OpenError> {
-    match RedbStore::open_unchanged(store) {
-        Ok(opened) => Ok(Some(opened)),
-        Err(error @ OpenError::Damaged { .. }) => {
-            findings.push(Finding::of_file(chain(&error)));
-            Ok(RedbStore::open_rebuilt(store).ok())
-        }
+/// Verifies redb's checksums of the file's pages.
+fn page_findings(store: &Path) -> Result<Vec<Finding>, DamagedError> {
+    let verify = async |reader: Reader| Ok(redb::pages_are_whole(&reader.path, &reader.progress)?);
+    match guarded(store, &mut io::sink(), verify) {
+        Ok(true) => Ok(Vec::new()),
+        Ok(false) => Ok(vec![Finding::of_file("the checksums of the file's pages do not match")]),
+        // The records may be readable.
+        Err(stalled @ DamagedError::Stalled { .. }) => Ok(vec![Finding::of_file(stalled.to_string())]),
         Err(error) => Err(error),
+    }
+}
+
+/// Reads a store on a thread of its own, and writes what it sends to `out`.
+fn guarded<T, W>(store: &Path, out: &mut dyn Write, work: W) -> Result<T, DamagedError>
+where
+    T: Send + 'static,
+    W: AsyncFnOnce(Reader) -> Result<T, DamagedError> + Send + 'static,
+{
+    guarded_for(STALL_MAX, store, out, work)
+}
+
+fn guarded_for<T, W>(
+    stall_max: Duration,
+    store: &Path,
+    out: &mut dyn Write,
+    work: W,
+) -> Result<T, DamagedError>
+where
+    T: Send + 'static,
+    W: AsyncFnOnce(Reader) -> Result<T, DamagedError> + Send + 'static,
+{
+    let (chunks, waiting) = mpsc::sync_channel(1);
+    let progress = Progress::default();
+    let reader = Reader { path: store.to_owned(), progress: progress.clone(), chunks: chunks.clone() };
+    let read = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(DamagedError::Thread)?;
+        let done = runtime.block_on(work(reader));
+        drop(runtime);
+        // Until here the store may still be closing.
+        drop(chunks);
+        done
+    };
+    let thread =
+        thread::Builder::new().name("notbefore-check".into()).spawn(read).map_err(DamagedError::Thread)?;
+    let mut steps = progress.steps();
+    loop {
+        match waiting.recv_timeout(stall_max) {
+            Ok(chunk) => out.write_all(&chunk).map_err(DamagedError::Write)?,
+            Err(RecvTimeoutError::Timeout) if progress.steps() == steps => {
+                return Err(DamagedError::Stalled { path: store.to_owned(), after: stall_max });
+            }
+            Err(RecvTimeoutError::Timeout) => steps = progress.steps(),
+            Err(RecvTimeoutError::Disconnected) => {
+                return thread.join().unwrap_or(Err(DamagedError::Died));
+            }
+        }
     }
 }
 
@@ -124,40 +173,168 @@ pub struct Saved {
     pub left_out: Vec<Finding>,
 }
 
-/// Exports all undamaged records that are consistent without the damaged ones, so that the export can be imported.
-pub async fn save(
-    store: &Path,
-    tokens: bool,
-    now: Timestamp,
-    out: &mut dyn Write,
-) -> Result<Saved, DamagedError> {
-    let mut findings = Vec::new();
-    let opened = match open(store, &mut findings)? {
-        Some(opened) => opened,
-        // Nothing can be read; the error says why.
-        None => RedbStore::open_unchanged(store)?,
-    };
-    let snapshot = opened.snapshot().await?;
-    let survey = survey(&*snapshot, &mut findings).await?;
-    let left_out = survey.left_out();
-    let mut writer = LineWriter::new(snapshot.revision(), now, tokens);
-    walk(&*snapshot, |key, record| {
-        if left_out.contains_key(key) || is_left_out(key, tokens) {
-            return Ok(());
+/// Reads one store.
+struct Reader {
+    path: PathBuf,
+    progress: Progress,
+    /// Bytes of the export.
+    chunks: SyncSender<Bytes>,
+}
+
+impl Reader {
+    async fn check(self, mut findings: Vec<Finding>) -> Result<Checked, DamagedError> {
+        let opened = match self.open(&mut findings)? {
+            Some(opened) => opened,
+            None => return Ok(Checked { findings, ..Checked::default() }),
+        };
+        let snapshot = opened.snapshot().await?;
+        let survey = self.survey(&*snapshot, &mut findings).await?;
+        findings.extend(survey.left_out().into_iter().map(|(key, why)| Finding::of(&*key, why)));
+        let (records, counts) = (survey.records, survey.checker.counts());
+        Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
+    }
+
+    async fn save(self, tokens: bool, now: Timestamp) -> Result<Saved, DamagedError> {
+        let mut findings = Vec::new();
+        let opened = match self.open(&mut findings)? {
+            Some(opened) => opened,
+            // Nothing can be read; the error says why.
+            None => RedbStore::open_unchanged_with(&self.path, &self.progress)?,
+        };
+        let snapshot = opened.snapshot().await?;
+        let survey = self.survey(&*snapshot, &mut findings).await?;
+        let left_out = survey.left_out();
+        let mut writer = LineWriter::new(snapshot.revision(), now, tokens);
+        self.walk(&*snapshot, |key, record| {
+            if left_out.contains_key(key) || is_left_out(key, tokens) {
+                return;
+            }
+            if let Err(error) = writer.record(key, record) {
+                findings.push(Finding::of(&**key, error.to_string()));
+            }
+            if writer.waiting() >= CHUNK_BYTES {
+                self.send(writer.take());
+            }
+        })
+        .await?;
+        writer.finish();
+        self.send(writer.take());
+        findings.extend(left_out.into_iter().map(|(key, why)| Finding::of(&*key, why)));
+        Ok(Saved { revision: snapshot.revision(), records: writer.records(), left_out: findings })
+    }
+
+    /// Opens a damaged store; none if nothing can be read.
+    fn open(&self, findings: &mut Vec<Finding>) -> Result<Option<RedbStore>, OpenError> {
+        match RedbStore::open_unchanged_with(&self.path, &self.progress) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error @ OpenError::Damaged { .. }) => {
+                findings.push(Finding::of_file(chain(&error)));
+                Ok(RedbStore::open_rebuilt(&self.path, &self.progress).ok())
+            }
+            Err(error) => Err(error),
         }
-        if let Err(error) = writer.record(key, record) {
-            findings.push(Finding::of(&**key, error.to_string()));
+    }
+
+    /// Sends a part of the export.
+    fn send(&self, chunk: Bytes) {
+        // Fails only if writing has failed; then nobody waits for the result.
+        let _ = self.chunks.send(chunk);
+        self.progress.advance();
+    }
+
+    /// Reads all records, and adds damaged and missing ones to the findings.
+    async fn survey(
+        &self,
+        snapshot: &dyn Snapshot,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Survey, DamagedError> {
+        let mut survey = Survey::default();
+        let lost = self.walk(snapshot, |key, record| survey.take(key, record)).await?;
+        findings.extend(lost.findings());
+        findings.extend(survey.miscounted(snapshot));
+        Ok(survey)
+    }
+
+    /// Visits all readable records in the order of their keys.
+    async fn walk(
+        &self,
+        snapshot: &dyn Snapshot,
+        mut take: impl FnMut(&Key, &Versioned),
+    ) -> Result<Damage, DamagedError> {
+        let mut lost = Damage::default();
+        let bytes = std::fs::metadata(&self.path)
+            .map_err(|source| OpenError::Io { path: self.path.clone(), source })?;
+        let mut room = EntryRoom(bytes.len() / ENTRY_BYTES_MIN);
+        let mut after: Option<Key> = None;
+        let mut limit = PAGE;
+        while room.0 > 0 {
+            let Ok(page) = snapshot.scan("", after.as_deref(), limit).await else {
+                match limit {
+                    // Read single records up to the first one that cannot be reached.
+                    1 => break,
+                    _ => limit = 1,
+                }
+                continue;
+            };
+            self.progress.advance();
+            room.take(&page);
+            limit = (2 * limit).min(PAGE);
+            page.records.iter().for_each(|(key, record)| take(key, record));
+            lost.damaged.extend(page.damaged);
+            match (page.more, page.records.last()) {
+                (false, _) => return Ok(lost),
+                (true, Some((key, _))) => after = Some(key.clone()),
+                (true, None) => break,
+            }
         }
-        match writer.waiting() >= CHUNK_BYTES {
-            true => out.write_all(&writer.take()).map_err(DamagedError::Write),
-            false => Ok(()),
+        let behind = self.scan_backwards(snapshot, after.as_deref(), &mut lost, &mut room).await;
+        lost.gap = Some((after, behind.last().map(|(key, _)| key.clone())));
+        behind.iter().rev().for_each(|(key, record)| take(key, record));
+        Ok(lost)
+    }
+
+    /// The records after an unreadable range, last one first.
+    async fn scan_backwards(
+        &self,
+        snapshot: &dyn Snapshot,
+        until: Option<&str>,
+        lost: &mut Damage,
+        room: &mut EntryRoom,
+    ) -> Vec<(Key, Versioned)> {
+        let mut behind: Vec<(Key, Versioned)> = Vec::new();
+        let mut limit = PAGE;
+        while room.0 > 0 {
+            let before = behind.last().map(|(key, _)| key.clone());
+            let Ok(page) = snapshot.scan_back("", before.as_deref(), limit).await else {
+                match limit {
+                    1 => break,
+                    _ => limit = 1,
+                }
+                continue;
+            };
+            self.progress.advance();
+            room.take(&page);
+            limit = (2 * limit).min(PAGE);
+            lost.damaged.extend(page.damaged);
+            let is_new = |key: &Key| until.is_none_or(|until| **key > *until);
+            let count = behind.len();
+            behind.extend(page.records.into_iter().take_while(|(key, _)| is_new(key)));
+            if !page.more || behind.len() == count {
+                break;
+            }
         }
-    })
-    .await?;
-    writer.finish();
-    out.write_all(&writer.take()).map_err(DamagedError::Write)?;
-    findings.extend(left_out.into_iter().map(|(key, why)| Finding::of(&*key, why)));
-    Ok(Saved { revision: snapshot.revision(), records: writer.records(), left_out: findings })
+        behind
+    }
+}
+
+/// How many entries a walk may still visit: a file of its size has no more.
+struct EntryRoom(u64);
+
+impl EntryRoom {
+    fn take(&mut self, page: &Page) {
+        let entries = page.records.len() + page.damaged.len() + 1;
+        self.0 = self.0.saturating_sub(entries as u64);
+    }
 }
 
 /// The readable records, checked for consistency.
@@ -225,67 +402,6 @@ impl Damage {
     }
 }
 
-/// Visits all readable records in the order of their keys.
-async fn walk(
-    snapshot: &dyn Snapshot,
-    mut take: impl FnMut(&Key, &Versioned) -> Result<(), DamagedError>,
-) -> Result<Damage, DamagedError> {
-    let mut lost = Damage::default();
-    let mut after: Option<Key> = None;
-    let mut limit = PAGE;
-    loop {
-        let Ok(page) = snapshot.scan("", after.as_deref(), limit).await else {
-            match limit {
-                // Read single records up to the first one that cannot be reached.
-                1 => break,
-                _ => limit = 1,
-            }
-            continue;
-        };
-        for (key, record) in &page.records {
-            take(key, record)?;
-        }
-        lost.damaged.extend(page.damaged);
-        after = page.records.last().map(|(key, _)| key.clone()).or(after);
-        if !page.more {
-            return Ok(lost);
-        }
-    }
-    let behind = scan_backwards(snapshot, after.as_deref(), &mut lost).await;
-    lost.gap = Some((after, behind.last().map(|(key, _)| key.clone())));
-    for (key, record) in behind.iter().rev() {
-        take(key, record)?;
-    }
-    Ok(lost)
-}
-
-/// The records after an unreadable range, last one first.
-async fn scan_backwards(
-    snapshot: &dyn Snapshot,
-    until: Option<&str>,
-    lost: &mut Damage,
-) -> Vec<(Key, Versioned)> {
-    let mut behind: Vec<(Key, Versioned)> = Vec::new();
-    let mut limit = PAGE;
-    loop {
-        let before = behind.last().map(|(key, _)| key.clone());
-        let Ok(page) = snapshot.scan_back("", before.as_deref(), limit).await else {
-            match limit {
-                1 => return behind,
-                _ => limit = 1,
-            }
-            continue;
-        };
-        lost.damaged.extend(page.damaged);
-        let is_new = |key: &Key| until.is_none_or(|until| **key > *until);
-        let count = behind.len();
-        behind.extend(page.records.into_iter().take_while(|(key, _)| is_new(key)));
-        if !page.more || behind.len() == count {
-            return behind;
-        }
-    }
-}
-
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -294,4 +410,41 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// redb may follow damaged pages in a circle without end.
+    #[test]
+    fn reader_that_takes_no_step_is_given_up() {
+        let (held, end) = mpsc::channel::<()>();
+        let stuck = async move |reader: Reader| {
+            reader.send(Bytes::from_static(b"the first part"));
+            let _ = end.recv();
+            Ok(())
+        };
+        let mut out = Vec::new();
+        let given_up = guarded_for(Duration::from_millis(20), Path::new("store.redb"), &mut out, stuck);
+        let Err(error @ DamagedError::Stalled { .. }) = given_up else { panic!("{given_up:?}") };
+        assert!(error.to_string().contains("store.redb") && error.to_string().contains("lead in a circle"));
+        drop(held);
+    }
+
+    #[test]
+    fn reader_that_ends_is_waited_for() {
+        let mut out = Vec::new();
+        let sent = guarded(Path::new("store.redb"), &mut out, async |reader: Reader| {
+            reader.send(Bytes::from_static(b"one "));
+            reader.send(Bytes::from_static(b"two"));
+            Ok(2)
+        });
+        assert_eq!((sent.unwrap(), &out[..]), (2, &b"one two"[..]));
+        let died = guarded(Path::new("store.redb"), &mut io::sink(), async |_reader| -> Result<(), _> {
+            // Like a bug of this file: panics of redb are errors before they come here.
+            std::panic::resume_unwind(Box::new("a bug"))
+        });
+        assert!(matches!(died, Err(DamagedError::Died)), "{died:?}");
+    }
 }

@@ -154,11 +154,11 @@ async fn salvaged_export_of_damaged_store_imports() {
         let mut flipped = image.clone();
         flipped[byte_range(&image, record).end - 1] ^= 1;
         fs::write(&file, &flipped).unwrap();
-        let checked = damaged::check(&file).await.unwrap();
+        let checked = damaged::check(&file).unwrap();
         let named = |finding: &damaged::Finding| finding.key.as_deref() == Some(&**key);
         assert!(checked.findings.iter().any(named), "{kind}: {checked:?}");
         let mut lines = Vec::new();
-        let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).await.unwrap();
+        let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).unwrap();
         assert!(saved.left_out.iter().any(named), "{kind}: {saved:?}");
         // A damaged scope takes its VMs and their addresses with it; other records take nothing.
         let expected = records.len() - if kind == "scope/" { 3 } else { 1 };
@@ -174,12 +174,12 @@ async fn salvaged_export_of_damaged_store_imports() {
     flipped[state] ^= 1;
     fs::write(&file, &flipped).unwrap();
     assert!(RedbStore::open(&file).is_err());
-    assert!(!damaged::check(&file).await.unwrap().findings.is_empty());
+    assert!(!damaged::check(&file).unwrap().findings.is_empty());
     let mut lines = Vec::new();
-    let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).await.unwrap();
+    let saved = damaged::save(&file, true, Timestamp::UNIX_EPOCH, &mut lines).unwrap();
     assert_eq!(saved.records, records.len() as u64, "{saved:?}");
     assert_eq!(import::check(&lines[..], |_| {}).unwrap().records, records.len() as u64);
 
     fs::write(&file, &image).unwrap();
-    assert_eq!(damaged::check(&file).await.unwrap().findings, []);
+    assert_eq!(damaged::check(&file).unwrap().findings, []);
 }

@@ -375,8 +375,15 @@ pub(super) fn open_backend(
 
 /// Opens any redb database, store or not.
 pub(super) fn open_database(name: &Path, backend: impl StorageBackend) -> Result<Database, OpenError> {
-    let opened = reading(|| Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)));
+    let opened = reading(|| Ok(builder().create_with_backend(backend)));
     opened.map_err(|fault| damaged(name, fault))?.map_err(|error| classify(name, error))
+}
+
+/// Opens databases with the usual cache.
+pub(super) fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
 }
 
 /// What a file is. A store is `unchecked` if it has records of format 1.

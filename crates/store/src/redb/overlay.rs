@@ -2,28 +2,56 @@
 //!
 //! redb writes to a file when it opens it, and more if the file was not closed properly. All writes go to blocks in
 //! memory over the file, so a damaged store can be inspected any number of times.
+//!
+//! Pages of a damaged file may lead redb in a circle. [`Progress`] shows it from another thread: reads count, but no more
+//! of them than the file can need.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ::redb::{AccessGuard, Builder, Database, ReadableTable, StorageBackend, StorageError};
+use ::redb::{AccessGuard, Database, ReadableTable, StorageBackend, StorageError};
 
 use super::OpenError;
 use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, decode, reading};
 use super::open::{self, OpenAttempt, OpenDatabase, Opened};
+use super::order::KeyOrder;
 
 type Entry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 const BLOCK: usize = 4096;
 
+/// How often each block of a file may be read, on average: redb verifies and rebuilds in a few passes, and then all
+/// records are read twice.
+const READS_PER_BLOCK: u64 = 64;
+
+/// Steps that a reader of a file has taken. Clones are the same counter.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    pub fn advance(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of steps so far.
+    pub fn steps(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 #[derive(Debug)]
 struct Overlay {
     file: File,
     written: Mutex<Written>,
+    /// How many more reads are progress.
+    reads_left: AtomicU64,
+    progress: Progress,
 }
 
 #[derive(Debug)]
@@ -36,23 +64,28 @@ struct Written {
 }
 
 /// Opens the file for reading, locked against a service that would write to it.
-fn overlay(path: &Path) -> Result<Overlay, OpenError> {
+fn overlay(path: &Path, progress: &Progress) -> Result<Overlay, OpenError> {
     let io = |source| OpenError::Io { path: path.into(), source };
     let file = File::open(path).map_err(io)?;
     open::locked(file.try_lock_shared(), path, path)?;
     let len = file.metadata().map_err(io)?.len();
-    Ok(Overlay { file, written: Mutex::new(Written { len, from_file: len, blocks: BTreeMap::new() }) })
+    Ok(Overlay {
+        file,
+        written: Mutex::new(Written { len, from_file: len, blocks: BTreeMap::new() }),
+        reads_left: AtomicU64::new((len / BLOCK as u64 + 1).saturating_mul(READS_PER_BLOCK)),
+        progress: progress.clone(),
+    })
 }
 
 /// Opens an existing store that is not empty.
-pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
-    let (database, state) = open::open_backend(path, overlay(path)?, OpenAttempt::Reopen)?;
+pub(super) fn open(path: &Path, progress: &Progress) -> Result<Opened, OpenError> {
+    let (database, state) = open::open_backend(path, overlay(path, progress)?, OpenAttempt::Reopen)?;
     Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
 }
 
 /// Opens a store with a damaged state record: revision and counts are recomputed from the readable records.
-pub(super) fn open_rebuilt(path: &Path) -> Result<Opened, OpenError> {
-    let database = open::open_database(path, overlay(path)?)?;
+pub(super) fn open_rebuilt(path: &Path, progress: &Progress) -> Result<Opened, OpenError> {
+    let database = open::open_database(path, overlay(path, progress)?)?;
     let state = reading(|| rebuild_state(&database)).map_err(|fault| open::damaged(path, fault))?;
     Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
 }
@@ -62,19 +95,30 @@ fn rebuild_state(database: &Database) -> Result<State, Fault> {
     let mut state = State::new()?;
     {
         let table = txn.open_table(RECORDS)?;
-        let mut take = |entry: Result<Entry<'_>, StorageError>| {
-            let (key, raw) = entry?;
-            if let (Ok(record), Ok(key)) =
-                (decode(key.value(), raw.value()), std::str::from_utf8(key.value()))
-            {
-                state.revision = state.revision.max(record.revision);
-                state.counts.add(key);
+        let mut last = Vec::new();
+        let mut rising = KeyOrder::rising(Bound::Unbounded);
+        let forward = reading(|| {
+            for entry in table.iter()? {
+                add(&mut state, entry, |key| {
+                    rising.accept(key)?;
+                    last = key.to_vec();
+                    Ok(())
+                })?;
             }
-            Ok::<_, Fault>(())
-        };
-        // Records behind unreadable pages may be newer.
-        if reading(|| table.iter()?.try_for_each(&mut take)).is_err() {
-            let _ = reading(|| table.iter()?.rev().try_for_each(&mut take));
+            Ok(())
+        });
+        if forward.is_err() {
+            // Records behind unreadable pages may be newer. Those before them are counted.
+            let mut falling = KeyOrder::falling(Bound::Unbounded);
+            let _ = reading(|| {
+                for entry in table.iter()?.rev() {
+                    add(&mut state, entry, |key| match key > last.as_slice() {
+                        true => falling.accept(key),
+                        false => Err(Fault::Unfollowable),
+                    })?;
+                }
+                Ok(())
+            });
         }
         txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
     }
@@ -82,11 +126,27 @@ fn rebuild_state(database: &Database) -> Result<State, Fault> {
     Ok(state)
 }
 
+/// Counts a record that is valid, if its key is in order.
+fn add(
+    state: &mut State,
+    entry: Result<Entry<'_>, StorageError>,
+    accept: impl FnOnce(&[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let (key, raw) = entry?;
+    let key = key.value();
+    if let (Ok(record), Ok(text)) = (decode(key, raw.value()), std::str::from_utf8(key)) {
+        accept(key)?;
+        state.revision = state.revision.max(record.revision);
+        state.counts.add(text);
+    }
+    Ok(())
+}
+
 /// Verifies redb's checksums of all pages without changing the file.
-pub fn pages_are_whole(path: &Path) -> Result<bool, OpenError> {
-    let backend = overlay(path)?;
+pub fn pages_are_whole(path: &Path, progress: &Progress) -> Result<bool, OpenError> {
+    let backend = overlay(path, progress)?;
     let checked = reading(|| {
-        let mut database = Builder::new().create_with_backend(backend).map_err(::redb::Error::from)?;
+        let mut database = open::builder().create_with_backend(backend).map_err(::redb::Error::from)?;
         Ok(database.check_integrity().map_err(::redb::Error::from)?)
     });
     Ok(checked.is_ok_and(|whole| whole))
@@ -95,6 +155,14 @@ pub fn pages_are_whole(path: &Path) -> Result<bool, OpenError> {
 impl Overlay {
     fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_read(&self) {
+        let left =
+            self.reads_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if left.is_ok() {
+            self.progress.advance();
+        }
     }
 
     /// Reads the file's bytes, followed by zeros.
@@ -127,6 +195,7 @@ impl StorageBackend for Overlay {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.count_read();
         let written = self.written();
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > written.len) {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::format::{Fault, RECORDS, State, decode, reading, shown};
+use super::order::KeyOrder;
 use super::writer::Message;
 use super::{Shared, open};
 use crate::{Page, PageRoom, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
@@ -134,30 +135,48 @@ fn get(table: &Table, key: &str) -> Result<Option<Versioned>, Fault> {
 
 fn scan(table: &Table, prefix: &str, after: Option<&str>, limit: usize) -> Result<Scanned, Fault> {
     let start = scan_start(prefix, after).map(str::as_bytes);
-    page(table.range::<&[u8]>((start, Bound::Unbounded))?, prefix, limit)
+    let entries = table.range::<&[u8]>((start, Bound::Unbounded))?;
+    page(entries, prefix, limit, KeyOrder::rising(start))
 }
 
 fn scan_back(table: &Table, prefix: &str, before: Option<&str>, limit: usize) -> Result<Scanned, Fault> {
     let end = scan_end(prefix, before);
     let end = end.as_ref().map(String::as_bytes);
-    page(table.range::<&[u8]>((Bound::Unbounded, end))?.rev(), prefix, limit)
+    let entries = table.range::<&[u8]>((Bound::Unbounded, end))?.rev();
+    page(entries, prefix, limit, KeyOrder::falling(end))
 }
 
 /// Valid records as far as they fit, and the damaged ones between them. A damaged key may be out of order, so only a valid
 /// record ends the scan.
-fn page<'a>(entries: impl Iterator<Item = Entry<'a>>, prefix: &str, limit: usize) -> Result<Scanned, Fault> {
+fn page<'a>(
+    entries: impl Iterator<Item = Entry<'a>>,
+    prefix: &str,
+    limit: usize,
+    mut order: KeyOrder,
+) -> Result<Scanned, Fault> {
     let Scanned { mut page, mut strays } = Scanned::default();
     let mut room = PageRoom::new(limit);
     for entry in entries {
-        let (key, raw) = entry?;
+        let (key, raw) = match entry {
+            Ok(entry) => entry,
+            // The next scan meets it first.
+            Err(_) if room.is_full() => {
+                page.more = true;
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let key = key.value();
         if room.is_full() && key.starts_with(prefix.as_bytes()) {
             page.more = true;
             break;
         }
         match (decode(key, raw.value()), std::str::from_utf8(key)) {
-            (Ok(_), Ok(key)) if !key.starts_with(prefix) => break,
             (Ok(record), Ok(key)) => {
+                order.accept(key.as_bytes())?;
+                if !key.starts_with(prefix) {
+                    break;
+                }
                 room.take(key, &record);
                 page.records.push((key.into(), record));
             }

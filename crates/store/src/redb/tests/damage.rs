@@ -340,7 +340,7 @@ async fn read_only_open_leaves_file_unchanged() {
         }
     }
     let before = fs::read(&path).unwrap();
-    assert!(pages_are_whole(&path).unwrap());
+    assert!(pages_are_whole(&path, &Progress::default()).unwrap());
     let store = RedbStore::open_unchanged(&path).unwrap();
     assert_eq!(read_all(&store).await.1.len(), 50);
     // None of this reaches the file.
