@@ -5,16 +5,12 @@
 //! | `checked` | the record's key | 4 bytes little-endian: the CRC-32C of the key and of all that follows; 8 bytes little-endian: the revision that wrote it; the value |
 //! | `state` | `state` | laid out like a record: the newest revision, and [`State`] as text |
 //! | `meta` | `format` | [`FORMAT`] |
-//! | `meta` | `revision` | unused; releases of format 1 do not recognise a store without it |
 //!
 //! `state` is written in the same redb commit as its records. So after a crash or a failed sync it shows exactly
 //! which transactions are on disk.
 //!
 //! redb has page checksums, but verifies them only when it repairs a file. Here every read verifies the record's
 //! checksum. A checksum cannot show a missing record; the counts per kind in `state` can.
-//!
-//! Format 1 had its records in the table `records`, without checksums, and its revision in `meta`. [`super::open`]
-//! upgrades it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,9 +24,7 @@ use crate::apply::Records;
 use crate::{Key, Revision, Versioned};
 
 /// A file with a higher number was written by a newer notbefore.
-pub(super) const FORMAT: u64 = 2;
-/// The format without checksums.
-pub(super) const FORMAT_UNCHECKED: u64 = 1;
+pub(super) const FORMAT: u64 = 1;
 
 /// Keys are bytes, so that a key with invalid UTF-8 is a damaged record and not a panic in redb.
 pub(super) const RECORDS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checked");
@@ -38,9 +32,6 @@ pub(super) const STATE: TableDefinition<&str, &[u8]> = TableDefinition::new("sta
 pub(super) const STATE_KEY: &str = "state";
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 pub(super) const META_FORMAT: &str = "format";
-pub(super) const META_REVISION: &str = "revision";
-/// The records of format 1: the revision in 8 bytes little-endian, then the value.
-pub(super) const UNCHECKED: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 const REVISION_BYTES: usize = size_of::<u64>();
@@ -155,12 +146,6 @@ fn revision_and_value(checked: &[u8]) -> Option<(Revision, &[u8])> {
 
 fn checksum(key: &[u8], checked: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), checked)
-}
-
-/// Parses a record of format 1.
-pub(super) fn decode_unchecked(key: &str, raw: &[u8]) -> Result<(Revision, Vec<u8>), Fault> {
-    let (revision, value) = revision_and_value(raw).ok_or_else(|| Fault::damaged(key.as_bytes()))?;
-    Ok((revision, value.to_vec()))
 }
 
 /// The store's own metadata.

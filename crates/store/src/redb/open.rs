@@ -6,9 +6,6 @@
 //!
 //! After an I/O error the same process opens the file again. Then it must be the file that was open: an empty or
 //! missing file is refused and not recreated, since silent data loss is worse than a store that cannot write.
-//!
-//! A file of format 1 is upgraded when it is opened, some megabytes per commit. The first commit raises the format,
-//! so that no older release opens a partly upgraded file. After a crash the next start continues.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -19,23 +16,16 @@ use std::sync::Arc;
 
 use ::redb::backends::FileBackend;
 use ::redb::{
-    Builder, Database, DatabaseError, Durability, ReadableDatabase, ReadableTableMetadata, StorageBackend,
-    StorageError, TableHandle, WriteTransaction,
+    Builder, Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError,
+    WriteTransaction,
 };
 
-use super::format::{
-    FORMAT, FORMAT_UNCHECKED, Fault, META, META_FORMAT, META_REVISION, RECORDS, STATE, STATE_KEY, State,
-    UNCHECKED, decode_unchecked, encode, reading,
-};
-use crate::Revision;
+use super::format::{FORMAT, Fault, META, META_FORMAT, RECORDS, STATE, STATE_KEY, State, reading};
 
 /// redb's cache. The service keeps every live scope in memory and reads the store only at start, for instance
 /// metadata and for history. So the cache only needs the tree's inner pages; redb's default is 1 GiB. Tests use a
 /// small cache, so that their reads reach the disk.
 const CACHE_BYTES: usize = if cfg!(test) { 256 * 1024 } else { 16 * 1024 * 1024 };
-
-/// Size of one commit of an upgrade; it limits redb's memory use.
-const UPGRADE_BYTES: usize = if cfg!(test) { 64 * 1024 } else { 8 * 1024 * 1024 };
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -360,8 +350,7 @@ pub(super) fn open_backend(
     let found = reading(|| identify(&database)).map_err(|fault| damaged(name, fault))?;
     let state = match found {
         Identity::Empty => initialise(&database),
-        Identity::Store { state, unchecked: false } => Ok(state),
-        Identity::Store { state, unchecked: true } => reading(|| upgrade(&database, state)),
+        Identity::Store(state) => Ok(state),
         Identity::Newer { format } => {
             return Err(OpenError::NewerFormat { path: name.into(), found: format });
         }
@@ -386,18 +375,17 @@ pub(super) fn builder() -> Builder {
     builder
 }
 
-/// What a file is. A store is `unchecked` if it has records of format 1.
+/// What a file is.
 enum Identity {
     Empty,
-    Store { state: State, unchecked: bool },
+    Store(State),
     Newer { format: u64 },
     Foreign,
 }
 
 fn identify(database: &Database) -> Result<Identity, Fault> {
     let txn = database.begin_read()?;
-    let tables: Vec<String> = txn.list_tables()?.map(|table| table.name().to_owned()).collect();
-    if tables.is_empty() {
+    if txn.list_tables()?.next().is_none() {
         return Ok(Identity::Empty);
     }
     let meta = match txn.open_table(META) {
@@ -405,18 +393,10 @@ fn identify(database: &Database) -> Result<Identity, Fault> {
         Err(::redb::TableError::Storage(error)) => return Err(error.into()),
         Err(_) => return Ok(Identity::Foreign),
     };
-    let field = |key: &str| Ok::<_, Fault>(meta.get(key)?.map(|value| value.value()));
-    let (Some(format), Some(revision)) = (field(META_FORMAT)?, field(META_REVISION)?) else {
-        return Ok(Identity::Foreign);
-    };
-    let unchecked = tables.iter().any(|table| table == UNCHECKED.name());
-    match format {
-        FORMAT_UNCHECKED => {
-            let state = State { revision: Revision(revision), ..State::new()? };
-            Ok(Identity::Store { state, unchecked: true })
-        }
-        FORMAT => Ok(Identity::Store { state: read_state(&txn)?, unchecked }),
-        format => Ok(Identity::Newer { format }),
+    match meta.get(META_FORMAT)?.map(|value| value.value()) {
+        None => Ok(Identity::Foreign),
+        Some(FORMAT) => Ok(Identity::Store(read_state(&txn)?)),
+        Some(format) => Ok(Identity::Newer { format }),
     }
 }
 
@@ -440,49 +420,10 @@ fn initialise(database: &Database) -> Result<State, Fault> {
     {
         txn.open_table(RECORDS)?;
         txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
-        let mut meta = txn.open_table(META)?;
-        meta.insert(META_FORMAT, FORMAT)?;
-        meta.insert(META_REVISION, 0)?;
+        txn.open_table(META)?.insert(META_FORMAT, FORMAT)?;
     }
     txn.commit()?;
     Ok(state)
-}
-
-/// Adds checksums to the records of format 1. Each commit moves some records and counts them; the last one removes
-/// the old table.
-fn upgrade(database: &Database, mut state: State) -> Result<State, Fault> {
-    tracing::info!(
-        "upgrading the store: adding checksums to its records; earlier releases cannot open it any more"
-    );
-    let mut moved = 0_u64;
-    loop {
-        let txn = begin_durable(database)?;
-        let is_done = {
-            let mut from = txn.open_table(UNCHECKED)?;
-            let mut to = txn.open_table(RECORDS)?;
-            let mut bytes = 0;
-            while bytes < UPGRADE_BYTES {
-                let Some((key, raw)) = from.pop_first()? else { break };
-                let key = key.value();
-                let (revision, value) = decode_unchecked(key, raw.value())?;
-                to.insert(key.as_bytes(), encode(key.as_bytes(), revision, &value).as_slice())?;
-                state.counts.add(key);
-                bytes += key.len() + value.len();
-                moved += 1;
-            }
-            txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
-            txn.open_table(META)?.insert(META_FORMAT, FORMAT)?;
-            from.is_empty()?
-        };
-        if is_done {
-            txn.delete_table(UNCHECKED)?;
-        }
-        txn.commit()?;
-        if is_done {
-            tracing::info!(records = moved, "store upgraded: all records have checksums");
-            return Ok(state);
-        }
-    }
 }
 
 fn classify(path: &Path, error: DatabaseError) -> OpenError {

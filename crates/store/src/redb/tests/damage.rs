@@ -1,65 +1,11 @@
-//! Damage: a file of the format without checksums, flipped bits, and a file that was moved or replaced.
+//! Damage: flipped bits, and a file that was moved or replaced.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use ::redb::ReadableDatabase;
-
-use super::format::{FORMAT_UNCHECKED, META, META_FORMAT, META_REVISION, RECORDS, UNCHECKED};
+use super::format::RECORDS;
 use super::*;
 use crate::Expect;
-
-type Contents = (Revision, Vec<(String, Versioned)>);
-
-/// A disk with a store of format 1 and its records: more than one commit of an upgrade.
-fn unchecked() -> (Disk, Contents) {
-    let disk = Disk::new();
-    let mut records = Vec::new();
-    {
-        let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
-        let txn = database.begin_write().unwrap();
-        {
-            let mut table = txn.open_table(UNCHECKED).unwrap();
-            for n in 0..200_u64 {
-                let (key, value) =
-                    (format!("fact/{n:03}"), Bytes::from(format!("{n}-{}", "x".repeat(1_000))));
-                let raw = [&n.to_le_bytes()[..], &value[..]].concat();
-                table.insert(key.as_str(), raw.as_slice()).unwrap();
-                records.push((key, Versioned { revision: Revision(n), value }));
-            }
-            let mut meta = txn.open_table(META).unwrap();
-            meta.insert(META_FORMAT, FORMAT_UNCHECKED).unwrap();
-            meta.insert(META_REVISION, 500).unwrap();
-        }
-        txn.commit().unwrap();
-    }
-    (disk, (Revision(500), records))
-}
-
-#[tokio::test]
-async fn format_1_upgrade_survives_crashes() {
-    let (disk, contents) = unchecked();
-    disk.keep_images();
-    let open = disk.clone();
-    let store = RedbStore::open_with("disk", move || open.open()).unwrap();
-    assert_eq!(read_all(&store).await, contents);
-    assert_eq!(store.snapshot().await.unwrap().counts(), Some(vec![("fact/".to_owned(), 200)]));
-    let images = disk.take_images();
-    assert!(images.len() > 20, "the upgrade took only {} images", images.len());
-    for (number, image) in images.into_iter().enumerate() {
-        let disk = Disk::holding(image);
-        let store = RedbStore::open_with("image", move || disk.open()).unwrap();
-        assert_eq!(read_all(&store).await, contents, "image {number}");
-        let counts = store.snapshot().await.unwrap().counts();
-        assert_eq!(counts, Some(vec![("fact/".to_owned(), 200)]), "image {number}");
-    }
-    // An older release must not find a table that it recognises.
-    drop(store);
-    let database = Database::builder().create_with_backend(disk.open().unwrap()).unwrap();
-    let txn = database.begin_read().unwrap();
-    assert_eq!(txn.open_table(META).unwrap().get(META_FORMAT).unwrap().unwrap().value(), 2);
-    assert!(txn.open_table(UNCHECKED).is_err(), "the old table is gone");
-}
 
 /// Changes the stored bytes of a record, like a disk error that redb's own checksums do not show.
 fn corrupt_record(disk: &Disk, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
