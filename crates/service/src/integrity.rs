@@ -1,11 +1,11 @@
-//! Integrity checks at start: all records are present and undamaged.
+//! Integrity checks at start: all records are present, undamaged, and those that were written last.
 //!
 //! Damage to a record that is held in memory prevents the start: a scope without its events, or a VM without its scope,
 //! would be served as valid. Damage to history only shortens history.
 
 use std::time::Duration;
 
-use notbefore_store::{Page, Snapshot};
+use notbefore_store::{Page, Snapshot, Tally};
 
 /// A reader of a file that takes no step for so long is given up: damaged pages may lead it in a circle.
 pub const STALL_MAX: Duration = Duration::from_secs(10);
@@ -23,6 +23,11 @@ pub enum IntegrityError {
         "the store is damaged: it has {found} records below '{kind}', {counted} were written, and the service cannot start without them; {RECOVERY_HINT}"
     )]
     Miscounted { kind: String, found: u64, counted: u64 },
+    /// Records of a kind are not those that were written last, but valid ones of the past.
+    #[error(
+        "the store is damaged: records below '{kind}' are not those that were written last (a write was lost, or went to another place), and the service cannot start without them; {RECOVERY_HINT}"
+    )]
+    Outdated { kind: String },
     /// Nothing more could be read.
     #[error(
         "no more records were read from the store for {} s: the disk does not answer, or damaged pages of the file lead in a circle; {RECOVERY_HINT}",
@@ -39,12 +44,15 @@ pub fn check_damaged(page: &Page) -> Result<(), IntegrityError> {
     page.damaged.first().map_or(Ok(()), |key| Err(IntegrityError::Damaged { key: key.to_string() }))
 }
 
-/// Compares the number of records of a kind with the stored count.
-pub fn check_count(snapshot: &dyn Snapshot, kind: &str, found: u64) -> Result<(), IntegrityError> {
-    let Some(counts) = snapshot.counts() else { return Ok(()) };
-    let counted = counts.iter().find(|(counted, _)| counted == kind).map_or(0, |(_, count)| *count);
-    match counted == found {
-        true => Ok(()),
-        false => Err(IntegrityError::Miscounted { kind: kind.to_owned(), found, counted }),
+/// Compares the records of a kind with the stored tally.
+pub fn check_tally(snapshot: &dyn Snapshot, kind: &str, found: Tally) -> Result<(), IntegrityError> {
+    let Some(tallies) = snapshot.tallies() else { return Ok(()) };
+    let (kind, written) = (kind.to_owned(), tallies.of(kind));
+    if written.count != found.count {
+        Err(IntegrityError::Miscounted { kind, found: found.count, counted: written.count })
+    } else if written != found {
+        Err(IntegrityError::Outdated { kind })
+    } else {
+        Ok(())
     }
 }

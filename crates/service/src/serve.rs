@@ -20,7 +20,7 @@ use notbefore_etcd::{Compactor, EtcdStore};
 use notbefore_listener::host::AllowedHosts;
 use notbefore_listener::log_limit::LogRateLimit;
 use notbefore_store::memory::MemoryStore;
-use notbefore_store::{Key, ReadError, Revision, Store, Versioned};
+use notbefore_store::{Key, ReadError, Revision, Store, Tally, Versioned};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -791,35 +791,38 @@ pub struct Loaded {
 pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     let snapshot = store.snapshot().await?;
     // A shared store has time limits of its own.
-    let stall_max = snapshot.counts().map(|_| STALL_MAX);
+    let stall_max = snapshot.tallies().map(|_| STALL_MAX);
     let revision = snapshot.revision();
     let cluster = snapshot.scan(CLUSTER, None, CLUSTER_RECORDS_MAX).await?.records;
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
-            let mut found = 0;
+            let mut found = Tally::default();
             for range in records::ranges(prefix, snapshot.has_costly_ranges()) {
                 let mut scan = Scan::new(&*snapshot, &range, LOAD_PAGE);
                 while let Some(page) = scan.next().await? {
                     integrity::check_damaged(&page)?;
-                    found += page.records.len() as u64;
+                    page.records.iter().for_each(|(key, record)| found.add(key, record.revision));
                     if pages.send(prepared(page.records).await?).await.is_err() {
                         return Ok(());
                     }
                 }
             }
-            integrity::check_count(&*snapshot, prefix, found)?;
+            integrity::check_tally(&*snapshot, prefix, found)?;
         }
-        let mut times = Vec::new();
+        let (mut times, mut found) = (Vec::new(), Tally::default());
         for key in records::TIMES {
             let record = snapshot.get(key).await.map_err(|error| match error {
                 ReadError::Damaged { key } => ServeError::from(IntegrityError::Damaged { key }),
                 error @ (ReadError::Unavailable(_) | ReadError::Compacted) => error.into(),
             })?;
-            times.extend(record.map(|record| (Key::from(key), record)));
+            if let Some(record) = record {
+                found.add(key, record.revision);
+                times.push((Key::from(key), record));
+            }
         }
         // These are the records whose keys have no slash. Only the janitor reads `swept`.
-        integrity::check_count(&*snapshot, "", times.len() as u64)?;
+        integrity::check_tally(&*snapshot, "", found)?;
         times.retain(|(key, _)| **key == *records::ALIVE);
         let _ = pages.send(prepared(times).await?).await;
         Ok::<_, ServeError>(())

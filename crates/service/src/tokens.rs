@@ -20,7 +20,7 @@ use notbefore_core::{Actor, Fact, Grant, Name, Prefix, Recorded, Role, Token};
 use notbefore_engine::Revisioned;
 use notbefore_engine::cluster::{FORMAT, FormatRecord, LEADER};
 use notbefore_engine::records::{self, FactBatch, prefix};
-use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Txn};
+use notbefore_store::{Expect, Outcome, ReadError, Revision, Store, Tally, Txn};
 use sha2::{Digest, Sha256};
 
 use crate::data_dir::{self, DataDir};
@@ -243,7 +243,9 @@ pub async fn ensure_first(
     // A token that is missing because of damage must not count as one that never existed.
     integrity::check_damaged(&page)?;
     if !page.more {
-        integrity::check_count(&*snapshot, prefix::TOKEN, page.records.len() as u64)?;
+        let mut found = Tally::default();
+        page.records.iter().for_each(|(key, record)| found.add(key, record.revision));
+        integrity::check_tally(&*snapshot, prefix::TOKEN, found)?;
     }
     let mut root = None;
     let mut has_full_access = false;

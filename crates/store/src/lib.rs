@@ -21,8 +21,10 @@ pub mod contract;
 mod log;
 pub mod memory;
 pub mod redb;
+mod tally;
 
 pub use log::WatchLog;
+pub use tally::{Tallies, Tally, TallyMismatch};
 
 use std::fmt;
 use std::ops::Bound;
@@ -302,9 +304,8 @@ pub enum WatchError {
 #[async_trait]
 pub trait Snapshot: Send + Sync {
     fn revision(&self) -> Revision;
-    /// Record counts per kind, maintained in every commit; none if the store does not count. The kind is the key up to
-    /// its first slash, or empty for keys without one.
-    fn counts(&self) -> Option<Vec<(String, u64)>> {
+    /// What must be there: the tally of each kind of record, maintained in every commit; none if the store keeps none.
+    fn tallies(&self) -> Option<&Tallies> {
         None
     }
     /// Whether a page costs as much as the rest of its range, as with etcd 3.4: many records are then read in parts.

@@ -206,8 +206,12 @@ impl Drop for Inner {
 impl Shared {
     /// Runs `work` on the database, or returns why there is none.
     fn with_database<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, Unavailable> {
+        self.with_open(|open| work(&open.database))
+    }
+
+    fn with_open<T>(&self, work: impl FnOnce(&OpenDatabase) -> T) -> Result<T, Unavailable> {
         match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
-            DatabaseState::Open(open) => Ok(work(&open.database)),
+            DatabaseState::Open(open) => Ok(work(open)),
             DatabaseState::Closed(reason) => Err(reason.clone()),
         }
     }
@@ -215,6 +219,9 @@ impl Shared {
     fn set_database(&self, database: DatabaseState) {
         let before =
             mem::replace(&mut *self.database.write().unwrap_or_else(PoisonError::into_inner), database);
+        if matches!(&before, DatabaseState::Open(open) if open.inspected.is_some()) {
+            return open::discard(before);
+        }
         // Closing a database writes and syncs; readers need not wait for that. It fails if the file is damaged; that
         // is ignored.
         let _ = reading(|| {

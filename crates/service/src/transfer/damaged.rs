@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_store::redb::{self, OpenError, Progress, RedbStore};
-use notbefore_store::{Key, Page, ReadError, Revision, Snapshot, Store, Versioned};
+use notbefore_store::{Key, Page, ReadError, Revision, Snapshot, Store, Tallies, TallyMismatch, Versioned};
 use serde::Serialize;
 
 use super::export::is_left_out;
@@ -91,8 +91,8 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-/// Checks a whole store: redb's pages, the checksum and content of every record, the number of records, and their
-/// consistency. Blocking.
+/// Checks a whole store: redb's pages, the checksum and content of every record, the tallies, and the consistency of
+/// all records. Blocking.
 pub fn check(store: &Path) -> Result<Checked, DamagedError> {
     let findings = page_findings(store)?;
     guarded(store, &mut io::sink(), async move |reader| reader.check(findings).await)
@@ -101,7 +101,8 @@ pub fn check(store: &Path) -> Result<Checked, DamagedError> {
 /// Exports all undamaged records that are consistent without the damaged ones, so that the export can be imported.
 /// Blocking.
 pub fn save(store: &Path, tokens: bool, now: Timestamp, out: &mut dyn Write) -> Result<Saved, DamagedError> {
-    guarded(store, out, async move |reader| reader.save(tokens, now).await)
+    let findings = page_findings(store)?;
+    guarded(store, out, async move |reader| reader.save(findings, tokens, now).await)
 }
 
 /// Verifies redb's checksums of the file's pages.
@@ -194,8 +195,12 @@ impl Reader {
         Ok(Checked { revision: snapshot.revision().0, records, counts, findings })
     }
 
-    async fn save(self, tokens: bool, now: Timestamp) -> Result<Saved, DamagedError> {
-        let mut findings = Vec::new();
+    async fn save(
+        self,
+        mut findings: Vec<Finding>,
+        tokens: bool,
+        now: Timestamp,
+    ) -> Result<Saved, DamagedError> {
         let opened = match self.open(&mut findings)? {
             Some(opened) => opened,
             // Nothing can be read; the error says why.
@@ -237,7 +242,7 @@ impl Reader {
 
     /// Sends a part of the export.
     fn send(&self, chunk: Bytes) {
-        // Fails only if writing has failed; then nobody waits for the result.
+        // Fails only if writing has failed; then the result is not waited for.
         let _ = self.chunks.send(chunk);
         self.progress.advance();
     }
@@ -251,7 +256,7 @@ impl Reader {
         let mut survey = Survey::default();
         let lost = self.walk(snapshot, |key, record| survey.take(key, record)).await?;
         findings.extend(lost.findings());
-        findings.extend(survey.miscounted(snapshot));
+        findings.extend(survey.mismatches(snapshot));
         Ok(survey)
     }
 
@@ -341,7 +346,7 @@ impl EntryRoom {
 #[derive(Default)]
 struct Survey {
     records: u64,
-    kinds: BTreeMap<String, u64>,
+    tallies: Tallies,
     checker: RecordChecker,
     /// Records whose content does not match their key.
     wrong: BTreeMap<Key, String>,
@@ -350,8 +355,7 @@ struct Survey {
 impl Survey {
     fn take(&mut self, key: &Key, record: &Versioned) {
         self.records += 1;
-        let kind = key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default();
-        *self.kinds.entry(kind.to_owned()).or_default() += 1;
+        self.tallies.add(key, record.revision);
         if let Err(bad) = self.checker.check(self.records, key, &record.value) {
             self.wrong.insert(key.clone(), bad.to_string());
         }
@@ -364,18 +368,23 @@ impl Survey {
         self.wrong.clone().into_iter().chain(inconsistencies).collect()
     }
 
-    fn miscounted(&self, snapshot: &dyn Snapshot) -> Vec<Finding> {
-        let counted: BTreeMap<String, u64> = snapshot.counts().into_iter().flatten().collect();
-        let kinds: BTreeSet<&String> = counted.keys().chain(self.kinds.keys()).collect();
-        let of = |counts: &BTreeMap<String, u64>, kind: &String| counts.get(kind).copied().unwrap_or(0);
-        kinds
-            .into_iter()
-            .map(|kind| (kind, of(&self.kinds, kind), of(&counted, kind)))
-            .filter(|(_, found, counted)| found != counted)
-            .map(|(kind, found, counted)| {
-                Finding::of(kind, format!("{found} records can be read, {counted} are expected"))
-            })
-            .collect()
+    /// Kinds whose records are not those that were written last.
+    fn mismatches(&self, snapshot: &dyn Snapshot) -> Vec<Finding> {
+        let mismatches =
+            snapshot.tallies().map(|written| self.tallies.mismatches(written)).unwrap_or_default();
+        let finding = |TallyMismatch { kind, found, written }: TallyMismatch| match found.count
+            == written.count
+        {
+            true => Finding::of(
+                kind,
+                "some records are not those that were written last: a write was lost, or went to another place",
+            ),
+            false => Finding::of(
+                kind,
+                format!("{} records can be read, {} are expected", found.count, written.count),
+            ),
+        };
+        mismatches.into_iter().map(finding).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use notbefore_engine::cluster::CLUSTER;
 use notbefore_engine::records::{self, prefix};
-use notbefore_store::{Key, ReadError, Snapshot};
+use notbefore_store::{Key, ReadError, Snapshot, Tallies};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
@@ -38,6 +38,10 @@ pub enum ExportError {
     Record(#[from] ExportRecordError),
     #[error("record {0} is damaged: its checksum does not match; {RECOVERY_HINT}")]
     Damaged(Key),
+    #[error(
+        "records below '{0}' are not those that were written last: a write to the store was lost; {RECOVERY_HINT}"
+    )]
+    Outdated(String),
     #[error("timeout: the reader took nothing for too long")]
     TooSlow,
     #[error("the reader has disconnected")]
@@ -60,6 +64,7 @@ pub async fn export(
     chunks: Sender<Bytes>,
 ) -> Result<u64, ExportError> {
     let mut writer = LineWriter::new(snapshot.revision(), now, options.tokens);
+    let mut found = Tallies::default();
     let is_costly = snapshot.has_costly_ranges();
     let limit = if is_costly { COSTLY_PAGE } else { PAGE };
     for range in records::all_ranges(is_costly) {
@@ -69,6 +74,7 @@ pub async fn export(
                 return Err(ExportError::Damaged(key.clone()));
             }
             for (key, record) in &page.records {
+                found.add(key, record.revision);
                 if is_left_out(key, options.tokens) {
                     continue;
                 }
@@ -78,6 +84,10 @@ pub async fn export(
                 }
             }
         }
+    }
+    let mismatches = snapshot.tallies().map(|written| found.mismatches(written)).unwrap_or_default();
+    if let Some(mismatch) = mismatches.into_iter().next() {
+        return Err(ExportError::Outdated(mismatch.kind));
     }
     writer.finish();
     send(&chunks, writer.take(), options.send_timeout).await?;

@@ -13,6 +13,7 @@ mod disk_faults;
 mod exec_driver;
 mod export_import;
 mod guest_server;
+mod lost_writes;
 mod moved_clock;
 mod nodes;
 mod out_of_files;

@@ -1,4 +1,4 @@
-//! The record format in the file: checksummed records (CRC-32C) and record counts per kind.
+//! The record format in the file: checksummed records (CRC-32C) and tallies per kind.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -10,10 +10,10 @@
 //! which transactions are on disk.
 //!
 //! redb has page checksums, but verifies them only when it repairs a file. Here every read verifies the record's
-//! checksum. A checksum cannot show a missing record; the counts per kind in `state` can.
+//! checksum. A checksum cannot show a missing record, or one of the past; the tallies per kind in `state` can
+//! ([`crate::tally`]).
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
@@ -21,10 +21,11 @@ use ::redb::{ReadableTable, Table, TableDefinition};
 use bytes::Bytes;
 
 use crate::apply::Records;
-use crate::{Key, Revision, Versioned};
+use crate::{Key, Revision, Tallies, Tally, Versioned};
 
-/// A file with a higher number was written by a newer notbefore.
-pub(super) const FORMAT: u64 = 1;
+/// A file with a higher number was written by a newer notbefore. Lower numbers were used before the first release: those
+/// files have no checksums or no tallies, so they may lack acknowledged changes, and are refused.
+pub(super) const FORMAT: u64 = 3;
 
 /// Keys are bytes, so that a key with invalid UTF-8 is a damaged record and not a panic in redb.
 pub(super) const RECORDS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checked");
@@ -148,27 +149,32 @@ fn checksum(key: &[u8], checked: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), checked)
 }
 
+/// The revision of a record that is about to be written or removed, without its checksum: that repairs it.
+fn revision_in(raw: &[u8]) -> Option<Revision> {
+    raw.get(CHECKSUM_BYTES..).and_then(revision_and_value).map(|(revision, _)| revision)
+}
+
 /// The store's own metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// A random store id: another store at the same path and revision has a different one.
     pub id: u64,
     pub revision: Revision,
-    pub counts: Counts,
+    pub tallies: Tallies,
 }
 
 impl State {
     /// The state of an empty store, with a new id.
     pub fn new() -> Result<Self, Fault> {
         let id = getrandom::u64().map_err(|error| ::redb::Error::Io(error.into()))?;
-        Ok(Self { id, revision: Revision(0), counts: Counts::default() })
+        Ok(Self { id, revision: Revision(0), tallies: Tallies::default() })
     }
 
-    /// `store ID`, then a line `NUMBER KIND` for each kind of record.
+    /// `store ID`, then a line `COUNT SUM KIND` for each kind of record.
     pub fn encode(&self) -> Vec<u8> {
         let mut text = format!("store {:016x}\n", self.id);
-        for (kind, count) in &self.counts.0 {
-            text.push_str(&format!("{count} {kind}\n"));
+        for (kind, Tally { count, sum }) in self.tallies.kinds() {
+            text.push_str(&format!("{count} {sum:016x} {kind}\n"));
         }
         encode(STATE_KEY.as_bytes(), self.revision, text.as_bytes())
     }
@@ -181,60 +187,34 @@ impl State {
         let (revision, text) = verified(STATE_KEY.as_bytes(), raw)?;
         let mut lines = std::str::from_utf8(text).ok()?.lines();
         let id = u64::from_str_radix(lines.next()?.strip_prefix("store ")?, 16).ok()?;
-        let count = |line: &str| {
-            let (count, kind) = line.split_once(' ')?;
-            Some((kind.to_owned(), count.parse().ok()?))
+        let tally = |line: &str| {
+            let (count, rest) = line.split_once(' ')?;
+            let (sum, kind) = rest.split_once(' ')?;
+            let tally = Tally { count: count.parse().ok()?, sum: u64::from_str_radix(sum, 16).ok()? };
+            Some((kind.to_owned(), tally))
         };
-        Some(Self { id, revision, counts: Counts(lines.map(count).collect::<Option<_>>()?) })
+        Some(Self { id, revision, tallies: lines.map(tally).collect::<Option<_>>()? })
     }
 }
 
-/// Record counts per kind: the key up to its first slash, or empty for keys without one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts(BTreeMap<String, u64>);
-
-impl Counts {
-    pub fn kinds(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
-    }
-
-    pub fn add(&mut self, key: &str) {
-        let kind = kind_of(key);
-        match self.0.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(self.0.insert(kind.to_owned(), 1)),
-        }
-    }
-
-    fn subtract(&mut self, key: &str) {
-        let kind = kind_of(key);
-        if let Some(count) = self.0.get_mut(kind) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.0.remove(kind);
-            }
-        }
-    }
-}
-
-fn kind_of(key: &str) -> &str {
-    key.find('/').and_then(|slash| key.get(..=slash)).unwrap_or_default()
-}
-
-/// The records and counts of an open write transaction.
+/// The records and tallies of an open write transaction.
 pub(super) struct TableWriter<'t> {
     pub table: Table<'t, &'static [u8], &'static [u8]>,
-    pub counts: Counts,
+    pub tallies: Tallies,
+}
+
+/// Takes a record that was replaced or removed out of the tallies. If its revision was damaged, the sum is wrong from
+/// then on, and the next start says so.
+fn take_out(tallies: &mut Tallies, key: &str, raw: &[u8]) {
+    tallies.remove(key, revision_in(raw).unwrap_or_default());
 }
 
 impl Records for TableWriter<'_> {
     type Error = Fault;
 
-    /// Does not verify the checksum: the record is about to be written or removed, which repairs it.
     fn revision_of(&self, key: &str) -> Result<Option<Revision>, Fault> {
-        let Some(raw) = self.table.get(key.as_bytes())? else { return Ok(None) };
-        let found = raw.value().get(CHECKSUM_BYTES..).and_then(revision_and_value);
-        found.map(|(revision, _)| Some(revision)).ok_or_else(|| Fault::damaged(key.as_bytes()))
+        let found = self.table.get(key.as_bytes())?;
+        found.map(|raw| revision_in(raw.value()).ok_or_else(|| Fault::damaged(key.as_bytes()))).transpose()
     }
 
     fn get(&self, key: &str) -> Result<Option<Versioned>, Fault> {
@@ -243,18 +223,20 @@ impl Records for TableWriter<'_> {
 
     fn put(&mut self, key: &Key, record: Versioned) -> Result<(), Fault> {
         let raw = encode(key.as_bytes(), record.revision, &record.value);
-        if self.table.insert(key.as_bytes(), raw.as_slice())?.is_none() {
-            self.counts.add(key);
+        let before = self.table.insert(key.as_bytes(), raw.as_slice())?;
+        if let Some(before) = before {
+            take_out(&mut self.tallies, key, before.value());
         }
+        self.tallies.add(key, record.revision);
         Ok(())
     }
 
     fn delete(&mut self, key: &str) -> Result<bool, Fault> {
-        let was_there = self.table.remove(key.as_bytes())?.is_some();
-        if was_there {
-            self.counts.subtract(key);
+        let before = self.table.remove(key.as_bytes())?;
+        if let Some(before) = &before {
+            take_out(&mut self.tallies, key, before.value());
         }
-        Ok(was_there)
+        Ok(before.is_some())
     }
 }
 
@@ -308,11 +290,9 @@ mod tests {
     #[test]
     fn state_round_trips() {
         let mut state = State { revision: Revision(3), ..State::new().unwrap() };
-        for key in ["scope/a", "scope/b", "vm/a", "alive"] {
-            state.counts.add(key);
+        for (key, revision) in [("scope/a", 1), ("scope/b", 2), ("alive", 3)] {
+            state.tallies.add(key, Revision(revision));
         }
-        state.counts.subtract("vm/a");
-        assert_eq!(state.counts.kinds().collect::<Vec<_>>(), [("", 1), ("scope/", 2)]);
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
         assert!(State::decode(&State::new().unwrap().encode()[1..]).is_err());
         assert_ne!(State::new().unwrap().id, State::new().unwrap().id);

@@ -77,12 +77,12 @@ impl NewStore {
 fn write(database: &Database, records: Vec<(Key, Versioned)>, state: &mut State) -> Result<(), Fault> {
     let transaction = open::begin_durable(database)?;
     {
-        let counts = std::mem::take(&mut state.counts);
-        let mut writing = TableWriter { table: transaction.open_table(RECORDS)?, counts };
+        let tallies = std::mem::take(&mut state.tallies);
+        let mut writing = TableWriter { table: transaction.open_table(RECORDS)?, tallies };
         for (key, record) in records {
             writing.put(&key, record)?;
         }
-        state.counts = writing.counts;
+        state.tallies = writing.tallies;
         transaction.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
     }
     transaction.commit()?;

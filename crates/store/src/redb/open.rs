@@ -11,13 +11,14 @@ use std::error::Error;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::redb::backends::FileBackend;
 use ::redb::{
-    Builder, Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError,
-    WriteTransaction,
+    Builder, Database, DatabaseError, Durability, ReadableDatabase, ReadableTableMetadata, StorageBackend,
+    StorageError, WriteTransaction,
 };
 
 use super::format::{FORMAT, Fault, META, META_FORMAT, RECORDS, STATE, STATE_KEY, State, reading};
@@ -38,6 +39,12 @@ pub enum OpenError {
     /// A store with damage that redb cannot handle.
     #[error("{} is damaged and cannot be opened; restore it from a copy, or import a backup into a new directory", path.display())]
     Damaged { path: PathBuf, source: Box<dyn Error + Send + Sync> },
+    /// A notbefore before the first release wrote the file.
+    #[error(
+        "{} has format {found} of a notbefore before the first release; this notbefore knows format {FORMAT}: export with the old one and import that, or choose another --data",
+        path.display()
+    )]
+    OlderFormat { path: PathBuf, found: u64 },
     /// A newer notbefore wrote the file.
     #[error(
         "{} has format {found}, this notbefore knows formats up to {FORMAT}; run the newer one",
@@ -75,13 +82,35 @@ pub(super) struct Opened {
 /// A database and the lock of its directory, which is released after the file is closed: fields drop in this order.
 pub(super) struct OpenDatabase {
     pub database: Database,
+    /// The file is only read; the state is not its own if that is damaged.
+    pub inspected: Option<Inspected>,
     _lock: Option<DirLock>,
+}
+
+/// Why a database that is only read was opened.
+pub(super) enum Inspected {
+    AsItIs,
+    /// With this state instead of its damaged one.
+    Rebuilt(State),
 }
 
 impl OpenDatabase {
     pub fn unlocked(database: Database) -> Self {
-        Self { database, _lock: None }
+        Self { database, inspected: None, _lock: None }
     }
+
+    pub fn inspected(database: Database, inspected: Inspected) -> Self {
+        Self { database, inspected: Some(inspected), _lock: None }
+    }
+}
+
+/// Closes a database without writing to it. On damaged pages redb may panic while it closes, and again while that panic
+/// unwinds, which would abort the process; but it writes nothing while another panic unwinds.
+pub(super) fn discard<T>(held: T) {
+    let _ = reading(|| -> Result<(), Fault> {
+        let _held = held;
+        panic::resume_unwind(Box::new("a database is closed without writing"))
+    });
 }
 
 /// Opens the store, any number of times.
@@ -232,7 +261,11 @@ pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: OpenAttempt) 
             drop_page_cache(&file).map_err(io)?;
             let store_file = StoreFile::of(path, &file).map_err(io)?;
             let (database, state) = open_backend(path, file_backend(path, file)?, attempt)?;
-            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, file: Some(store_file) })
+            Ok(Opened {
+                database: OpenDatabase { database, inspected: None, _lock: lock },
+                state,
+                file: Some(store_file),
+            })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => match attempt {
             OpenAttempt::First => create(path, lock),
@@ -258,7 +291,11 @@ fn create(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
             let (database, state) = open_backend(path, new.backend()?, OpenAttempt::First)?;
             let store_file = StoreFile::of(path, &new.file).map_err(|error| new.io(error))?;
             new.rename()?;
-            Ok(Opened { database: OpenDatabase { database, _lock: lock }, state, file: Some(store_file) })
+            Ok(Opened {
+                database: OpenDatabase { database, inspected: None, _lock: lock },
+                state,
+                file: Some(store_file),
+            })
         }
         // Another process created it just now.
         None => {
@@ -347,19 +384,28 @@ pub(super) fn open_backend(
         return Err(OpenError::Vanished { path: name.into() });
     }
     let database = open_database(name, backend)?;
-    let found = reading(|| identify(&database)).map_err(|fault| damaged(name, fault))?;
-    let state = match found {
-        Identity::Empty => initialise(&database),
-        Identity::Store(state) => Ok(state),
-        Identity::Newer { format } => {
-            return Err(OpenError::NewerFormat { path: name.into(), found: format });
+    match state_in(name, &database) {
+        Ok(state) => Ok((database, state)),
+        Err(error) => {
+            discard(database);
+            Err(error)
         }
+    }
+}
+
+/// The state of a store, which is created in an empty database.
+fn state_in(name: &Path, database: &Database) -> Result<State, OpenError> {
+    let path = || name.to_path_buf();
+    match reading(|| identify(database)).map_err(|fault| damaged(name, fault))? {
+        Identity::Empty => initialise(database).map_err(|fault| damaged(name, fault)),
+        Identity::Store(state) => Ok(state),
+        Identity::OtherFormat(found) if found < FORMAT => Err(OpenError::OlderFormat { path: path(), found }),
+        Identity::OtherFormat(found) => Err(OpenError::NewerFormat { path: path(), found }),
         Identity::Foreign => {
             let reason = "a redb database with other tables".into();
-            return Err(OpenError::NotAStore { path: name.into(), reason });
+            Err(OpenError::NotAStore { path: path(), reason })
         }
-    };
-    Ok((database, state.map_err(|fault| damaged(name, fault))?))
+    }
 }
 
 /// Opens any redb database, store or not.
@@ -379,7 +425,7 @@ pub(super) fn builder() -> Builder {
 enum Identity {
     Empty,
     Store(State),
-    Newer { format: u64 },
+    OtherFormat(u64),
     Foreign,
 }
 
@@ -395,8 +441,16 @@ fn identify(database: &Database) -> Result<Identity, Fault> {
     };
     match meta.get(META_FORMAT)?.map(|value| value.value()) {
         None => Ok(Identity::Foreign),
-        Some(FORMAT) => Ok(Identity::Store(read_state(&txn)?)),
-        Some(format) => Ok(Identity::Newer { format }),
+        Some(FORMAT) => {
+            let state = read_state(&txn)?;
+            // redb keeps the number of records on another page than the state record. A state record of the past would
+            // let revisions be used again.
+            match txn.open_table(RECORDS)?.len()? == state.tallies.records() {
+                true => Ok(Identity::Store(state)),
+                false => Err(Fault::Unfollowable),
+            }
+        }
+        Some(format) => Ok(Identity::OtherFormat(format)),
     }
 }
 
@@ -434,7 +488,7 @@ fn classify(path: &Path, error: DatabaseError) -> OpenError {
         DatabaseError::Storage(StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
             OpenError::NotAStore { path, reason: error.to_string() }
         }
-        DatabaseError::Storage(StorageError::Io(source)) => OpenError::Io { path, source },
+        DatabaseError::Storage(StorageError::Io(source)) => unreadable(path, source),
         // The enum is non-exhaustive; any other variant also means that the file did not open.
         error @ (DatabaseError::Storage(_)
         | DatabaseError::RepairAborted
@@ -446,10 +500,18 @@ fn classify(path: &Path, error: DatabaseError) -> OpenError {
 
 pub(super) fn damaged(path: &Path, fault: Fault) -> OpenError {
     match fault {
-        Fault::Redb(::redb::Error::Io(source)) => OpenError::Io { path: path.into(), source },
+        Fault::Redb(::redb::Error::Io(source)) => unreadable(path.into(), source),
         fault @ (Fault::Redb(_) | Fault::Damaged { .. } | Fault::Unfollowable) => {
             OpenError::Damaged { path: path.into(), source: fault.into() }
         }
+    }
+}
+
+/// An I/O error. If the end of the file came too early, its pages lead beyond it.
+fn unreadable(path: PathBuf, source: io::Error) -> OpenError {
+    match source.kind() == io::ErrorKind::UnexpectedEof {
+        true => OpenError::Damaged { path, source: source.into() },
+        false => OpenError::Io { path, source },
     }
 }
 

@@ -15,11 +15,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ::redb::{AccessGuard, Database, ReadableTable, StorageBackend, StorageError};
+use ::redb::{AccessGuard, Database, ReadableDatabase, ReadableTable, StorageBackend, StorageError};
 
 use super::OpenError;
-use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, decode, reading};
-use super::open::{self, OpenAttempt, OpenDatabase, Opened};
+use super::format::{Fault, RECORDS, State, decode, reading};
+use super::open::{self, Inspected, OpenAttempt, OpenDatabase, Opened};
 use super::order::KeyOrder;
 
 type Entry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
@@ -80,49 +80,53 @@ fn overlay(path: &Path, progress: &Progress) -> Result<Overlay, OpenError> {
 /// Opens an existing store that is not empty.
 pub(super) fn open(path: &Path, progress: &Progress) -> Result<Opened, OpenError> {
     let (database, state) = open::open_backend(path, overlay(path, progress)?, OpenAttempt::Reopen)?;
-    Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
+    Ok(Opened { database: OpenDatabase::inspected(database, Inspected::AsItIs), state, file: None })
 }
 
 /// Opens a store with a damaged state record: revision and counts are recomputed from the readable records.
 pub(super) fn open_rebuilt(path: &Path, progress: &Progress) -> Result<Opened, OpenError> {
     let database = open::open_database(path, overlay(path, progress)?)?;
-    let state = reading(|| rebuild_state(&database)).map_err(|fault| open::damaged(path, fault))?;
-    Ok(Opened { database: OpenDatabase::unlocked(database), state, file: None })
+    match reading(|| state_of_records(&database)) {
+        Ok(state) => {
+            let database = OpenDatabase::inspected(database, Inspected::Rebuilt(state.clone()));
+            Ok(Opened { database, state, file: None })
+        }
+        Err(fault) => {
+            open::discard(database);
+            Err(open::damaged(path, fault))
+        }
+    }
 }
 
-fn rebuild_state(database: &Database) -> Result<State, Fault> {
-    let txn = open::begin_durable(database)?;
+/// Reads all records that can be reached. Nothing is written: on damaged pages that may abort the process.
+fn state_of_records(database: &Database) -> Result<State, Fault> {
+    let table = database.begin_read()?.open_table(RECORDS)?;
     let mut state = State::new()?;
-    {
-        let table = txn.open_table(RECORDS)?;
-        let mut last = Vec::new();
-        let mut rising = KeyOrder::rising(Bound::Unbounded);
-        let forward = reading(|| {
-            for entry in table.iter()? {
-                add(&mut state, entry, |key| {
-                    rising.accept(key)?;
-                    last = key.to_vec();
-                    Ok(())
+    let mut last = Vec::new();
+    let mut rising = KeyOrder::rising(Bound::Unbounded);
+    let forward = reading(|| {
+        for entry in table.iter()? {
+            add(&mut state, entry, |key| {
+                rising.accept(key)?;
+                last = key.to_vec();
+                Ok(())
+            })?;
+        }
+        Ok(())
+    });
+    if forward.is_err() {
+        // Records behind unreadable pages may be newer. Those before them are counted.
+        let mut falling = KeyOrder::falling(Bound::Unbounded);
+        let _ = reading(|| {
+            for entry in table.iter()?.rev() {
+                add(&mut state, entry, |key| match key > last.as_slice() {
+                    true => falling.accept(key),
+                    false => Err(Fault::Unfollowable),
                 })?;
             }
             Ok(())
         });
-        if forward.is_err() {
-            // Records behind unreadable pages may be newer. Those before them are counted.
-            let mut falling = KeyOrder::falling(Bound::Unbounded);
-            let _ = reading(|| {
-                for entry in table.iter()?.rev() {
-                    add(&mut state, entry, |key| match key > last.as_slice() {
-                        true => falling.accept(key),
-                        false => Err(Fault::Unfollowable),
-                    })?;
-                }
-                Ok(())
-            });
-        }
-        txn.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
     }
-    txn.commit()?;
     Ok(state)
 }
 
@@ -137,7 +141,7 @@ fn add(
     if let (Ok(record), Ok(text)) = (decode(key, raw.value()), std::str::from_utf8(key)) {
         accept(key)?;
         state.revision = state.revision.max(record.revision);
-        state.counts.add(text);
+        state.tallies.add(text, record.revision);
     }
     Ok(())
 }
@@ -147,7 +151,9 @@ pub fn pages_are_whole(path: &Path, progress: &Progress) -> Result<bool, OpenErr
     let backend = overlay(path, progress)?;
     let checked = reading(|| {
         let mut database = open::builder().create_with_backend(backend).map_err(::redb::Error::from)?;
-        Ok(database.check_integrity().map_err(::redb::Error::from)?)
+        let checked = reading(|| Ok(database.check_integrity().map_err(::redb::Error::from)?));
+        open::discard(database);
+        checked
     });
     Ok(checked.is_ok_and(|whole| whole))
 }

@@ -8,15 +8,16 @@
 use std::ops::Bound;
 use std::sync::{Arc, mpsc};
 
-use ::redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase};
+use ::redb::{AccessGuard, ReadOnlyTable, ReadableDatabase};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::format::{Fault, RECORDS, State, decode, reading, shown};
+use super::open::{Inspected, OpenDatabase};
 use super::order::KeyOrder;
 use super::writer::Message;
 use super::{Shared, open};
-use crate::{Page, PageRoom, ReadError, Revision, Snapshot, Versioned, scan_end, scan_start};
+use crate::{Page, PageRoom, ReadError, Revision, Snapshot, Tallies, Versioned, scan_end, scan_start};
 
 type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 type Entry<'a> =
@@ -32,16 +33,20 @@ pub(super) struct RedbSnapshot {
 impl RedbSnapshot {
     pub fn take(shared: &Arc<Shared>, queue: &mpsc::Sender<Message>) -> Result<Self, ReadError> {
         let begun = shared
-            .with_database(|database| reading(|| begin(database)))
+            .with_open(|open| reading(|| begin(open)))
             .map_err(|shut| ReadError::Unavailable(shut.to_string()))?;
         let (table, state) = begun.map_err(|fault| failed(fault, shared, queue))?;
         Ok(Self { state, table: Arc::new(table), shared: shared.clone(), queue: queue.clone() })
     }
 }
 
-fn begin(database: &Database) -> Result<(Table, State), Fault> {
-    let txn = database.begin_read()?;
-    Ok((txn.open_table(RECORDS)?, open::read_state(&txn)?))
+fn begin(open: &OpenDatabase) -> Result<(Table, State), Fault> {
+    let txn = open.database.begin_read()?;
+    let state = match &open.inspected {
+        Some(Inspected::Rebuilt(state)) => state.clone(),
+        Some(Inspected::AsItIs) | None => open::read_state(&txn)?,
+    };
+    Ok((txn.open_table(RECORDS)?, state))
 }
 
 /// A failed read may be the I/O error after which redb fails every access, so the thread is asked to check. A damaged
@@ -65,8 +70,8 @@ impl Snapshot for RedbSnapshot {
         self.state.revision
     }
 
-    fn counts(&self) -> Option<Vec<(String, u64)>> {
-        Some(self.state.counts.kinds().map(|(kind, count)| (kind.to_owned(), count)).collect())
+    fn tallies(&self) -> Option<&Tallies> {
+        Some(&self.state.tallies)
     }
 
     async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {

@@ -443,8 +443,8 @@ fn try_write(
     let transaction = open::begin_durable(database)?;
     let mut state = before.clone();
     {
-        let counts = std::mem::take(&mut state.counts);
-        let mut writing = TableWriter { table: transaction.open_table(RECORDS)?, counts };
+        let tallies = std::mem::take(&mut state.tallies);
+        let mut writing = TableWriter { table: transaction.open_table(RECORDS)?, tallies };
         for txn in txns {
             let one = match apply::apply(txn, state.revision, &mut writing) {
                 Ok(one) => Ok(one),
@@ -460,7 +460,7 @@ fn try_write(
                 break;
             }
         }
-        state.counts = writing.counts;
+        state.tallies = writing.tallies;
         if state.revision != before.revision {
             transaction.open_table(STATE)?.insert(STATE_KEY, state.encode().as_slice())?;
         }

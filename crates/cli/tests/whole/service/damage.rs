@@ -1,6 +1,7 @@
 //! A lost or damaged store: the service detects it, names the recovery, and never treats it as an empty fleet. Also the
 //! permissions of the service's files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -236,6 +237,71 @@ fn damaged_page_error_names_recovery() {
         assert!(!stderr.contains("panicked"), "page {number}: {stderr}");
         assert!([0, 1].contains(&output.status.code().unwrap()), "page {number}: {stderr}");
     }
+}
+
+/// Pages of the file are as an older commit wrote them, after lost writes. `crates/service/tests/it/lost_writes.rs` tries
+/// all of them.
+#[test]
+fn lost_write_is_named_and_never_served() {
+    const PAGE_BYTES: usize = 4096;
+    let temp = tempfile::tempdir().unwrap();
+    let (data, rest) = (temp.path().join("data"), temp.path().join("rest.jsonl"));
+    let (dir, file) = (data.to_str().unwrap(), rest.to_str().unwrap());
+    let store = data.join("store.redb");
+    let mut service = Service::start_in(&data, &["--always-give-notice"]);
+    let mut images = Vec::new();
+    for command in ["vm add a", "vm add b", "vm restart a", "vm redeploy b", "vm add c", "vm restart c"] {
+        service.cli(&command.split(' ').collect::<Vec<_>>());
+        images.push(fs::read(&store).unwrap());
+    }
+    let shown = |service: &Service| {
+        let list = |noun: &str, key: &str| -> Vec<String> {
+            let found = service.cli_json(&[noun, "list"]);
+            let mut ids: Vec<String> =
+                found.as_array().unwrap().iter().map(|one| one[key].to_string()).collect();
+            ids.sort();
+            ids
+        };
+        [list("vm", "name"), list("event", "id")]
+    };
+    let acknowledged = shown(&service);
+    assert_eq!(acknowledged[1].len(), 3, "{acknowledged:?}");
+    assert!(service.terminate().success());
+
+    let last = fs::read(&store).unwrap();
+    let mut lost = BTreeSet::new();
+    for (number, page) in images.iter().flat_map(|image| image.chunks(PAGE_BYTES).enumerate().skip(1)) {
+        // The file shrinks when it is closed.
+        if last.chunks(PAGE_BYTES).nth(number).is_some_and(|last| last != page) {
+            lost.insert((number, page));
+        }
+    }
+    let mut named = 0;
+    for (number, page) in (0..7).flat_map(|first| lost.iter().skip(first).step_by(7)) {
+        let mut image = last.clone();
+        image[number * PAGE_BYTES..][..page.len()].copy_from_slice(page);
+        fs::write(&store, image).unwrap();
+        let checked = run(&["check", "--data", dir]);
+        if checked.status.success() {
+            // The newest commit does not use the page.
+            continue;
+        }
+        assert_eq!(checked.status.code(), Some(1), "page {number}");
+        assert!(!checked.stdout.is_empty(), "page {number}");
+        let export = run(&["export", file, "--data", dir, "--skip-damaged"]);
+        assert!(!export.stderr.is_empty(), "page {number}: the export names nothing");
+        assert_eq!(export.status.success(), rest.exists(), "page {number}");
+        let _ = fs::remove_file(&rest);
+        let started = std::panic::catch_unwind(|| Service::start_in(&data, &[]));
+        if let Ok(service) = started {
+            assert_eq!(shown(&service), acknowledged, "page {number}: the past is served");
+        }
+        named += 1;
+        if named == 10 {
+            return;
+        }
+    }
+    panic!("only {named} of {} pages are used", lost.len());
 }
 
 #[test]

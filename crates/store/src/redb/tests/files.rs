@@ -115,7 +115,7 @@ fn foreign_redb_file_is_refused() {
 }
 
 #[test]
-fn a_file_of_a_newer_format_is_refused() {
+fn a_file_of_another_format_is_refused() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     drop(RedbStore::open(&path).unwrap());
@@ -126,6 +126,15 @@ fn a_file_of_a_newer_format_is_refused() {
         txn.commit().unwrap();
     }
     assert!(matches!(refused(&path), OpenError::NewerFormat { found: 9, .. }));
+    {
+        let database = Database::open(&path).unwrap();
+        let txn = database.begin_write().unwrap();
+        txn.open_table(format::META).unwrap().insert(format::META_FORMAT, 2).unwrap();
+        txn.commit().unwrap();
+    }
+    let error = refused(&path);
+    assert!(matches!(error, OpenError::OlderFormat { found: 2, .. }), "{error:?}");
+    assert!(error.to_string().contains("export with the old one and import that"), "{error}");
 }
 
 #[test]
