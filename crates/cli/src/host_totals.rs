@@ -84,7 +84,7 @@ fn scopes(scopes: &[ScopeImpact], output: Output) -> Vec<String> {
     ];
     let mut lines = output.indented_table_lines(&worst, &columns);
     if more > 0 {
-        lines.push(format!("  and {}, with fewer of their VMs at once", counted(more, "more scope")));
+        lines.push(format!("  and {}, which lose no larger part at once", counted(more, "more scope")));
     }
     lines
 }

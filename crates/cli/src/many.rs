@@ -5,7 +5,7 @@ use notbefore_wire::operator::{Operation, OperationProgress, OperationState};
 use notbefore_wire::text::counted;
 
 use crate::args::Output;
-use crate::operation::progress;
+use crate::operation::events;
 
 /// From so many on, totals replace what is said of each: fewer fit a screen.
 const MANY: usize = 6;
@@ -38,7 +38,7 @@ pub fn totals(operations: &[Operation]) -> Vec<String> {
     };
     let mut lines = vec![
         format!("{}: {states}", counted(operations.len(), "operation")),
-        format!("  {}", progress(&sum(operations))),
+        format!("  {}", events(&sum(operations))),
     ];
     lines.extend(first_lines(
         operations.iter().filter_map(exception).collect(),
@@ -62,12 +62,12 @@ pub fn named(operation: &Operation) -> String {
     format!("operation {}{host}", operation.id)
 }
 
-/// The progress of all. A scope of several operations counts for each of them.
+/// The progress of all. Not of scopes: one of several operations would count for each of them.
 fn sum(operations: &[Operation]) -> OperationProgress {
     operations.iter().map(|one| &one.progress).fold(OperationProgress::default(), |mut sum, one| {
         let OperationProgress {
-            scopes,
-            scopes_told,
+            scopes: _,
+            scopes_told: _,
             events,
             waiting,
             approved,
@@ -79,8 +79,6 @@ fn sum(operations: &[Operation]) -> OperationProgress {
             cancelled,
         } = one;
         for (all, one) in [
-            (&mut sum.scopes, scopes),
-            (&mut sum.scopes_told, scopes_told),
             (&mut sum.events, events),
             (&mut sum.waiting, waiting),
             (&mut sum.approved, approved),

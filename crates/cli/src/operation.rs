@@ -170,7 +170,13 @@ pub fn host_command(command: &HostCommand) -> String {
 
 /// One-line progress of an operation.
 pub fn progress(progress: &OperationProgress) -> String {
-    let OperationProgress { scopes, scopes_told, waiting, approved, started, ended, .. } = progress;
+    let OperationProgress { scopes, scopes_told, .. } = progress;
+    format!("{scopes_told} of {} notified; {}", counted(*scopes, "scope"), events(progress))
+}
+
+/// The states of events, as one line.
+pub fn events(progress: &OperationProgress) -> String {
+    let OperationProgress { waiting, approved, started, ended, .. } = progress;
     let some = |count: usize, what: &str| match count {
         0 => String::new(),
         count => format!(", {count} {what}"),
@@ -180,8 +186,7 @@ pub fn progress(progress: &OperationProgress) -> String {
         count => format!(" ({count} cancelled)"),
     };
     format!(
-        "{scopes_told} of {} notified; events: {waiting} waiting, {approved} approved, {started} started{}{}, {ended} ended{cancelled}{}",
-        counted(*scopes, "scope"),
+        "events: {waiting} waiting, {approved} approved, {started} started{}{}, {ended} ended{cancelled}{}",
         some(progress.failed, "of them failed"),
         some(progress.advisory, "advisory"),
         some(progress.refused, "refused")
