@@ -253,6 +253,12 @@ async fn receive(stream: &mut BufReader<transport::Client>) -> io::Result<Answer
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use std::path::PathBuf;
+
+    #[cfg(unix)]
+    use tokio::task::JoinHandle;
+
     use super::*;
 
     /// The answer to these bytes of a client, if the loop answers every request so.
@@ -285,15 +291,22 @@ mod tests {
         }
     }
 
+    /// Serves commands in a new state directory below `dir`. Returns that directory and the commands as the agent gets them.
+    #[cfg(unix)]
+    fn served(dir: &Path) -> (PathBuf, mpsc::Receiver<Command>, JoinHandle<()>) {
+        let state = dir.join("state");
+        let vm = crate::vm_id::VmId::default();
+        let (journal, _) = crate::journal::Journal::open(&state, &vm, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        let (commands, received) = mpsc::channel(1);
+        let serving = tokio::spawn(serve(Listener::open(&journal).unwrap(), commands));
+        (state, received, serving)
+    }
+
     #[cfg(unix)]
     #[tokio::test]
     async fn silent_clients_delay_no_command() {
         let dir = tempfile::tempdir().unwrap();
-        let state = dir.path().join("state");
-        let vm = crate::vm_id::VmId::default();
-        let (journal, _) = crate::journal::Journal::open(&state, &vm, jiff::Timestamp::UNIX_EPOCH).unwrap();
-        let (commands, mut received) = mpsc::channel::<Command>(1);
-        let serving = tokio::spawn(serve(Listener::open(&journal).unwrap(), commands));
+        let (state, mut received, serving) = served(dir.path());
         tokio::spawn(async move {
             while let Some((request, reply)) = received.recv().await {
                 let _ = reply.send(Answer::Refused(format!("{request:?}"))).await;
@@ -319,22 +332,21 @@ mod tests {
     #[tokio::test]
     async fn callers_that_wait_get_every_answer_and_delay_no_command() {
         let dir = tempfile::tempdir().unwrap();
-        let state = dir.path().join("state");
-        let vm = crate::vm_id::VmId::default();
-        let (journal, _) = crate::journal::Journal::open(&state, &vm, jiff::Timestamp::UNIX_EPOCH).unwrap();
-        let (commands, mut received) = mpsc::channel::<Command>(1);
-        let serving = tokio::spawn(serve(Listener::open(&journal).unwrap(), commands));
+        let (state, mut received, serving) = served(dir.path());
         let fact =
             |number: usize| Answer::Fact(FactText { event: "A".to_owned(), text: format!("fact {number}") });
         let retry = Request::Retry { event: "A".to_owned(), wait: true };
         let mut callers = Vec::new();
         // More than there are slots.
         for number in 0..=CLIENTS_MAX {
-            let (begun, command) = tokio::join!(begin(&state, &retry), async {
+            let answering = async {
                 let (_, reply) = received.recv().await.unwrap();
                 reply.send(fact(number)).await.unwrap();
                 reply
-            });
+            };
+            // A caller without a slot is never taken: the test fails then, and does not hang.
+            let taken = async { tokio::join!(begin(&state, &retry), answering) };
+            let (begun, command) = tokio::time::timeout(2 * EXCHANGE_TIMEOUT, taken).await.unwrap();
             callers.push((begun.unwrap().1, command));
         }
         for (answers, reply) in &mut callers {
