@@ -90,7 +90,7 @@ pub fn parse_ago(text: &str) -> Result<Ago, String> {
 pub fn parse_ahead(text: &str) -> Result<Duration, String> {
     let Some(rest) = text.strip_prefix('-') else { return parse_duration(text) };
     let example = if parse_duration(rest).is_ok() { rest } else { "5m" };
-    Err(format!("{text:?} is no time to come; type --in {example}, without a minus sign"))
+    Err(format!("{text:?} is in the past; type --in {example}, without a minus sign"))
 }
 
 /// A time relative to `now`: `in 14 min`, `2 h ago`, `now`.
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(parse_ahead("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(
             parse_ahead("-5m").unwrap_err(),
-            "\"-5m\" is no time to come; type --in 5m, without a minus sign"
+            "\"-5m\" is in the past; type --in 5m, without a minus sign"
         );
         assert!(parse_ahead("--yes").unwrap_err().contains("type --in 5m"));
     }
