@@ -24,9 +24,11 @@ pub fn fleet(bench: &Bench) -> Fleet {
     Fleet { scopes, per_scope: 10, callers: Callers::FirstOfEvery(scopes / CALLERS) }
 }
 
-/// Data directory of the large fleet, created on first use.
+/// Data directory of the large fleet, created on first use. Each binary has one of its own, because an older one may
+/// have another file format.
 pub fn data(bench: &Bench) -> anyhow::Result<PathBuf> {
-    let data = bench.dir.join("million");
+    let binary = bench.binary.path.to_string_lossy().replace('/', "-");
+    let data = bench.dir.join(format!("million{binary}"));
     if !data.exists() {
         let (fleet, begun) = (fleet(bench), clock::now());
         fleet.import(&bench.binary, &data)?;
