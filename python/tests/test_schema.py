@@ -34,7 +34,7 @@ RIGHT: Scenario = {
 
 def test_every_scenario_of_the_library_is_valid() -> None:
     names = [listed["name"] for listed in printed("list")]
-    assert len(names) >= 39
+    assert len(names) >= 43
     for name in names:
         errors = [f"{name}: {error.message}" for error in SCHEMA.iter_errors(printed("show", name))]
         assert not errors

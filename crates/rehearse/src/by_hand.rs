@@ -105,6 +105,7 @@ impl Rehearsal {
             keeps_running: true,
             rests: RESTS,
             serves_advice: true,
+            time_zone: None,
         };
         let options = Options {
             pace: Pace { compress: 1.0, floor: Duration::ZERO },

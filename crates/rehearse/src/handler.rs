@@ -107,6 +107,8 @@ pub struct HandledVm<'a> {
     pub state: &'a Path,
     /// Where the handler runs, if not in the network of this process.
     pub namespace: Option<&'a Namespace>,
+    /// Its variable TZ, if it is not that of this process.
+    pub time_zone: Option<&'a str>,
 }
 
 /// News of the handler of a VM.
@@ -201,7 +203,7 @@ impl Handler {
         elapsed: Stopwatch,
         news: UnboundedSender<News>,
     ) -> Result<Self, HandlerError> {
-        let HandledVm { name, endpoint, state, namespace } = vm;
+        let HandledVm { name, endpoint, state, namespace, time_zone } = vm;
         let Some(command) = spec.command.first().cloned() else { return Err(HandlerError::NoCommand) };
         let not_prepared = |source| HandlerError::NotPrepared { command: command.clone(), source };
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -228,7 +230,10 @@ impl Handler {
                 ("NOTBEFORE_VM", name.into()),
                 ("NOTBEFORE_HOOK", hook.clone().into()),
                 ("NOTBEFORE_STATE", state.into()),
-            ],
+            ]
+            .into_iter()
+            .chain(time_zone.map(|zone| ("TZ", zone.into())))
+            .collect(),
             namespace: namespace.cloned(),
             keeper: spec.keeper.clone(),
             outputs: [stdout_of_handler, stderr_of_handler],
@@ -347,7 +352,7 @@ impl Shared {
 #[derive(Debug)]
 struct Program {
     command: Vec<OsString>,
-    variables: [(&'static str, OsString); 4],
+    variables: Vec<(&'static str, OsString)>,
     namespace: Option<Namespace>,
     keeper: Option<Keeper>,
     /// Stdout and stderr of all runs. A process that a run leaves behind can still write.

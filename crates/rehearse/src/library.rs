@@ -23,7 +23,9 @@ pub const ALL: &[(&str, &str)] = library![
     "terminate",
     "cancelled-maintenance",
     "two-events",
+    "events-at-once",
     "other-vm-only",
+    "similar-names",
     "multi-vm-event",
     "update-domains",
     "approved-elsewhere",
@@ -39,6 +41,7 @@ pub const ALL: &[(&str, &str)] = library![
     "gone",
     "too-many-requests",
     "server-errors",
+    "approval-errors",
     "empty-body",
     "text-plain",
     "missing-events",
@@ -49,6 +52,7 @@ pub const ALL: &[(&str, &str)] = library![
     "missed-incarnations",
     "vanishing-event",
     "clock-skew",
+    "other-time-zone",
 ];
 
 /// The scenario of this name.

@@ -43,6 +43,9 @@ pub struct Recording {
     /// Steps that the platform refused, such as the cancellation of an event that a handler had approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_steps: Vec<RefusedStep>,
+    /// Whether a test moved the clock, so that times say nothing of how often a handler polls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_by_hand: bool,
 }
 
 /// A step that did not take place.

@@ -50,6 +50,8 @@ pub struct Scenario {
     pub rests: Duration,
     /// Whether the platform serves api-version 2024-07-09.
     pub serves_advice: bool,
+    /// The handler's environment variable TZ, if it is not the caller's.
+    pub time_zone: Option<String>,
 }
 
 impl Scenario {

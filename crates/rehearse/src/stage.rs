@@ -199,6 +199,7 @@ impl Stage {
             crowd: None,
             unread: None,
             refused_steps: Vec::new(),
+            is_by_hand: matches!(time, Time::ByHand),
         };
         let mut stage = Self {
             requests,
@@ -346,6 +347,7 @@ impl Stage {
 
     fn start_handlers(&mut self) -> Result<(), StageError> {
         let Some(spec) = &self.options.handler else { return Ok(()) };
+        let time_zone = self.player.scenario().time_zone.as_deref();
         for vm in self.recording.handled_vms.clone() {
             let endpoint = self.platform.endpoint(&vm).unwrap_or_default().to_owned();
             let state = match self.states.entry(vm.clone()) {
@@ -356,7 +358,8 @@ impl Stage {
                 }
             };
             let namespace = self.namespaces.get(&vm);
-            let place = HandledVm { name: &vm, endpoint: &endpoint, state: state.path(), namespace };
+            let place =
+                HandledVm { name: &vm, endpoint: &endpoint, state: state.path(), namespace, time_zone };
             let handler = Handler::start(spec, place, self.elapsed.stopwatch, self.news_sender.clone())?;
             lock(&self.observations).insert(vm.clone(), handler.observation());
             self.handlers.insert(vm.clone(), handler);

@@ -79,6 +79,7 @@ pub fn schema() -> Value {
             "summary": name("One line that says what happens"),
             "kind": { "enum": kinds, "default": "availability-set" },
             "newest_version": { "enum": ["2024-07-09", "2020-07-01"] },
+            "time_zone": { "type": "string", "description": "The handler's variable TZ" },
             "polls_every": span("Longest allowed gap between two polls"),
             "keeps_running": { "type": "boolean", "default": true },
             "rests": span("How long the rehearsal goes on after the last event"),

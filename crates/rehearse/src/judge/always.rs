@@ -5,22 +5,28 @@ use std::time::Duration;
 use notbefore_wire::operator::EventType;
 
 use super::{Case, failed, passed, seconds};
-use crate::recording::{Exit, What};
+use crate::recording::{Exit, Request, What};
 use crate::stage::FIRST_REQUEST_MAX;
 use crate::verdict::Finding;
 
 /// Slack of the longest gap between polls: the machine may be busy.
 const GAP_SLACK: Duration = Duration::from_millis(500);
 
+/// Most polls in [`RATE_WINDOW`]: five a second. Azure advises one, and limits what a VM may ask.
+const POLLS_MAX: usize = 50;
+/// Polls may come in bursts, such as after an error; the mean counts.
+const RATE_WINDOW: Duration = Duration::from_secs(10);
+
 pub(super) fn judge(case: &Case<'_>, vm: &str, findings: &mut Vec<Finding>) {
     findings.push(polls(case, vm));
+    findings.extend(polls_too_often(case, vm));
     if case.recording.requests(vm).next().is_none() {
         findings.extend(keeps_running(case, vm).filter(Finding::is_failed));
         return;
     }
     findings.push(sends_header(case, vm));
     findings.push(approves_only_its_own(case, vm));
-    findings.extend(approves_nothing_cancelled(case, vm));
+    findings.extend(approves_only_what_is_listed(case, vm));
     findings.extend(keeps_running(case, vm));
 }
 
@@ -150,30 +156,58 @@ fn approves_only_its_own(case: &Case<'_>, vm: &str) -> Finding {
     passed(expectation, "")
 }
 
-fn approves_nothing_cancelled(case: &Case<'_>, vm: &str) -> Option<Finding> {
-    let mut cancelled = case.recording.events.iter().filter(|(_, event)| event.is_cancelled).peekable();
-    cancelled.peek()?;
-    let expectation = format!("{vm} does not approve an event that was cancelled");
-    for (name, event) in cancelled {
-        let gone_at = event.gone_at.unwrap_or_default();
-        let knows = case.recording.requests(vm).find(|(_, at, request)| {
-            *at > gone_at
-                && request.is_poll()
-                && request.shows.as_ref().is_some_and(|ids| !ids.contains(&event.id))
-        });
-        let Some((read, _, poll)) = knows else { continue };
-        if let Some(late) = case.approvals(vm, event).find(|approval| approval.at > poll.answered_at) {
-            let why = format!(
-                "it read at {} that {name} is gone, and approved it at {}",
-                seconds(poll.answered_at),
-                seconds(late.at)
-            );
-            let cure =
-                "read the document again before the approval, and forget events that it no longer lists";
-            return Some(failed(expectation, why, cure, vec![read, late.index]));
+/// An approval must be of an event that the VM's last document listed: one that is missing there was cancelled, is over,
+/// or was never announced. A handler that approves from memory speaks for VMs that are not prepared any more.
+fn approves_only_what_is_listed(case: &Case<'_>, vm: &str) -> Option<Finding> {
+    let mut document: Option<(usize, &Request)> = None;
+    for (index, at, request) in case.recording.requests(vm) {
+        if request.is_poll() && request.shows.is_some() {
+            document = Some((index, request));
         }
+        let Some((read, poll)) = document.filter(|_| request.is_approval()) else { continue };
+        // An approval that was sent while a poll waited for its answer cannot know the answer.
+        let Some(shows) = poll.shows.as_ref().filter(|_| at > poll.answered_at) else { continue };
+        let mut unlisted = request.approves.iter().filter(|id| !shows.contains(id));
+        let Some((name, event)) = unlisted.find_map(|id| {
+            let known = case.recording.events.iter().find(|(_, event)| event.id == *id);
+            known.filter(|(_, event)| event.resources.iter().any(|name| name == vm))
+        }) else {
+            continue;
+        };
+        let what = if event.is_cancelled { "was cancelled" } else { "its last document does not list" };
+        let gone = if event.scheduled_at > poll.answered_at { "without" } else { "that no longer lists" };
+        let why = format!(
+            "it read a document {gone} {name} at {}, and approved {name} at {}",
+            seconds(poll.answered_at),
+            seconds(at)
+        );
+        let cure = "read the document again before the approval, and forget events that it no longer lists";
+        return Some(failed(
+            format!("{vm} does not approve an event that {what}"),
+            why,
+            cure,
+            vec![read, index],
+        ));
     }
-    Some(passed(expectation, ""))
+    let is_cancelled = case.recording.events.values().any(|event| event.is_cancelled);
+    is_cancelled.then(|| passed(format!("{vm} does not approve an event that was cancelled"), ""))
+}
+
+fn polls_too_often(case: &Case<'_>, vm: &str) -> Option<Finding> {
+    if case.recording.is_by_hand {
+        return None;
+    }
+    let polls: Vec<_> = case.polls(vm).map(|(index, at, _)| (index, at)).collect();
+    let is_burst = |burst: &&[(usize, Duration)]| burst[POLLS_MAX].1.saturating_sub(burst[0].1) < RATE_WINDOW;
+    let burst = polls.windows(POLLS_MAX + 1).find(is_burst)?;
+    let (since, first) = (burst[0].1, burst[0].0);
+    let window = polls.iter().filter(|(_, at)| (since..since + RATE_WINDOW).contains(at));
+    let (count, last) = window.fold((0, first), |(count, _), (index, _)| (count + 1, *index));
+    let why = format!("it polled {count} times in {} from {} on", seconds(RATE_WINDOW), seconds(since));
+    let cure = "wait a second after each poll, also after an error and after an approval";
+    let most = POLLS_MAX as f64 / RATE_WINDOW.as_secs_f64();
+    let expectation = format!("{vm} polls at most {most} times a second, over ten seconds");
+    Some(failed(expectation, why, cure, vec![first, last]))
 }
 
 fn keeps_running(case: &Case<'_>, vm: &str) -> Option<Finding> {

@@ -148,11 +148,23 @@ pub(super) fn restores(
         Some(within) => case.pace().wait(within),
         None => case.scenario.rest(case.pace()),
     };
-    let is_advice = case.scenario.announcement(base_name(name)).is_some_and(Announcement::is_advice);
-    let how = if is_advice { "if it was drained" } else { "and not before" };
+    let announcement = case.scenario.announcement(base_name(name));
+    let is_advice = announcement.is_some_and(Announcement::is_advice);
+    // The handler first sees it Started, when it is too late to prepare.
+    let has_no_notice = !is_advice && announcement.is_some_and(|one| one.notice.is_none());
+    let how = if is_advice || has_no_notice { "if it was drained" } else { "and not before" };
     let expectation = format!("{vm} is restored within {} after {name} is gone, {how}", seconds(limit));
     if let Some(finding) = unknown_marker(case, &expectation, Marker::Restored) {
         return finding;
+    }
+    if has_no_notice {
+        if let Some(finding) = unknown_marker(case, &expectation, Marker::Drained) {
+            return finding;
+        }
+        let is_drained = |(_, at): (usize, Duration)| at >= event.scheduled_at;
+        if !case.recording.markers(vm, Marker::Drained).any(is_drained) {
+            return passed(expectation, "it was not drained");
+        }
     }
     let Some(gone_at) = event.gone_at else {
         return not_judged(expectation, format!("the rehearsal ended before {name} was gone"));

@@ -57,6 +57,7 @@ impl Story {
                 crowd: None,
                 unread: None,
                 refused_steps: Vec::new(),
+                is_by_hand: false,
             },
         };
         story.add(0.0, What::HandlerStarted);
@@ -333,8 +334,72 @@ fn approval_after_a_cancel_fails_only_if_the_handler_could_know() {
     let in_time = Story { recording: story.recording.clone() }.with(15.5, asked(approval(15.5, &[EVENT])));
     assert_eq!(in_time.failures(""), [""; 0], "it has not read the document without the event");
     let late = story.with(16.5, asked(approval(16.5, &[EVENT])));
-    let expected = "a does not approve an event that was cancelled: it read at 16.0 s that e is gone, and approved it at 16.5 s";
+    let expected = "a does not approve an event that was cancelled: it read a document that no longer lists e at 16.0 s, and approved e at 16.5 s";
     assert_eq!(late.failures(""), [expected]);
+}
+
+#[test]
+fn approval_of_an_event_that_the_last_document_does_not_list_fails() {
+    let approves = |at: f64| asked(approval(at, &[EVENT]));
+    let expected = "a does not approve an event that its last document does not list: it read a document that no longer lists e at 16.0 s, and approved e at 16.5 s";
+    assert_eq!(Story::good().with(16.5, approves(16.5)).failures(""), [expected]);
+    // The document without the event was on its way when the approval arrived.
+    let slow = Request { answered_at: s(16.6), ..poll(15.9, 200, Some(Vec::new())) };
+    let concurrent = Story::good().without(|entry| entry.at == s(16.0)).with(15.9, asked(slow));
+    assert_eq!(concurrent.with(16.5, approves(16.5)).failures(""), [""; 0]);
+    // It was hidden for a moment, and is approved again after it returned.
+    let hidden = Story::good().with(10.5, asked(poll(10.5, 200, Some(Vec::new()))));
+    assert_eq!(hidden.with(11.5, approves(11.5)).failures(""), [""; 0]);
+    // An answer without a document says nothing of the event.
+    let unclear = Story::good().with(10.5, asked(poll(10.5, 500, None)));
+    assert_eq!(unclear.with(10.7, approves(10.7)).failures(""), [""; 0]);
+}
+
+#[test]
+fn more_than_five_polls_a_second_fail() {
+    let polls = |every: f64, count: u32| {
+        (0..count).fold(Story::good(), |story, number| {
+            let at = 16.2 + f64::from(number) * every;
+            story.with(at, asked(poll(at, 200, Some(Vec::new()))))
+        })
+    };
+    let expected =
+        "a polls at most 5 times a second, over ten seconds: it polled 56 times in 10.0 s from 13.0 s on";
+    assert_eq!(polls(0.15, 48).failures(""), [expected]);
+    assert_eq!(polls(0.25, 28).failures(""), [""; 0]);
+    // A burst, and then nothing unusual.
+    assert_eq!(polls(0.01, 40).failures(""), [""; 0]);
+    let mut by_hand = polls(0.15, 48);
+    by_hand.recording.is_by_hand = true;
+    assert_eq!(by_hand.failures(""), [""; 0], "the clock stands while it polls");
+}
+
+#[test]
+fn drain_for_a_started_event_must_be_undone() {
+    let text = "summary: x\nvms: [a]\npolls_every: 5s\nsteps:\n  - { at: 1s, schedule: { event: e, cause: host-failure, vms: [a] } }\nexpect: [{ restores: e }]\n";
+    let scenario = parse("f", "f", text).unwrap();
+    let failures = |story: Story| {
+        let verdict = judge(&scenario, &story.recording);
+        verdict
+            .findings
+            .into_iter()
+            .filter(Finding::is_failed)
+            .map(|finding| finding.expectation)
+            .collect::<Vec<_>>()
+    };
+    let started = || {
+        let mut story = Story::good().without(is_approval);
+        let event = story.recording.events.get_mut("e").unwrap();
+        (event.not_before, event.approved_at, event.started_at) = (None, None, Some(event.scheduled_at));
+        story
+    };
+    assert_eq!(failures(started()), [""; 0]);
+    let is_own = |entry: &Entry| matches!(entry.what, What::Marker { .. });
+    assert_eq!(failures(started().without(is_own)), [""; 0], "it need not drain");
+    assert_eq!(
+        failures(started().without(is_restored)),
+        ["a is restored within 10.0 s after e is gone, if it was drained"]
+    );
 }
 
 #[test]

@@ -104,6 +104,7 @@ fn recording(scenario: &str, summary: &str, vms: &[&str], entries: Vec<Entry>) -
         crowd: None,
         unread: None,
         refused_steps: Vec::new(),
+        is_by_hand: false,
     }
 }
 

@@ -26,11 +26,24 @@ const UNKNOWN_MAX: usize = 100;
 /// Rest after the last event, before compression: enough for a handler to undo what it did.
 const RESTS: Duration = Duration::from_secs(10 * 60);
 
+/// Longest value of `TZ`: names of the database have 32 characters at most, rules with both changes of a year some 40.
+const TIME_ZONE_MAX: usize = 64;
+
 /// The newest api-version that a platform can have in a scenario.
 const NEWEST_VERSIONS: [&str; 2] = ["2024-07-09", "2020-07-01"];
 
-const FILE_KEYS: &[&str] =
-    &["summary", "kind", "vms", "steps", "expect", "polls_every", "keeps_running", "rests", "newest_version"];
+const FILE_KEYS: &[&str] = &[
+    "summary",
+    "kind",
+    "vms",
+    "steps",
+    "expect",
+    "polls_every",
+    "keeps_running",
+    "rests",
+    "newest_version",
+    "time_zone",
+];
 const VM_KEYS: &[&str] = &["name", "update_domain", "spot", "handler", "polled", "count"];
 const EVENT_KEYS: &[&str] = &["event", "cause", "vms", "notice", "runs", "duration_seconds", "description"];
 /// Keys of a step: `at`, and one action.
@@ -97,6 +110,12 @@ fn mapping<'t, 'm>(
     Mapping::read(tree, what, keys, ELSEWHERE, mistakes)
 }
 
+/// Whether a text may be a value of `TZ`. Which zones a VM knows is not checked.
+fn is_time_zone(text: &str) -> bool {
+    let is_of_zone = |letter: u8| letter.is_ascii_alphanumeric() || b"+-_/:,.<>".contains(&letter);
+    (1..=TIME_ZONE_MAX).contains(&text.len()) && text.bytes().all(is_of_zone)
+}
+
 struct Parser<'m> {
     mistakes: &'m mut Mistakes,
     names: Names,
@@ -126,6 +145,15 @@ impl Parser<'_> {
                 true
             }
         };
+        let time_zone = file.text("time_zone");
+        let time_zone = time_zone.and_then(|zone| match is_time_zone(&zone.value) {
+            true => Some(zone.value),
+            false => {
+                let expected = "a value of the variable TZ, such as JST-9 or Asia/Tokyo";
+                file.mistakes.add(zone.line, format!("time_zone: expected {expected}"));
+                None
+            }
+        });
         let (vms, mut steps, expect) = (file.list("vms"), file.list("steps"), file.list("expect"));
         for (key, list) in [("vms", vms), ("steps", steps)] {
             if let Some(tree) = file.value(key).filter(|tree| is_list(tree) && list.is_empty()) {
@@ -157,6 +185,7 @@ impl Parser<'_> {
             keeps_running,
             rests,
             serves_advice,
+            time_zone,
         })
     }
 
@@ -721,6 +750,11 @@ mod tests {
                 file("", "", "keeps_running: perhaps\n"),
                 10,
                 "keeps_running: expected true or false, not \"perhaps\"",
+            ),
+            (
+                file("", "", "time_zone: 'Asia/Tokyo; date'\n"),
+                10,
+                "time_zone: expected a value of the variable TZ, such as JST-9 or Asia/Tokyo",
             ),
             (
                 file("", "", "newest_version: 2019-01-01\n"),

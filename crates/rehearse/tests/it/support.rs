@@ -44,7 +44,7 @@ pub struct Running {
 pub fn try_start(spec: &HandlerSpec, namespace: Option<&Namespace>) -> Result<Running, HandlerError> {
     let (sender, news) = unbounded_channel();
     let state = tempfile::tempdir().unwrap();
-    let vm = HandledVm { name: "web-0", endpoint: ENDPOINT, state: state.path(), namespace };
+    let vm = HandledVm { name: "web-0", endpoint: ENDPOINT, state: state.path(), namespace, time_zone: None };
     let handler = Handler::start(spec, vm, Stopwatch::start(), sender)?;
     Ok(Running { handler, news, _state: state })
 }
