@@ -105,7 +105,10 @@ impl Planner<'_> {
     }
 
     /// The scheduled events of an operation, sorted by scope.
-    fn scheduled<'s>(&'s self, operation: &'s Operation) -> impl Iterator<Item = (&'s ScopeId, &'s Event)> {
+    pub(crate) fn scheduled<'s>(
+        &'s self,
+        operation: &'s Operation,
+    ) -> impl Iterator<Item = (&'s ScopeId, &'s Event)> {
         operation.targets.iter().filter_map(|target| {
             let event = self.state.scope(&target.scope)?.value.event(target.event)?;
             (!event.is_started()).then_some((&target.scope, event))

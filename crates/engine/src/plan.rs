@@ -450,6 +450,12 @@ mod tests {
                 Command::Operation(OperationCommand::Cancel(id)),
                 "event_started",
             ),
+            (
+                "nothing left to cancel",
+                on(alone(), started(one())),
+                Command::Operation(OperationCommand::Cancel(id)),
+                "event_started",
+            ),
             ("unknown", web(&[]), Command::Operation(OperationCommand::Cancel(id)), "unknown_operation"),
             (
                 "started in one scope",

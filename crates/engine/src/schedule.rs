@@ -313,7 +313,10 @@ impl<'a> Planner<'a> {
         if held.value.cancelled_by.is_some() {
             return Ok(Plan::Settled(Answer::Operation(id)));
         }
-        if held.value.has_joint_release() {
+        let scheduled = self.scheduled(&held.value).map(|(scope, _)| scope).next();
+        // If all events have started, nothing is cancelled, and the record would call the operation cancelled.
+        let has_only_started = held.value.state == OperationState::Open && scheduled.is_none();
+        if held.value.has_joint_release() || has_only_started {
             return Err(Refusal::OperationStarted(id).into());
         }
         let mut operation = (*held.value).clone();
@@ -321,6 +324,10 @@ impl<'a> Planner<'a> {
         let mut draft = self.draft();
         draft.operation(operation);
         draft.facts(None, vec![self.recorded(Fact::OperationCancelled { operation: id })]);
+        // At least this one has not started.
+        if let Some((scope, held)) = scheduled.and_then(|scope| Some((scope, self.state.scope(scope)?))) {
+            draft.expect(records::scope(scope), Some(held.revision));
+        }
         Ok(self.write(draft, Answer::Operation(id)))
     }
 }

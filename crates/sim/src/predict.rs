@@ -149,6 +149,13 @@ fn command(reads: &dyn Reads, request: &Request, at: &At) -> Result<Writes, Code
             None => Err(Codes::from(["unknown_operation"])),
             Some(operation) if operation.cancelled_by.is_some() => Ok(Writes::default()),
             Some(operation) if is_released(operation) => Err(Codes::from(["event_started"])),
+            // Nothing is left that could be cancelled.
+            Some(operation)
+                if operation.state == OperationState::Open
+                    && hosts::scheduled(reads, operation).is_empty() =>
+            {
+                Err(Codes::from(["event_started"]))
+            }
             Some(operation) => {
                 let cancelled = Operation { cancelled_by: Some(by.clone()), ..operation.clone() };
                 Ok(Writes { operation: Some(cancelled), ..Writes::default() })
