@@ -160,4 +160,26 @@ mod tests {
             assert_eq!(before.after(&operation), after, "{name}");
         }
     }
+
+    #[test]
+    fn description_of_the_host_that_a_vm_has_left_does_not_move_it_back() {
+        let mut member = crate::samples::member(crate::samples::vm(1));
+        let on = |member: &crate::Member| (member.host.clone(), member.moved_from.clone());
+        let named = |host: &str| Some(host.to_owned());
+        member.place_on(Some("h1"));
+        member.move_to("h2");
+        member.move_to("h3");
+        assert_eq!(on(&member), (named("h3"), named("h1")));
+        member.place_on(Some("h1"));
+        member.place_on(None);
+        assert_eq!(on(&member), (named("h3"), named("h1")), "nothing new is described");
+        let mut back = member.clone();
+        back.move_to("h1");
+        assert_eq!(on(&back), (named("h1"), None));
+        member.place_on(Some("h4"));
+        assert_eq!(on(&member), (named("h4"), None));
+        member.move_to("h2");
+        member.place_on(Some("h2"));
+        assert_eq!(on(&member), (named("h2"), None), "it is named where it is now");
+    }
 }

@@ -144,6 +144,10 @@ pub struct Member {
     pub zone: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The host that was named last, if the VM was moved away from it: a description that still names it describes the
+    /// past, and does not move the VM back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<String>,
     /// Whether the VM can be evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spot: bool,
@@ -155,6 +159,21 @@ pub struct Member {
 }
 
 impl Member {
+    /// Records that the VM was moved to a host.
+    pub fn move_to(&mut self, host: &str) {
+        let named = self.moved_from.take().or(self.host.take());
+        self.moved_from = named.filter(|named| named != host);
+        self.host = Some(host.to_owned());
+    }
+
+    /// Records the host of a description; none keeps the known one.
+    pub fn place_on(&mut self, host: Option<&str>) {
+        if host.is_some() && host != self.moved_from.as_deref() {
+            self.host = host.map(str::to_owned);
+            self.moved_from = None;
+        }
+    }
+
     /// A running VM with default properties.
     pub fn with_defaults(vm: VmId, name: Name) -> Self {
         Self {
@@ -164,6 +183,7 @@ impl Member {
             fault_domain: 0,
             zone: None,
             host: None,
+            moved_from: None,
             spot: false,
             state: MemberState::Running,
             origin: Origin::Call,

@@ -304,7 +304,7 @@ impl Change<'_> {
     fn move_to(&mut self, vm: VmId, host: &str, by: &Actor) {
         let elsewhere = |member: &&mut Member| member.vm == vm && member.host.as_deref() != Some(host);
         if let Some(member) = self.scope.members.iter_mut().find(elsewhere) {
-            member.host = Some(host.to_owned());
+            member.move_to(host);
             let fact = Fact::VmMoved { vm, name: member.name.clone(), host: host.to_owned() };
             self.record_by(by.clone(), fact);
         }
@@ -530,7 +530,10 @@ mod tests {
             assert_eq!(target.as_deref(), chosen, "{name}");
             let complete = Command::Complete { event: event_id(1), hosts: Vec::new() };
             let ended = started.apply(complete, given(1).context()).unwrap();
-            assert_eq!(ended.scope.member(vm(1)).unwrap().host.as_deref(), reached, "{name}");
+            let member = ended.scope.member(vm(1)).unwrap();
+            assert_eq!(member.host.as_deref(), reached, "{name}");
+            let left = scope.member(vm(1)).unwrap().host.clone().filter(|left| reached != Some(left));
+            assert_eq!(member.moved_from, left, "{name}");
             let moved = ended.facts.iter().any(|one| matches!(one.fact, Fact::VmMoved { .. }));
             assert_eq!(moved, reached != scope.member(vm(1)).unwrap().host.as_deref(), "{name}");
         }

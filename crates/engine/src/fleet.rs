@@ -383,17 +383,20 @@ pub(crate) fn member_and_record(
 
 /// A member from its description. Omitted fields keep their values.
 fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
-    Member {
+    let mut member = Member {
         vm: known.map_or(spec.vm, |known| known.vm),
         name: known.map_or_else(|| spec.name.clone(), |known| known.name.clone()),
         update_domain: spec.update_domain,
         fault_domain: spec.fault_domain,
         zone: spec.zone.clone(),
-        host: spec.host.clone().or_else(|| known.and_then(|known| known.host.clone())),
+        host: known.and_then(|known| known.host.clone()),
+        moved_from: known.and_then(|known| known.moved_from.clone()),
         spot: spec.spot,
         state: known.map_or(MemberState::Running, |known| known.state),
         origin: known.map_or(origin, |known| known.origin),
-    }
+    };
+    member.place_on(spec.host.as_deref());
+    member
 }
 
 /// Compares the caller's revision with the current one; 0 means that the record does not exist.

@@ -32,6 +32,7 @@
 //! |---|---|---|
 //! | 1 | everything that is not below | |
 //! | 1 | `target_host` in events | the VM stays on its host |
+//! | 1 | `moved_from` in a scope's members | the VM is on the host that was named last |
 //! | 2 | `outcome` in an operation's parts | unknown |
 //!
 //! Nodes of a cluster write at the cluster's level until an upgrade is finished: [`downgrade`].

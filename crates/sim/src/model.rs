@@ -508,9 +508,15 @@ impl Naive<'_> {
     }
 
     fn is_on(&mut self, vm: VmId, host: &str) {
-        if let Some(member) = self.scope.members.iter_mut().find(|one| one.vm == vm) {
-            member.host = Some(host.to_owned());
+        let elsewhere = |one: &&mut Member| one.vm == vm && one.host.as_deref() != Some(host);
+        let Some(member) = self.scope.members.iter_mut().find(elsewhere) else { return };
+        // A VM that is moved twice was named to be on the first host.
+        if member.moved_from.is_none() {
+            member.moved_from = member.host.clone();
+        } else if member.moved_from.as_deref() == Some(host) {
+            member.moved_from = None;
         }
+        member.host = Some(host.to_owned());
     }
 
     fn open(&mut self, opening: &Opening) -> Codes {

@@ -550,20 +550,30 @@ fn member(spec: &VmSpec, known: Option<&Member>, origin: Origin) -> Member {
         fault_domain: spec.fault_domain,
         zone: spec.zone.clone(),
         host: spec.host.clone(),
+        moved_from: None,
         spot: spec.spot,
         state: MemberState::Running,
         origin,
     };
     match known {
         None => fresh,
-        Some(known) => Member {
-            vm: known.vm,
-            name: known.name.clone(),
-            host: spec.host.clone().or(known.host.clone()),
-            state: known.state,
-            origin: known.origin,
-            ..fresh
-        },
+        Some(known) => {
+            // A description without a host, or with the one that the VM has left, says nothing new.
+            let is_new = spec.host.as_ref().is_some_and(|host| known.moved_from.as_ref() != Some(host));
+            let (host, moved_from) = match is_new {
+                true => (fresh.host.clone(), None),
+                false => (known.host.clone(), known.moved_from.clone()),
+            };
+            Member {
+                vm: known.vm,
+                name: known.name.clone(),
+                host,
+                moved_from,
+                state: known.state,
+                origin: known.origin,
+                ..fresh
+            }
+        }
     }
 }
 

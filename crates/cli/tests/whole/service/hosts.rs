@@ -72,6 +72,10 @@ fn redeployed_vm_moves_and_its_empty_host_stays() {
     let maintained = service.cli_refused(&["host", "maintain", ODD, "--type", "reboot", "--yes"]);
     assert!(maintained.contains("has no VMs"), "{maintained}");
     service.cli(&["host", "forget", ODD]);
+    // The file still names the hosts that both VMs have left. It does not move them back.
+    service.apply_fleet(FLEET);
+    let now_on = |vm: &str| service.cli_json(&["vm", "show", vm])["host"].as_str().unwrap().to_owned();
+    assert_eq!((now_on("db").as_str(), now_on("spot_1").as_str()), ("h2", "h1"));
     assert_eq!(texts(&service.cli_json(&["host", "list"]), "host"), ["h1", "h2"]);
 
     let ok = service.cli(&["host", "ok", "h2"]);
