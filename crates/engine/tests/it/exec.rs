@@ -199,6 +199,33 @@ fn command_runs_once_after_its_attempt_is_durable() {
 }
 
 #[test]
+fn command_of_a_redeploy_gets_the_host_that_is_chosen_at_its_start() {
+    for (cause, expected) in [(Cause::HostRedeploy, Some("h2")), (Cause::HostReboot, None)] {
+        let mut bench = Bench::new(&[]);
+        let on = |n: usize, host: &str| {
+            let name: Name = format!("web-{n}").parse().unwrap();
+            VmSpec { host: Some(host.to_owned()), ..VmSpec::with_defaults(vm(n), name) }
+        };
+        let vms = vec![on(0, "h1"), on(1, "h2")];
+        let put = PutScope::with_defaults("web".parse().unwrap(), ScopeKind::AvailabilitySet, vms);
+        bench.submit(ScopeChange::Put(put));
+        bench.settle();
+        let selector = TargetSelector::Vms([vm(0)].into());
+        bench.submit(OperationCommand::Schedule(NewOperation::with_defaults(
+            operation_id(1),
+            cause,
+            selector,
+        )));
+        bench.settle();
+        bench.submit(OperationCommand::Start(operation_id(1)));
+        bench.settle();
+        let runs: Vec<_> = bench.runs.iter().map(|run| &run.target).collect();
+        let [RunTarget::Vm { host, target_host, .. }] = runs[..] else { panic!("{cause}: {runs:?}") };
+        assert_eq!((host.as_deref(), target_host.as_deref()), (Some("h1"), expected), "{cause}");
+    }
+}
+
+#[test]
 fn failed_attempt_is_retried_when_due() {
     let mut bench = Bench::small();
     bench.settle();
