@@ -293,6 +293,24 @@ fn host_is_forgotten_only_without_vms_and_open_operations() {
 }
 
 #[test]
+fn host_of_an_open_operation_is_not_forgotten_after_its_vm_has_moved() {
+    let mut bench = Bench::new(&[]);
+    let forget = || HostChange::Forget("h1".to_owned());
+    assert_eq!(bench.outcome(add("a", "h1")), None);
+    assert_eq!(bench.outcome(OperationCommand::Schedule(maintain(Cause::HostReboot))), None);
+    let moved = add("a", "h2");
+    let put = PutScope::with_defaults(moved.path, ScopeKind::Standalone, vec![moved.vm]);
+    assert_eq!(bench.outcome(ScopeChange::Put(put)), None);
+    assert_eq!(bench.vm_hosts("a"), [Some("h2".to_owned())], "no VM is on h1");
+    assert_eq!(bench.operation().state, OperationState::Open);
+    assert_eq!(bench.outcome(forget()), Some("host_in_use"));
+    assert_eq!(bench.host("h1"), Some(HostState::Ok));
+    assert_eq!(bench.outcome(OperationCommand::Cancel(operation_id(7))), None);
+    assert_eq!(bench.outcome(forget()), None);
+    assert_eq!(bench.host("h1"), None);
+}
+
+#[test]
 fn empty_host_can_be_reported_and_not_maintained() {
     let mut bench = Bench::new(&[]);
     bench.outcome(add("a", "h1"));
