@@ -63,6 +63,27 @@ fn rule_defaults_match_documentation() {
 }
 
 #[test]
+fn notifications_are_by_default_those_that_need_an_administrator() {
+    let on = |keys: &str| {
+        read_text(&format!("[notify]\nurl = 'http://x'\n{keys}{RULE}")).unwrap().notify.unwrap().on
+    };
+    let usual = "'appeared', 'unmatched', 'withheld', 'stranded', 'failed'";
+    assert_eq!(on(""), on(&format!("on = [{usual}]\n")));
+    assert_eq!(on("on = ['stranded']\n"), [NotifyOn::Stranded]);
+}
+
+/// A log that cannot be written must not take the VM out of service.
+#[test]
+fn failing_steps_of_the_recipe_event_log_withhold_nothing() {
+    let recipe = read_text(include_str!("../../../../recipes/event-log/agent.toml")).unwrap();
+    let rule = &recipe.rules[0];
+    for steps in [&rule.before, &rule.after] {
+        let on_failure: Vec<_> = steps.iter().map(|step| step.on_failure).collect();
+        assert_eq!(on_failure, [OnFailure::GoOn]);
+    }
+}
+
+#[test]
 fn at_most_matches_unknown_duration_only_if_set() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     for (duration, known, unknown) in [
