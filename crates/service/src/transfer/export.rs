@@ -110,10 +110,12 @@ async fn send(chunks: &Sender<Bytes>, chunk: Bytes, send_timeout: Duration) -> R
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
     use notbefore_store::memory::MemoryStore;
-    use notbefore_store::{Outcome, Store, Txn};
+    use notbefore_store::{Outcome, Page, Revision, Store, Txn, Versioned};
     use tokio::sync::mpsc;
 
+    use super::super::lines::Lines;
     use super::*;
 
     async fn store(records: usize) -> MemoryStore {
@@ -142,6 +144,75 @@ mod tests {
         // One chunk was in the channel; the end is never sent.
         assert!(taken.recv().await.is_some_and(|chunk| !chunk.is_empty()));
         assert_eq!(taken.recv().await, None);
+    }
+
+    /// A snapshot with the tallies of other records than those that it returns.
+    struct Outdated {
+        snapshot: Box<dyn Snapshot>,
+        written: Tallies,
+    }
+
+    #[async_trait]
+    impl Snapshot for Outdated {
+        fn revision(&self) -> Revision {
+            self.snapshot.revision()
+        }
+
+        fn tallies(&self) -> Option<&Tallies> {
+            Some(&self.written)
+        }
+
+        async fn get(&self, key: &str) -> Result<Option<Versioned>, ReadError> {
+            self.snapshot.get(key).await
+        }
+
+        async fn scan(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, ReadError> {
+            self.snapshot.scan(prefix, after, limit).await
+        }
+
+        async fn scan_back(
+            &self,
+            prefix: &str,
+            before: Option<&str>,
+            limit: usize,
+        ) -> Result<Page, ReadError> {
+            self.snapshot.scan_back(prefix, before, limit).await
+        }
+    }
+
+    #[tokio::test]
+    async fn records_of_a_lost_write_end_the_export_without_its_last_line() {
+        // `token/root` was written last at revision 3, or at revision 4 in a write that was lost.
+        for (token_at, outdated) in [(3, None), (4, Some("token/"))] {
+            let snapshot = store(3).await.snapshot().await.unwrap();
+            let mut written = Tallies::default();
+            (0..3).for_each(|n| written.add(&format!("fact/{n:03}"), Revision(n + 1)));
+            written.add("secret/x", Revision(3));
+            written.add("token/root", Revision(token_at));
+            let (chunks, mut taken) = mpsc::channel(1);
+            let options = ExportOptions { tokens: true, send_timeout: SEND_TIMEOUT };
+            let snapshot = Box::new(Outdated { snapshot, written });
+            let task = tokio::spawn(export(snapshot, options, Timestamp::UNIX_EPOCH, chunks));
+            let mut text = Vec::new();
+            while let Some(chunk) = taken.recv().await {
+                text.extend(chunk);
+            }
+            let mut lines = Lines::new(&text[..]);
+            let is_complete = lines.header().is_ok()
+                && loop {
+                    match lines.next_record() {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break true,
+                        Err(_) => break false,
+                    }
+                };
+            assert_eq!(is_complete, outdated.is_none());
+            match task.await.unwrap() {
+                Ok(records) => assert_eq!((records, outdated), (4, None)),
+                Err(ExportError::Outdated(kind)) => assert_eq!(Some(kind.as_str()), outdated),
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     #[tokio::test]
