@@ -129,3 +129,51 @@ fn show(fact: &FactText) -> Result<()> {
     let FactText { event, text } = fact;
     output::line(&format!("event {event}: {text}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    fn outcome(phase: &str, approval: &str) -> Overview {
+        Overview {
+            id: "A-1".to_owned(),
+            r#type: "Reboot".to_owned(),
+            status: "Scheduled".to_owned(),
+            not_before: None,
+            resources: vec!["web-0".to_owned()],
+            mine: true,
+            seen_at: jiff::Timestamp::UNIX_EPOCH,
+            rule: Some("all".to_owned()),
+            phase: phase.to_owned(),
+            step: Some("drain".to_owned()),
+            approval: approval.to_owned(),
+            draining: true,
+        }
+    }
+
+    #[test]
+    fn retry_ends_with_the_code_of_its_outcome() {
+        for (phase, approval, code, text) in [
+            ("ready", "given", 0, ""),
+            ("restoring", "given", 0, ""),
+            ("ready", "failed 2 times, tried again", 1, "the approval of event A-1 has failed 2 times"),
+            (
+                "stranded",
+                "given",
+                11,
+                "this VM is not restored after event A-1: step drain of rule all failed",
+            ),
+            ("withheld", "none: the step `drain` failed", 12, "event A-1 is not approved by rule all"),
+            ("unmatched", "none: no rule matches", 13, "no rule matches event A-1"),
+        ] {
+            let ended = ended(&outcome(phase, approval));
+            let (found, why) = match ended {
+                Ok(()) => (Exit::Done, String::new()),
+                Err(error) => (Exit::of(&error), error.to_string()),
+            };
+            assert_eq!(found.code(), code, "{phase}, {approval}: {why}");
+            assert!(why.starts_with(text), "{why}");
+        }
+    }
+}

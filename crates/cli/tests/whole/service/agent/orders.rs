@@ -124,11 +124,20 @@ fn reload_retries_failed_step_with_new_configuration() {
     vm.configure(&rules("", "; echo corrected >> {trace}; exit 5"));
     let agent = vm.start();
     vm.wait_for_log("exit code 5");
+    vm.configure(&rules("", "; echo retried >> {trace}; exit 6"));
+    let retried = vm.agent_cli(&["retry", &event]);
+    assert_eq!(retried.status.code(), Some(11), "{}", stderr_text(&retried));
+    assert!(stdout_text(&retried).contains("exit code 6"), "{}", stdout_text(&retried));
+    let why = format!("this VM is not restored after event {event}: step start of rule all failed");
+    assert!(stderr_text(&retried).contains(&why), "{}", stderr_text(&retried));
     vm.configure(&rules("", ""));
     agent.signal(Signal::HUP);
     vm.wait_for_answer("/drainz", 200, "in service");
     let (before, after) = ("before drain Freeze", "after start Freeze");
-    assert_eq!(vm.dir.trace(), [before, before, "corrected", after, after, "corrected", after]);
+    assert_eq!(
+        vm.dir.trace(),
+        [before, before, "corrected", after, after, "corrected", after, "retried", after]
+    );
 }
 
 #[test]
