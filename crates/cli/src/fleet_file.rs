@@ -303,11 +303,19 @@ mod tests {
         let scope =
             refusal("scopes:\n  - { name: a, kind: standalone }\n  - { name: A, kind: standalone }\n");
         assert!(scope.starts_with("fleet.yaml:3: scope default/default/a is defined twice"), "{scope}");
-        let host = refusal("scopes:\n  - { name: a, kind: standalone, vms: [ { name: a, host: '' } ] }\n");
-        assert!(
-            host.starts_with("fleet.yaml:2: host \"\" of VM a: a host has 1 to 128 characters"),
-            "{host}"
-        );
+    }
+
+    #[test]
+    fn unsafe_hosts_and_zones_are_refused() {
+        for (what, name) in [("host", ""), ("host", "-h1"), ("zone", "-1")] {
+            let said = refusal(&format!(
+                "scopes:\n  - {{ name: a, kind: standalone, vms: [ {{ name: a, {what}: '{name}' }} ] }}\n"
+            ));
+            let limit = format!(
+                "fleet.yaml:2: {what} {name:?} of VM a: a {what} has 1 to {LOCATION_CHARS_MAX} characters"
+            );
+            assert!(said.starts_with(&limit) && said.contains("does not begin with '-'"), "{said}");
+        }
     }
 
     #[test]

@@ -467,3 +467,27 @@ impl Change<'_> {
         event.note(self.context.now, by, what);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reported_host_that_is_no_plain_name_is_a_failure() {
+        let reported = |host: &str| {
+            let ending = Ending::Succeeded { host: Some(host.to_owned()) };
+            (ending.clone().checked(REASON_BYTES_MAX), ending)
+        };
+        let longest = "x".repeat(HOST_BYTES_MAX);
+        for fine in ["h2", "h-2", longest.as_str()] {
+            let (checked, ending) = reported(fine);
+            assert_eq!(checked, ending, "{fine}");
+        }
+        let long = "x".repeat(HOST_BYTES_MAX + 1);
+        for bad in ["-h2", "--", ".", "..", "", "a\nb", "a\"b", long.as_str()] {
+            let (checked, _) = reported(bad);
+            let Ending::Failed { why } = &checked else { panic!("{bad}: {checked:?}") };
+            assert!(why.contains("begins with '-'"), "{why}");
+        }
+    }
+}

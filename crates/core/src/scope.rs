@@ -306,3 +306,20 @@ impl Scope {
             && self.events.iter().map(shown).eq(other.events.iter().map(shown))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_zones_with_unsafe_names_are_refused() {
+        let longest = "x".repeat(LOCATION_CHARS_MAX);
+        for fine in ["h1", "rack 7/h1", "a-", "1", "ä", longest.as_str()] {
+            assert!(is_location(fine), "{fine}");
+        }
+        let long = "x".repeat(LOCATION_CHARS_MAX + 1);
+        for bad in ["-h1", "--help", "-", ".", "..", "", "a\nb", long.as_str()] {
+            assert!(!is_location(bad), "{bad}");
+        }
+    }
+}

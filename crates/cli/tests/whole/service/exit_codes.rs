@@ -86,6 +86,8 @@ fn exit_codes_are_consistent() {
         // The service does not understand these.
         (2, &["vm", "add", "b", "--address", "nowhere"]),
         (2, &["vm", "add", "b c"]),
+        (2, &["vm", "add", "b", "--host=-h1"]),
+        (2, &["vm", "add", "b", "--zone=-1"]),
         (2, &["vm", "restart", "a", "--not-before", "2962-11-20"]),
         (2, &["vm", "restart", "a", "--in", "90000d"]),
         // It understands these and refuses them.
