@@ -36,6 +36,22 @@ fn closed_standard_error_keeps_the_exit_code() {
 }
 
 #[test]
+fn usage_errors_say_what_to_type() {
+    let cases: [(&[&str], &str); 3] = [
+        (
+            &["event", "schedule", "--type", "reboot", "a", "--in", "-5m"],
+            "\"-5m\" is in the past; type --in 5m, without a minus sign",
+        ),
+        (&["host", "maintain", "h1", "--type", "freeze", "--in", "-5m"], "type --in 5m"),
+        (&["reherse"], "a similar subcommand exists: 'rehearse'"),
+    ];
+    for (args, cure) in cases {
+        let stderr = ends(&Command::new(binary()).args(args).output().unwrap(), 2, args);
+        assert!(stderr.contains(cure) && !stderr.contains("-keeper"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
 fn exit_codes_are_consistent() {
     let (service, operation) = waiting();
     let bad = service.data().join("bad.yaml");
