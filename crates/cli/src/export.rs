@@ -133,3 +133,42 @@ fn copy(client: &Client, path: &str, out: &mut dyn Write) -> Result<(ExportHeade
     out.flush().map_err(unwritten)?;
     Ok((header, lines.records()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partial_export_has_a_name_of_its_own_and_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("backup.jsonl");
+        let names = || {
+            let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let write = |text: &'static str, beside: &'static [&'static str], is_complete: bool| {
+            to_file(&file, |out| {
+                out.write_all(text.as_bytes())?;
+                assert_eq!(names(), beside, "while it is written");
+                if is_complete { Ok(()) } else { bail!("the reader has disconnected") }
+            })
+        };
+        // The first is the leftover of a killed export.
+        fs::write(dir.path().join("backup.jsonl.partial"), "killed").unwrap();
+        write("first", &["backup.jsonl.partial"], true).unwrap();
+        assert_eq!(
+            (names(), fs::read_to_string(&file).unwrap()),
+            (vec!["backup.jsonl".into()], "first".into())
+        );
+        let both = &["backup.jsonl", "backup.jsonl.partial"];
+        write("second", both, false).unwrap_err();
+        assert_eq!(
+            (names(), fs::read_to_string(&file).unwrap()),
+            (vec!["backup.jsonl".into()], "first".into())
+        );
+        write("third", both, true).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "third");
+    }
+}
