@@ -9,7 +9,7 @@ use crate::draft::Draft;
 use crate::plan::{Plan, Planner};
 use crate::records;
 use crate::request::{Answer, Failure, HostChange};
-use crate::state::hosts_of;
+use crate::state::{hosts_of, target_hosts};
 
 impl Planner<'_> {
     pub(crate) fn plan_host(&self, change: &HostChange) -> Result<Plan, Failure> {
@@ -61,8 +61,14 @@ impl Planner<'_> {
 
 impl Draft<'_> {
     /// Creates the records of hosts on which the scope has its first VM. Locks a host without VMs, so that it is not
-    /// removed while its first VM arrives.
+    /// removed while its first VM arrives, or an event starts that moves one there.
     pub(crate) fn create_hosts(&mut self, before: Option<&Scope>, after: &Scope) {
+        for host in target_hosts(Some(after)).filter(|host| !target_hosts(before).any(|known| known == *host))
+        {
+            if self.state().vms_on(host) == 0 {
+                self.lock(records::host(host));
+            }
+        }
         if before.is_some_and(|before| before.members == after.members) {
             return;
         }

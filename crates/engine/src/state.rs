@@ -24,7 +24,7 @@ use notbefore_store::{Key, Revision};
 
 use self::host_operations::HostOperations;
 use self::hosts::HostIndex;
-pub(crate) use self::hosts::hosts_of;
+pub(crate) use self::hosts::{hosts_of, target_hosts};
 use self::inventory::{Inventory, ScopeSlot};
 use self::user_operations::UserOperations;
 use crate::keys::{KeyError, RecordKey};

@@ -124,7 +124,7 @@ impl HostIndex {
 }
 
 /// The hosts to which VMs of a scope are on their way.
-pub(super) fn target_hosts(scope: Option<&Scope>) -> impl Iterator<Item = &str> {
+pub(crate) fn target_hosts(scope: Option<&Scope>) -> impl Iterator<Item = &str> {
     scope.into_iter().flat_map(|scope| &scope.events).filter_map(|event| event.target_host.as_deref())
 }
 

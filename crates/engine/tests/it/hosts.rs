@@ -311,6 +311,25 @@ fn host_of_an_open_operation_is_not_forgotten_after_its_vm_has_moved() {
 }
 
 #[test]
+fn host_is_not_forgotten_while_an_event_starts_that_moves_a_vm_there() {
+    let mut bench = Bench::new(&[]);
+    assert_eq!(bench.outcome(add("a", "h1")), None);
+    assert_eq!(bench.outcome(add("b", "h2")), None);
+    assert_eq!(bench.outcome(VmCommand::Remove(add("b", "h2").vm.vm)), None);
+    assert_eq!(bench.outcome(OperationCommand::Schedule(maintain(Cause::HostRedeploy))), None);
+    let event = bench.events("a")[0].id;
+    bench.submit(EventCommand::Start(event));
+    bench.submit(HostChange::Forget("h2".to_owned()));
+    assert_eq!(bench.pending.len(), 1, "the removal waits for the start");
+    bench.answers.clear();
+    bench.commit_all();
+    assert_eq!(bench.events("a")[0].target_host.as_deref(), Some("h2"));
+    let refused: Vec<_> = bench.answers.drain(..).filter_map(Result::err).map(|why| why.code()).collect();
+    assert_eq!(refused, ["host_in_use"]);
+    assert_eq!(bench.host("h2"), Some(HostState::Ok));
+}
+
+#[test]
 fn empty_host_can_be_reported_and_not_maintained() {
     let mut bench = Bench::new(&[]);
     bench.outcome(add("a", "h1"));
