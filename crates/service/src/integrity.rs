@@ -3,12 +3,9 @@
 //! Damage to a record that is held in memory prevents the start: a scope without its events, or a VM without its scope,
 //! would be served as valid. Damage to history only shortens history.
 
-use std::time::Duration;
-
 use notbefore_store::{Page, Snapshot, Tally};
 
-/// A reader of a file that takes no step for so long is given up: damaged pages may lead it in a circle.
-pub const STALL_MAX: Duration = Duration::from_secs(10);
+pub use notbefore_store::redb::STALL_MAX;
 
 /// Why the service does not start from a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -22,6 +22,7 @@ use ::redb::{
 };
 
 use super::format::{FORMAT, Fault, META, META_FORMAT, RECORDS, STATE, STATE_KEY, State, reading};
+use super::overlay;
 
 /// redb's cache. The service keeps every live scope in memory and reads the store only at start, for instance
 /// metadata and for history. So the cache only needs the tree's inner pages; redb's default is 1 GiB. Tests use a
@@ -90,6 +91,8 @@ pub(super) struct OpenDatabase {
 /// Why a database that is only read was opened.
 pub(super) enum Inspected {
     AsItIs,
+    /// For a service, from a file with damaged pages: commits are refused.
+    Damaged,
     /// With this state instead of its damaged one.
     Rebuilt(State),
 }
@@ -101,6 +104,11 @@ impl OpenDatabase {
 
     pub fn inspected(database: Database, inspected: Inspected) -> Self {
         Self { database, inspected: Some(inspected), _lock: None }
+    }
+
+    /// A database that is only read, with the lock of a service.
+    pub fn damaged(database: Database, lock: Option<DirLock>) -> Self {
+        Self { database, inspected: Some(Inspected::Damaged), _lock: lock }
     }
 }
 
@@ -259,6 +267,9 @@ pub(super) fn open_file(path: &Path, lock: Option<&Path>, attempt: OpenAttempt) 
         Ok(file) => {
             // Also on the first attempt: a previous process may have had the I/O error.
             drop_page_cache(&file).map_err(io)?;
+            if !overlay::is_whole(path)? {
+                return overlay::open_damaged(path, lock);
+            }
             let store_file = StoreFile::of(path, &file).map_err(io)?;
             let (database, state) = open_backend(path, file_backend(path, file)?, attempt)?;
             Ok(Opened {

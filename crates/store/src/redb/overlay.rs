@@ -13,18 +13,29 @@ use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use ::redb::{AccessGuard, Database, ReadableDatabase, ReadableTable, StorageBackend, StorageError};
 
 use super::OpenError;
 use super::format::{Fault, RECORDS, State, decode, reading};
-use super::open::{self, Inspected, OpenAttempt, OpenDatabase, Opened};
+use super::open::{self, DirLock, Inspected, OpenAttempt, OpenDatabase, Opened};
 use super::order::KeyOrder;
 
 type Entry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 const BLOCK: usize = 4096;
+
+/// A reader of a file that takes no step for so long is given up: damaged pages may lead it in a circle.
+pub const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// What is said of a file whose pages do not match their checksums.
+pub(super) const DAMAGED_PAGES: &str = "damaged: the checksums of its pages do not match. It is read, and changes are \
+    refused, so that nothing more is lost; 'notbefore check --data DIR' lists what is damaged, and an export of the \
+    running service, or 'notbefore export --data DIR --skip-damaged FILE', can be imported into a new directory";
 
 /// How often each block of a file may be read, on average: redb verifies and rebuilds in a few passes, and then all
 /// records are read twice.
@@ -81,6 +92,34 @@ fn overlay(path: &Path, progress: &Progress) -> Result<Overlay, OpenError> {
 pub(super) fn open(path: &Path, progress: &Progress) -> Result<Opened, OpenError> {
     let (database, state) = open::open_backend(path, overlay(path, progress)?, OpenAttempt::Reopen)?;
     Ok(Opened { database: OpenDatabase::inspected(database, Inspected::AsItIs), state, file: None })
+}
+
+/// Opens the file of a service whose pages are damaged. redb would repair it in place, and its commits may overwrite
+/// records that only a stale page calls free: then nothing of it could be saved. So it is read, and not written.
+pub(super) fn open_damaged(path: &Path, lock: Option<DirLock>) -> Result<Opened, OpenError> {
+    tracing::error!("{} is {DAMAGED_PAGES}", path.display());
+    let (database, state) =
+        open::open_backend(path, overlay(path, &Progress::default())?, OpenAttempt::Reopen)?;
+    Ok(Opened { database: OpenDatabase::damaged(database, lock), state, file: None })
+}
+
+/// Whether all pages of a file are as they were written. Damaged pages may lead redb in a circle, so the file is read on
+/// a thread that is given up if it takes no step for [`STALL_MAX`].
+pub(super) fn is_whole(path: &Path) -> Result<bool, OpenError> {
+    let (path, progress) = (path.to_path_buf(), Progress::default());
+    let (answer, answers) = mpsc::channel();
+    let reader = progress.clone();
+    let read = move || _ = answer.send(pages_are_whole(&path, &reader));
+    thread::Builder::new().name("notbefore-pages".into()).spawn(read).map_err(OpenError::Thread)?;
+    let mut steps = progress.steps();
+    loop {
+        match answers.recv_timeout(STALL_MAX) {
+            Ok(found) => return found,
+            Err(RecvTimeoutError::Timeout) if progress.steps() != steps => steps = progress.steps(),
+            // It has panicked, or walks in a circle.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(false),
+        }
+    }
 }
 
 /// Opens a store with a damaged state record: revision and counts are recomputed from the readable records.

@@ -44,7 +44,7 @@ fn begin(open: &OpenDatabase) -> Result<(Table, State), Fault> {
     let txn = open.database.begin_read()?;
     let state = match &open.inspected {
         Some(Inspected::Rebuilt(state)) => state.clone(),
-        Some(Inspected::AsItIs) | None => open::read_state(&txn)?,
+        Some(Inspected::AsItIs | Inspected::Damaged) | None => open::read_state(&txn)?,
     };
     Ok((txn.open_table(RECORDS)?, state))
 }

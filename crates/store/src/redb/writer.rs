@@ -17,7 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{debug, error, info};
 
 use super::format::{Fault, RECORDS, STATE, STATE_KEY, State, TableWriter, reading};
-use super::open::{self, FileMismatch, OpenAttempt, Opened, Opener, StoreFile};
+use super::open::{self, FileMismatch, Inspected, OpenAttempt, OpenDatabase, Opened, Opener, StoreFile};
+use super::overlay::DAMAGED_PAGES;
 use super::{DatabaseState, Shared, Unavailable};
 use crate::apply::{self, Applied};
 use crate::{Batch, CHECKS, Outcome, Refusal, Revision, Txn};
@@ -253,6 +254,10 @@ impl Writer {
         };
         if let Err(reason) = self.check_file(StoreFile::check_unchanged) {
             return refused(reason.to_string());
+        }
+        let is_damaged = |open: &OpenDatabase| matches!(open.inspected, Some(Inspected::Damaged));
+        if self.shared.with_open(is_damaged).is_ok_and(|is_damaged| is_damaged) {
+            return refused(format!("the store is {DAMAGED_PAGES}"));
         }
         let (state, crash_at) = (&self.state, self.crash_at);
         match self.shared.with_database(|database| write(database, state, txns, crash_at)) {

@@ -344,3 +344,32 @@ async fn read_only_open_leaves_file_unchanged() {
     let _open = RedbStore::open(&path).unwrap();
     assert!(matches!(RedbStore::open_unchanged(&path), Err(OpenError::InUse { .. })));
 }
+
+#[tokio::test]
+async fn file_with_damaged_pages_is_read_and_not_written() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    {
+        let store = RedbStore::open(&path).unwrap();
+        for n in 0..50 {
+            committed(&store, put(&format!("large/{n}"), &"x".repeat(9_000))).await;
+        }
+    }
+    let whole = fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    let value = damaged.windows(4_096).position(|bytes| bytes.iter().all(|byte| *byte == b'x')).unwrap();
+    damaged[value] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+
+    let store = RedbStore::open(&path).unwrap();
+    let page = store.snapshot().await.unwrap().scan("", None, 100).await.unwrap();
+    assert_eq!((page.records.len(), page.damaged.len()), (49, 1));
+    let Outcome::Refused(why) = store.commit(put("large/51", "y")).await else { panic!("it is written") };
+    assert!(why.to_string().contains("the checksums of its pages do not match"), "{why}");
+    assert!(why.to_string().contains("notbefore check --data DIR"), "{why}");
+    drop(store);
+    assert!(fs::read(&path).unwrap() == damaged, "a damaged file is left as it is");
+
+    fs::write(&path, &whole).unwrap();
+    committed(&RedbStore::open(&path).unwrap(), put("large/51", "y")).await;
+}
