@@ -59,7 +59,7 @@ use self::format::reading;
 pub use self::load::NewStore;
 pub use self::open::{DirLock, OpenError};
 use self::open::{OpenAttempt, OpenDatabase, Opened, Opener};
-pub use self::overlay::{Progress, STALL_MAX, pages_are_whole};
+pub use self::overlay::{ENTRY_BYTES_MIN, Progress, STALL_MAX, pages_are_whole};
 use self::writer::{Message, Request, Writer};
 use crate::log::{Limits, Log};
 use crate::{Outcome, ReadError, Refusal, Revision, Snapshot, Store, Txn, Watch, WatchError};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use notbefore_store::redb::{self, OpenError, Progress, RedbStore};
+use notbefore_store::redb::{self, ENTRY_BYTES_MIN, OpenError, Progress, RedbStore};
 use notbefore_store::{Key, Page, ReadError, Revision, Snapshot, Store, Tallies, TallyMismatch, Versioned};
 use serde::Serialize;
 
@@ -29,9 +29,6 @@ const PAGE: usize = 500;
 
 /// Approximate bytes per write.
 const CHUNK_BYTES: usize = 128 * 1024;
-
-/// Room that an entry takes in the file at least: redb stores where its key and its value end.
-const ENTRY_BYTES_MIN: u64 = 8;
 
 /// Why a store could not be checked.
 #[derive(Debug, thiserror::Error)]

@@ -29,6 +29,9 @@ type Entry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>
 
 const BLOCK: usize = 4096;
 
+/// Room that an entry takes in the file at least: redb stores where its key and its value end.
+pub const ENTRY_BYTES_MIN: u64 = 8;
+
 /// A reader of a file that takes no step for so long is given up: damaged pages may lead it in a circle.
 pub const STALL_MAX: Duration = Duration::from_secs(10);
 
@@ -124,8 +127,10 @@ pub(super) fn is_whole(path: &Path) -> Result<bool, OpenError> {
 
 /// Opens a store with a damaged state record: revision and counts are recomputed from the readable records.
 pub(super) fn open_rebuilt(path: &Path, progress: &Progress) -> Result<Opened, OpenError> {
-    let database = open::open_database(path, overlay(path, progress)?)?;
-    match reading(|| state_of_records(&database)) {
+    let overlay = overlay(path, progress)?;
+    let entries_max = usize::try_from(overlay.written().len / ENTRY_BYTES_MIN).unwrap_or(usize::MAX);
+    let database = open::open_database(path, overlay)?;
+    match reading(|| state_of_records(&database, entries_max)) {
         Ok(state) => {
             let database = OpenDatabase::inspected(database, Inspected::Rebuilt(state.clone()));
             Ok(Opened { database, state, file: None })
@@ -137,14 +142,15 @@ pub(super) fn open_rebuilt(path: &Path, progress: &Progress) -> Result<Opened, O
     }
 }
 
-/// Reads all records that can be reached. Nothing is written: on damaged pages that may abort the process.
-fn state_of_records(database: &Database) -> Result<State, Fault> {
+/// Reads all records that can be reached, `entries_max` of them at most: damaged ones may lead in a circle. Nothing is
+/// written: on damaged pages that may abort the process.
+fn state_of_records(database: &Database, entries_max: usize) -> Result<State, Fault> {
     let table = database.begin_read()?.open_table(RECORDS)?;
     let mut state = State::new()?;
     let mut last = Vec::new();
     let mut rising = KeyOrder::rising(Bound::Unbounded);
     let forward = reading(|| {
-        for entry in table.iter()? {
+        for entry in table.iter()?.take(entries_max) {
             add(&mut state, entry, |key| {
                 rising.accept(key)?;
                 last = key.to_vec();
@@ -157,7 +163,7 @@ fn state_of_records(database: &Database) -> Result<State, Fault> {
         // Records behind unreadable pages may be newer. Those before them are counted.
         let mut falling = KeyOrder::falling(Bound::Unbounded);
         let _ = reading(|| {
-            for entry in table.iter()?.rev() {
+            for entry in table.iter()?.rev().take(entries_max) {
                 add(&mut state, entry, |key| match key > last.as_slice() {
                     true => falling.accept(key),
                     false => Err(Fault::Unfollowable),

@@ -19,6 +19,9 @@ use super::writer::Message;
 use super::{Shared, open};
 use crate::{Page, PageRoom, ReadError, Revision, Snapshot, Tallies, Versioned, scan_end, scan_start};
 
+/// More damaged entries than this, one after another, are pages that lead in a circle: a lost page has a hundred at most.
+const DAMAGED_RUN_MAX: usize = 10_000;
+
 type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 type Entry<'a> =
     Result<(AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>), ::redb::StorageError>;
@@ -161,6 +164,7 @@ fn page<'a>(
 ) -> Result<Scanned, Fault> {
     let Scanned { mut page, mut strays } = Scanned::default();
     let mut room = PageRoom::new(limit);
+    let mut run = 0;
     for entry in entries {
         let (key, raw) = match entry {
             Ok(entry) => entry,
@@ -179,16 +183,23 @@ fn page<'a>(
         match (decode(key, raw.value()), std::str::from_utf8(key)) {
             (Ok(record), Ok(key)) => {
                 order.accept(key.as_bytes())?;
+                run = 0;
                 if !key.starts_with(prefix) {
                     break;
                 }
                 room.take(key, &record);
                 page.records.push((key.into(), record));
             }
-            (Ok(_) | Err(Fault::Damaged { .. }), _) => match key.starts_with(prefix.as_bytes()) {
-                true => page.damaged.push(shown(key).into()),
-                false => strays.push(shown(key)),
-            },
+            (Ok(_) | Err(Fault::Damaged { .. }), _) => {
+                run += 1;
+                if run > DAMAGED_RUN_MAX {
+                    return Err(Fault::Unfollowable);
+                }
+                match key.starts_with(prefix.as_bytes()) {
+                    true => page.damaged.push(shown(key).into()),
+                    false => strays.push(shown(key)),
+                }
+            }
             (Err(fault @ (Fault::Redb(_) | Fault::Unfollowable)), _) => return Err(fault),
         }
     }

@@ -346,6 +346,32 @@ async fn read_only_open_leaves_file_unchanged() {
 }
 
 #[tokio::test]
+async fn scan_ends_at_a_run_of_damaged_entries_that_no_file_has() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    committed(&RedbStore::open(&path).unwrap(), put("a/1", "x")).await;
+    let fill = |count: u32| {
+        let database = Database::open(&path).unwrap();
+        let txn = database.begin_write().unwrap();
+        {
+            let mut table = txn.open_table(RECORDS).unwrap();
+            for n in 0..count {
+                table.insert(format!("b/{n}").as_bytes(), b"damaged".as_slice()).unwrap();
+            }
+        }
+        txn.commit().unwrap();
+    };
+    let scan = async || {
+        let store = RedbStore::open_rebuilt(&path, &Progress::default()).unwrap();
+        store.snapshot().await.unwrap().scan("b/", None, 10).await
+    };
+    fill(10_000);
+    assert_eq!(scan().await.unwrap().damaged.len(), 10_000);
+    fill(10_001);
+    assert!(scan().await.is_err());
+}
+
+#[tokio::test]
 async fn file_with_damaged_pages_is_read_and_not_written() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
