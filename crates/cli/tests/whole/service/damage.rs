@@ -280,7 +280,7 @@ fn lost_write_is_named_and_never_served() {
     for (number, page) in (0..7).flat_map(|first| lost.iter().skip(first).step_by(7)) {
         let mut image = last.clone();
         image[number * PAGE_BYTES..][..page.len()].copy_from_slice(page);
-        fs::write(&store, image).unwrap();
+        fs::write(&store, &image).unwrap();
         let checked = run(&["check", "--data", dir]);
         if checked.status.success() {
             // The newest commit does not use the page.
@@ -293,9 +293,22 @@ fn lost_write_is_named_and_never_served() {
         assert_eq!(export.status.success(), rest.exists(), "page {number}");
         let _ = fs::remove_file(&rest);
         let started = std::panic::catch_unwind(|| Service::start_in(&data, &[]));
-        if let Ok(service) = started {
-            assert_eq!(shown(&service), acknowledged, "page {number}: the past is served");
+        match started {
+            Ok(service) => {
+                assert_eq!(shown(&service), acknowledged, "page {number}: the past is served");
+                let change = r#"{"type": "Reboot", "vms": ["a"]}"#;
+                let refused = service.operator_request("POST", "/v1/events", "", change);
+                assert_eq!(refused.status, 503, "page {number}: {refused:?}");
+                let ready = service.operator_request("GET", "/readyz", "", "");
+                assert_eq!(ready.status, 503, "page {number}: {ready:?}");
+                assert!(ready.body.contains("the checksums of its pages do not match"), "{ready:?}");
+            }
+            Err(_) => {
+                let why = refused(dir, &[]);
+                assert!(why.contains("notbefore check --data DIR"), "page {number}: {why}");
+            }
         }
+        assert!(fs::read(&store).unwrap() == image, "page {number}: a damaged file is written");
         named += 1;
         if named == 10 {
             return;
