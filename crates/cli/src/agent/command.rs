@@ -15,7 +15,7 @@ use crate::guest::in_runtime;
 use crate::output;
 
 /// Message for an answer of another kind, which only another release can give.
-const ANOTHER: &str = "the agent answers another command; restart it to use the installed version";
+pub const ANOTHER: &str = "the agent answers another command; restart it to use the installed version";
 
 /// Sends a request to the agent that uses this state directory.
 pub fn ask(state: &Path, request: &Request) -> Result<Answer> {

@@ -1,10 +1,11 @@
 //! `notbefore agent status`: events that the agent handles, from the running agent or its journal. It also works with a
 //! broken configuration, and for users who may read neither configuration nor journal but can connect to the agent.
 
+use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use http_body_util::Full;
 use hyper::Request;
 use notbefore_agent::config::{self, RunningAgent};
@@ -26,34 +27,78 @@ use crate::trust::{self, Trust};
 /// Timeout for the agent, which is on this machine.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
+/// How explicitly the caller names a place, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    /// By the file or the default.
+    Usual,
+    Environment,
+    Flag,
+}
+
+/// Where to ask. The place that the caller names more explicitly is the only one asked: another place may have another
+/// agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// The listener, then the socket in the state directory.
+    Both,
+    /// The listener.
+    Listener,
+    /// The socket in the state directory.
+    Socket,
+    /// The socket, and the listener if this user may not use the socket.
+    SocketIfAllowed,
+}
+
+impl Asked {
+    fn of(has_listener: bool, listen: Named, state: Named) -> Self {
+        match listen.cmp(&state) {
+            _ if !has_listener => Asked::Socket,
+            Ordering::Greater => Asked::Listener,
+            Ordering::Equal => Asked::Both,
+            // Variables are set for all users, and only root and the agent's user may use the socket.
+            Ordering::Less if state == Named::Environment => Asked::SocketIfAllowed,
+            Ordering::Less => Asked::Socket,
+        }
+    }
+}
+
 pub fn run(status: &Status, output: Output) -> Result<()> {
     let Status { config, listen, state } = status.clone();
-    let place =
-        config::find_running_agent(&sources(&Settings { config, listen, state, ..Settings::default() }))?;
+    let sources = sources(&Settings { config, listen, state, ..Settings::default() });
+    let place = config::find_running_agent(&sources)?;
     if let Some(untrusted) = place.unread.as_ref().filter(|_| place.is_untrusted) {
         output::eprint(&format!("warning: the configuration is not read: {untrusted}"));
     }
-    let asked = match place.listen {
-        Some(address) => ask(address).with_context(|| format!("no agent answers at {address}")),
-        None => Err(anyhow!("the agent's listen is \"none\"")),
+    let named = |flag: &Option<String>, variable: &str| match flag {
+        Some(_) => Named::Flag,
+        None if sources.variable(variable).is_some() => Named::Environment,
+        None => Named::Usual,
     };
-    // A command needs no listener, but root or the agent's user.
-    let (error, by_command) = match asked {
+    let asked = Asked::of(
+        place.listen.is_some(),
+        named(&status.listen, "NOTBEFORE_AGENT_LISTEN"),
+        named(&status.state, "NOTBEFORE_AGENT_STATE"),
+    );
+    let shown = place.state.display();
+    let denied = |error: &Error| matches!(error.downcast_ref(), Some(AskError::Denied { .. }));
+    let answer = match asked {
+        Asked::Both => ask_listener(&place).or_else(|error| ask_socket(&place).map_err(|_| error)),
+        Asked::Listener => ask_listener(&place),
+        Asked::Socket => ask_socket(&place),
+        Asked::SocketIfAllowed => {
+            ask_socket(&place).or_else(|error| if denied(&error) { ask_listener(&place) } else { Err(error) })
+        }
+    };
+    let error = match answer {
         Ok(events) => return report(&events, output),
-        Err(error) => (error, command::ask(&place.state, &control::Request::Status)),
+        Err(error) => error,
     };
-    let is_denied = match by_command {
-        Ok(Answer::Status(events)) => return report(&events, output),
-        Ok(
-            Answer::Reloaded(_)
-            | Answer::Mistakes(_)
-            | Answer::Retried(_)
-            | Answer::Fact(_)
-            | Answer::Outcome(_)
-            | Answer::Refused(_),
-        ) => false,
-        Err(error) => matches!(error.downcast_ref::<AskError>(), Some(AskError::Denied { .. })),
-    };
+    if asked == Asked::Listener && ask_socket(&place).is_ok() {
+        let state = place.state.display();
+        let cure = format!("an agent with the state directory {state} runs: ask it with --state {state}");
+        return Err(not_running(format!("{error:#}; {cure}")));
+    }
     let text = match read_journal(&place) {
         Ok(events) => {
             output.answer(&events, |events| show(events, output))?;
@@ -64,10 +109,40 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
             format!("{error:#}{}: {journal:#}", unread.unwrap_or_default())
         }
     };
-    match place.listen.is_none() && is_denied {
+    match denied(&error) {
         // It may run.
         true => bail!("{text}"),
-        false => Err(AgentState { exit: Exit::AgentNotRunning, text }.into()),
+        false => Err(not_running(text)),
+    }
+}
+
+fn not_running(text: String) -> Error {
+    AgentState { exit: Exit::AgentNotRunning, text }.into()
+}
+
+fn ask_listener(place: &RunningAgent) -> Result<Events> {
+    let address = place.listen.context("the agent's listen is \"none\"")?;
+    ask(address).with_context(|| format!("no agent answers at {address}"))
+}
+
+/// Asks by the socket in the state directory, which only root and the agent's user may use.
+fn ask_socket(place: &RunningAgent) -> Result<Events> {
+    match command::ask(&place.state, &control::Request::Status) {
+        Ok(Answer::Status(events)) => Ok(events),
+        Ok(
+            Answer::Reloaded(_)
+            | Answer::Mistakes(_)
+            | Answer::Retried(_)
+            | Answer::Fact(_)
+            | Answer::Outcome(_)
+            | Answer::Refused(_),
+        ) => bail!("{}", command::ANOTHER),
+        Err(error) => match error.downcast_ref() {
+            Some(AskError::NotRunning { state }) => bail!("no agent answers in {state}"),
+            Some(AskError::Denied { .. } | AskError::Unanswered(_) | AskError::Abandoned) | None => {
+                Err(error)
+            }
+        },
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::vm::{Vm, stderr_text, stdout_text, waits};
 use crate::support::administrator::administrator;
 use crate::support::agent::AgentDir;
-use crate::support::{PATIENCE, binary};
+use crate::support::{PATIENCE, binary, free_address};
 
 fn rule(name: &str, step: &str) -> String {
     format!("[[rule]]\nname = \"{name}\"\n[[rule.before]]\n{step}")
@@ -191,6 +191,46 @@ fn status_needs_no_listener_for_the_agents_user() {
     vm.wait_for_answer("/events", 200, "\"phase\":\"withheld\"");
     let (status, _) = ends(&vm.agent_cli(&["status", "--listen", "none"]), 12);
     assert!(status.contains("withheld") && !status.contains("not running"), "{status}");
+}
+
+/// The answer of the configured agent would be taken for that of the agent in question.
+#[test]
+fn status_asks_only_the_place_that_is_given() {
+    let vm = Vm::new();
+    vm.configure("[[rule]]\nname = \"all\"\n");
+    let file = vm.dir.path("agent.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"none\"", &format!("\"{}\"", vm.signals))).unwrap();
+    let _agent = vm.start_ready();
+    let state = vm.dir.path("state");
+    let (state, listen, closed) =
+        (state.to_str().unwrap(), vm.signals.to_string(), free_address().to_string());
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(u8, Variables<'_>, &[&str]); 11] = [
+        (0, &[], &[]),
+        (0, &[], &["--listen", &listen]),
+        (0, &[("NOTBEFORE_AGENT_LISTEN", &closed)], &["--listen", &listen]),
+        (0, &[], &["--state", state]),
+        (0, &[("NOTBEFORE_AGENT_LISTEN", &closed)], &["--state", state]),
+        (0, &[("NOTBEFORE_AGENT_STATE", state)], &[]),
+        (10, &[], &["--listen", &closed]),
+        (10, &[("NOTBEFORE_AGENT_LISTEN", &closed)], &[]),
+        (10, &[], &["--state", "/nowhere"]),
+        (10, &[("NOTBEFORE_AGENT_LISTEN", &listen)], &["--state", "/nowhere"]),
+        (10, &[("NOTBEFORE_AGENT_STATE", "/nowhere")], &[]),
+    ];
+    for (code, variables, args) in rows {
+        let mut command = Command::new(binary());
+        command.args(["agent", "status", "--config", file.to_str().unwrap()]).args(args);
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert_eq!(output.status.code(), Some(code.into()), "{variables:?} {args:?}: {output:?}");
+        let place = [closed.as_str(), "/nowhere"]
+            .into_iter()
+            .find(|place| format!("{variables:?}{args:?}").contains(place));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(code == 0 || stderr.contains(place.unwrap()), "{variables:?} {args:?}: {stderr}");
+        assert!(code == 0 || !String::from_utf8_lossy(&output.stdout).contains("in service"), "{output:?}");
+    }
 }
 
 #[test]
