@@ -1,12 +1,13 @@
 //! `notbefore check`, and access to the store of a stopped service for `export --skip-damaged`.
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use notbefore_service::clock::{Clock, SystemClock};
-use notbefore_service::data_dir::{DataDir, DataDirError};
+use notbefore_service::data_dir::DataDir;
 use notbefore_service::integrity::RECOVERY_HINT;
 use notbefore_service::transfer::damaged::{self, Checked, DamagedError, Finding, Saved};
 use notbefore_service::transfer::kinds::Counts;
@@ -24,17 +25,22 @@ pub struct DataStore {
 impl DataStore {
     /// The store in the data directory.
     pub fn find(reach: &ConnectionArgs) -> Result<Self> {
-        match DataDir::existing(&reach.data_dir()) {
-            Ok(dir) => Ok(Self { path: dir.store_path() }),
-            Err(error @ (DataDirError::NotADataDir { .. } | DataDirError::Format { .. })) => {
-                Err(UsageError(error.to_string()).into())
-            }
-            Err(error) => Err(error.into()),
+        let dir = DataDir::existing(&reach.data_dir()).map_err(|error| UsageError::because(&error.into()))?;
+        let path = dir.store_path();
+        // A service starts there with an empty fleet.
+        if fs::metadata(&path).is_ok_and(|found| found.len() == 0) || !path.exists() {
+            let cure = "there is nothing to read; name another directory with --data, or restore the file";
+            return Err(UsageError(format!("{} is missing or empty: {cure}", path.display())).into());
         }
+        Ok(Self { path })
     }
 
+    /// Fails with a usage error if it cannot be said whether the store is damaged.
     fn check(&self) -> Result<Checked> {
-        self.run(damaged::check)
+        self.run(damaged::check).map_err(|error| match error.downcast_ref::<DamagedError>() {
+            Some(known) if known.is_no_damage() => UsageError::because(&error).into(),
+            Some(_) | None => error,
+        })
     }
 
     /// Exports all records that are not damaged.
@@ -44,9 +50,13 @@ impl DataStore {
     }
 
     fn run<T>(&self, work: impl FnOnce(&Path) -> Result<T, DamagedError>) -> Result<T> {
+        let what = || format!("cannot read {}", self.path.display());
         match work(&self.path) {
             Err(error) if error.is_newer_format() => Err(UsageError(error.to_string()).into()),
-            done => done.with_context(|| format!("cannot read {}", self.path.display())),
+            // These name the path.
+            Err(error @ (DamagedError::Open(_) | DamagedError::Stalled { .. })) => Err(error.into()),
+            Err(error) => Err(error).with_context(what),
+            Ok(done) => Ok(done),
         }
     }
 }

@@ -55,6 +55,23 @@ impl DamagedError {
     pub fn is_newer_format(&self) -> bool {
         matches!(self, Self::Open(OpenError::NewerFormat { .. }))
     }
+
+    /// Whether the reason says nothing about damage: the store is in use, cannot be opened, or has another format.
+    pub fn is_no_damage(&self) -> bool {
+        match self {
+            Self::Open(error) => match error {
+                OpenError::InUse { .. }
+                | OpenError::OlderFormat { .. }
+                | OpenError::NewerFormat { .. }
+                | OpenError::Exists { .. }
+                | OpenError::Io { .. }
+                | OpenError::Thread(_) => true,
+                OpenError::NotAStore { .. } | OpenError::Damaged { .. } | OpenError::Vanished { .. } => false,
+            },
+            Self::Write(_) | Self::Thread(_) | Self::Died => true,
+            Self::Read(_) | Self::Stalled { .. } => false,
+        }
+    }
 }
 
 /// One defect of a store.

@@ -81,7 +81,7 @@ fn missing_store_refuses_start() {
             stderr.contains("store.redb is missing or empty") && stderr.contains("notbefore import"),
             "{stderr}"
         );
-        ends(1, &["check", "--data", dir]);
+        ends(2, &["check", "--data", dir]);
         fs::write(&store, "").unwrap();
     }
     // Two ways to recover: import an export, or restore the file.
@@ -212,7 +212,7 @@ fn damaged_history_is_skipped_and_counted() {
     let cut = service.cli_refused(&["export", temp.path().join("cut.jsonl").to_str().unwrap()]);
     assert!(cut.contains("the export is incomplete") && cut.contains("--skip-damaged"), "{cut}");
     assert!(!temp.path().join("cut.jsonl").exists());
-    ends(1, &["check", "--data", dir]);
+    ends(2, &["check", "--data", dir]);
     assert!(service.terminate().success());
     let (listed, _) = ends(1, &["check", "--data", dir]);
     assert!(listed.contains("past/") && listed.contains("its checksum does not match"), "{listed}");
@@ -327,8 +327,40 @@ fn check_reports_unknown_records() {
     fs::write(temp.path().join("format"), "9\n").unwrap();
     ends(2, &["check", "--data", dir]);
     let service = Service::start(&[]);
-    let (_, stderr) = ends(1, &["check", "--data", service.data().to_str().unwrap()]);
+    let (_, stderr) = ends(2, &["check", "--data", service.data().to_str().unwrap()]);
     assert!(stderr.contains("is in use"), "{stderr}");
+    assert_eq!(stderr.matches("store.redb").count(), 1, "{stderr}");
+}
+
+/// 1 says that there is damage.
+#[test]
+fn check_of_unreadable_store_is_a_usage_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    let (dir, store) = (data.to_str().unwrap(), data.join("store.redb"));
+    lived_in(&data);
+    let whole = fs::read(&store).unwrap();
+    let known = fs::read_to_string(data.join("format")).unwrap();
+    for format in [known.as_str(), known.strip_suffix("store\n").unwrap()] {
+        fs::write(data.join("format"), format).unwrap();
+        fs::write(&store, "").unwrap();
+        assert!(ends(2, &["check", "--data", dir]).1.contains("store.redb is missing or empty"), "{format}");
+        fs::remove_file(&store).unwrap();
+        assert!(ends(2, &["check", "--data", dir]).1.contains("store.redb is missing or empty"), "{format}");
+    }
+    fs::write(&store, "not a store any more").unwrap();
+    ends(1, &["check", "--data", dir]);
+    fs::write(&store, whole).unwrap();
+    ends(0, &["check", "--data", dir]);
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o600)).unwrap();
+    // Root without these capabilities has the rights of an ordinary user.
+    std::os::unix::fs::chown(&store, Some(1000), None).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-dac_override,-dac_read_search", binary(), "check", "--data", dir]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("store.redb; notbefore must be able to read and write it"), "{stderr}");
 }
 
 #[test]
