@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::overview::Overview;
 use crate::signals::status::Events;
+use crate::trust::Untrusted;
 pub use transport::Listener;
 
 /// Longest request; the id of an event is the only part that varies.
@@ -204,6 +205,9 @@ pub enum AskError {
         "this user may not command the agent: run this as root, or as the agent's user, who owns {state}"
     )]
     Denied { state: String },
+    /// Another user could have written there; why, and what to do.
+    #[error("{0}")]
+    Untrusted(String),
     #[error("the agent gave no answer ({0}); look at 'notbefore agent status' and the agent's log")]
     Unanswered(io::Error),
     /// The caller waits for an outcome.
@@ -231,6 +235,7 @@ pub async fn begin(state: &Path, request: &Request) -> Result<(Answer, Answers),
     let shown = || state.display().to_string();
     let stream = transport::connect(state).await.map_err(|error| {
         match error.kind() == io::ErrorKind::PermissionDenied {
+            true if Untrusted::is_for_all_users(&error) => AskError::Untrusted(error.to_string()),
             true => AskError::Denied { state: shown() },
             false => AskError::NotRunning { state: shown() },
         }

@@ -68,7 +68,20 @@ impl Untrusted {
 
     /// Whether an error is an [`Untrusted`].
     pub fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Untrusted>())
+        Self::of(error).is_some()
+    }
+
+    fn of(error: &io::Error) -> Option<&Untrusted> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// Whether an error is an [`Untrusted`] that another user of the command would meet too, such as a wrong mode.
+    pub fn is_for_all_users(error: &io::Error) -> bool {
+        Self::of(error).is_some_and(|untrusted| match untrusted.flaw {
+            TrustError::Link => true,
+            TrustError::Closed { .. } => false,
+            TrustError::Open { bits, .. } => bits != 0 || untrusted.user == 0,
+        })
     }
 }
 

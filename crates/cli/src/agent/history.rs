@@ -6,6 +6,7 @@ use std::io;
 use anyhow::{Result, anyhow, bail};
 use notbefore_agent::history::{self, PastEvent, PastFact, StepEnd};
 use notbefore_agent::machine::io::Stage;
+use notbefore_agent::trust::Untrusted;
 
 use super::{check_id, state_dir};
 use crate::args::{AgentHistory, Output};
@@ -19,6 +20,8 @@ pub fn run(args: &AgentHistory, output: Output) -> Result<()> {
     let mut events = history::read(&state).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             anyhow!("no agent has used {shown}; name its state directory with --state")
+        } else if Untrusted::is_for_all_users(&error) {
+            anyhow!("{error}")
         } else if error.kind() == io::ErrorKind::PermissionDenied {
             anyhow!(
                 "this user may not read the history: run this as root, or as the agent's user, who owns {shown}"

@@ -81,7 +81,9 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
         named(&status.state, "NOTBEFORE_AGENT_STATE"),
     );
     let shown = place.state.display();
-    let denied = |error: &Error| matches!(error.downcast_ref(), Some(AskError::Denied { .. }));
+    let denied = |error: &Error| {
+        matches!(error.downcast_ref(), Some(AskError::Denied { .. } | AskError::Untrusted(_)))
+    };
     let answer = match asked {
         Asked::Both => ask_listener(&place).or_else(|error| ask_socket(&place).map_err(|_| error)),
         Asked::Listener => ask_listener(&place),
@@ -139,9 +141,13 @@ fn ask_socket(place: &RunningAgent) -> Result<Events> {
         ) => bail!("{}", command::ANOTHER),
         Err(error) => match error.downcast_ref() {
             Some(AskError::NotRunning { state }) => bail!("no agent answers in {state}"),
-            Some(AskError::Denied { .. } | AskError::Unanswered(_) | AskError::Abandoned) | None => {
-                Err(error)
-            }
+            Some(
+                AskError::Denied { .. }
+                | AskError::Untrusted(_)
+                | AskError::Unanswered(_)
+                | AskError::Abandoned,
+            )
+            | None => Err(error),
         },
     }
 }

@@ -100,6 +100,24 @@ fn files_beside_journal_are_checked_like_it() {
 }
 
 #[test]
+fn commands_name_the_mode_of_a_writable_state_directory() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let agent = vm.start_ready();
+    let state = vm.dir.path("state");
+    set_mode(&state, 0o777);
+    let cure = format!("'chmod go-w {}'", state.display());
+    for words in [&["reload"][..], &["retry", "a"], &["history"]] {
+        let output = vm.agent_cli(words);
+        refuses(&output, 1, &["mode 0777", &cure]);
+        assert!(!stderr_text(&output).contains("run this as root"), "{}", stderr_text(&output));
+    }
+    set_mode(&state, 0o700);
+    assert!(vm.agent_cli(&["reload"]).status.success());
+    drop(agent);
+}
+
+#[test]
 fn writable_state_directory_gets_private_subdirectory() {
     let vm = left_out_of_service();
     let (state, own) = (vm.dir.path("state"), vm.dir.path(OWN));
