@@ -97,11 +97,21 @@ fn sources(settings: &Settings) -> Sources {
     Sources::of_process(settings.config.clone(), flag_values(settings))
 }
 
-/// The state directory of the agent. A file that cannot be read is no error: a flag or the default may be right.
+/// The state directory of the agent. Fails if the file that may name it is not read: the default directory may be that
+/// of another agent. The default file may be missing, or closed to this user.
 fn state_dir(dir: &StateDir) -> Result<PathBuf> {
     let StateDir { config, state } = dir.clone();
     let sources = sources(&Settings { config, state, ..Settings::default() });
-    Ok(config::find_running_agent(&sources)?.state)
+    let place = config::find_running_agent(&sources)?;
+    let is_state_given = dir.state.is_some() || sources.variable("NOTBEFORE_AGENT_STATE").is_some();
+    let is_file_named = dir.config.is_some() || sources.variable("NOTBEFORE_AGENT_CONFIG").is_some();
+    match place.unread {
+        Some(why) if !is_state_given && (is_file_named || place.is_untrusted) => {
+            let cure = "the state directory of the agent is not known; it can be named with --state";
+            Err(UsageError(format!("{why}; {cure}")).into())
+        }
+        Some(_) | None => Ok(place.state),
+    }
 }
 
 /// Refuses an argument that is too long for an event's id, without repeating it.

@@ -117,6 +117,26 @@ fn commands_name_the_mode_of_a_writable_state_directory() {
     drop(agent);
 }
 
+/// The default state directory may be that of another agent.
+#[test]
+fn commands_need_the_configuration_that_names_the_state_directory() {
+    let vm = Vm::new();
+    vm.configure(&rules());
+    let _agent = vm.start_ready();
+    let (file, state) = (vm.dir.path("agent.toml"), vm.dir.path("state"));
+    let shown = file.to_str().unwrap();
+    let commands = [&["reload"][..], &["retry", "a"], &["history"]];
+    set_mode(&file, 0o666);
+    for words in commands {
+        refuses(&vm.agent_cli(words), 2, &[&format!("'chmod go-w {shown}'"), "with --state"]);
+    }
+    fs::rename(&file, vm.dir.path("aside")).unwrap();
+    for words in commands {
+        refuses(&vm.agent_cli(words), 2, &[&format!("cannot read {shown}: No such file"), "with --state"]);
+    }
+    assert!(vm.agent_cli(&["history", "--state", state.to_str().unwrap()]).status.success());
+}
+
 #[test]
 fn writable_state_directory_gets_private_subdirectory() {
     let vm = left_out_of_service();
