@@ -5,10 +5,13 @@ use notbefore_wire::text::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::State;
-use crate::machine::tracked_event::{Approval, STRANDED, TrackedEvent, WITHHELD};
+use crate::machine::tracked_event::{Approval, End, Presence, STRANDED, TrackedEvent, WITHHELD};
 
 /// [`Overview::approval`] of an event that no rule matches, now or later.
 pub const NO_RULE: &str = "none: no rule matches";
+
+/// [`Overview::status`] of a cancelled event.
+const CANCELLED: &str = "Cancelled";
 
 /// Beginning of [`Overview::approval`] while a failed approval waits to be sent again.
 const FAILED: &str = "failed ";
@@ -18,9 +21,9 @@ const FAILED: &str = "failed ";
 pub struct Overview {
     pub id: String,
     pub r#type: String,
-    /// Scheduled or Started.
+    /// Scheduled or Started; once the platform no longer lists it, Cancelled or Ended.
     pub status: String,
-    /// Earliest start without approval.
+    /// Earliest start without approval; none once the platform no longer lists the event.
     pub not_before: Option<Timestamp>,
     /// Names of the affected VMs.
     pub resources: Vec<String>,
@@ -62,10 +65,18 @@ pub fn of(state: &State) -> Vec<Overview> {
 
 pub fn one(handled: &TrackedEvent) -> Overview {
     let event = &handled.event;
+    let (status, not_before) = match handled.presence {
+        Presence::Waiting { .. } | Presence::Started(_) => (event.status.as_str(), event.not_before),
+        Presence::Gone(End::Cancelled) => (CANCELLED, None),
+        Presence::Gone(End::Happened) => ("Ended", None),
+    };
     let approval = match handled.approval() {
         Approval::Undecided if handled.is_unmatched_told => NO_RULE.to_owned(),
         Approval::Undecided if handled.is_waiting_for_another() => {
             "not yet: its rule no longer matches, and the steps are undone after another event".to_owned()
+        }
+        Approval::Undecided | Approval::Wanted { failures: 0, .. } if status == CANCELLED => {
+            "none: the event was cancelled".to_owned()
         }
         Approval::Undecided => "not yet".to_owned(),
         Approval::Wanted { failures: 0, .. } => "due".to_owned(),
@@ -78,8 +89,8 @@ pub fn one(handled: &TrackedEvent) -> Overview {
     Overview {
         id: event.id.as_str().to_owned(),
         r#type: event.kind.as_str().to_owned(),
-        status: event.status.as_str().to_owned(),
-        not_before: event.not_before,
+        status: status.to_owned(),
+        not_before,
         resources: event.resources.clone(),
         mine: handled.mine,
         seen_at: handled.seen_at,

@@ -123,8 +123,17 @@ async fn failed_step_after_an_event_strands_the_vm_until_it_is_retried() {
             document.events[0].not_before = Some(agent.clock.now().wall + Duration::from_secs(900));
         }
         read(&mut agent, document).await;
-        end(&mut agent, StepOutcome::Done).await;
-        read(&mut agent, Document { incarnation: "2".to_owned(), events: Vec::new() }).await;
+        let gone = Document { incarnation: "2".to_owned(), events: Vec::new() };
+        match is_cancelled {
+            true => {
+                read(&mut agent, gone).await;
+                end(&mut agent, StepOutcome::Done).await;
+            }
+            false => {
+                end(&mut agent, StepOutcome::Done).await;
+                read(&mut agent, gone).await;
+            }
+        }
         let stranded = |agent: &Agent| {
             let page = agent.board.metrics();
             page.lines().find_map(|line| line.strip_prefix("notbefore_agent_stranded ")).map(str::to_owned)
@@ -139,7 +148,15 @@ async fn failed_step_after_an_event_strands_the_vm_until_it_is_retried() {
              run 'notbefore agent retry A123'"
         );
         assert_eq!(stranded(&agent).as_deref(), Some("1"));
-        assert!(agent.board.events().draining);
+        let events = agent.board.events();
+        assert!(events.draining);
+        let [event] = events.events.as_slice() else { panic!("{events:?}") };
+        let (status, approval) = match is_cancelled {
+            true => ("Cancelled", "none: the event was cancelled"),
+            false => ("Ended", "sent"),
+        };
+        let shown = (event.status.as_str(), event.not_before, event.approval.as_str());
+        assert_eq!(shown, (status, None, approval));
         // It goes on polling.
         agent.update(Update::Unchanged { served_at: None }).await;
         assert!(agent.board.in_service().is_err() && agent.begun.is_empty());
