@@ -24,6 +24,9 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Warning about a file with `[notify]` and without rules.
+pub const NO_RULES: &str = "no [[rule]]: the agent notifies and approves nothing";
+
 /// The steps that would fail. Asks other programs and the resolver.
 pub fn problems(rules: &[Rule]) -> Vec<Problem> {
     failing(rules, check_action)

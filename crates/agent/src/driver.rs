@@ -704,6 +704,9 @@ impl Agent {
                     );
                 }
                 tracing::info!(rules = config.rules.len(), "rules are reloaded and apply to future events");
+                if config.rules.is_empty() {
+                    tracing::warn!("{}", check::NO_RULES);
+                }
                 self.setup.rules.clone_from(&config.rules);
                 self.config.rules = config.rules;
                 self.config.notify = config.notify;

@@ -15,6 +15,7 @@ use notbefore_client::identity::{Identity, Name};
 use notbefore_client::watch::{Update, Watch};
 use tokio::sync::mpsc;
 
+use crate::check;
 use crate::config::{Config, Sources};
 use crate::control::{self, Command, Listener};
 use crate::driver::{Agent, REDISCOVER_AFTER};
@@ -75,6 +76,9 @@ pub async fn run(
         "notbefore agent {} is running",
         env!("CARGO_PKG_VERSION")
     );
+    if config.rules.is_empty() {
+        tracing::warn!("{}", check::NO_RULES);
+    }
     let mut commands = opened.as_ref().and_then(|(journal, _)| take_commands(journal));
     let (mut agent, mut ends, mut answers) = Agent::new(config, sources, clock, board.clone());
     agent.check_programs();

@@ -79,6 +79,9 @@ async fn check_agent(
             Err(error) => report.problems.push(format!("{error:#}")),
         }
     }
+    if config.rules.is_empty() {
+        output::eprint(&format!("warning: {}", check::NO_RULES));
+    }
     output.answer(&report, |report| {
         output::line(&format!("{}: no errors", report.file))?;
         for line in report.rules.iter().flatten().chain(&coverage::describe(&report.uncovered)) {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use notbefore_agent::check;
 use notbefore_agent::control::{self, Answer, AppliedFile, FactText, Reloaded, Request, Retried};
 use notbefore_agent::overview::Overview;
 use notbefore_wire::text::counted;
@@ -40,6 +41,9 @@ pub fn reload(dir: &StateDir, output: Output) -> Result<()> {
 
 /// Warnings about a file that is applied.
 fn warn(file: &AppliedFile) {
+    if file.rules == 0 {
+        output::eprint(&format!("warning: {}", check::NO_RULES));
+    }
     for problem in &file.missing_programs {
         output::eprint(&format!("warning: {problem}; install the program or correct the rule"));
     }

@@ -114,6 +114,21 @@ fn check_finds_platform_and_problems() {
 }
 
 #[test]
+fn agent_without_rules_says_that_it_approves_nothing() {
+    let vm = Vm::new();
+    vm.configure("[notify]\nurl = \"http://127.0.0.1:1/\"\n");
+    let warning = "no [[rule]]: the agent notifies and approves nothing";
+    let _agent = vm.start_ready();
+    vm.wait_for_log(warning);
+    for words in [&["check"][..], &["reload"]] {
+        let output = vm.agent_cli(words);
+        let stderr = stderr_text(&output);
+        assert!(output.status.success() && stderr.contains(&format!("warning: {warning}")), "{stderr}");
+    }
+    assert_eq!(vm.dir.log().matches(warning).count(), 2, "at its start and at the reload");
+}
+
+#[test]
 fn status_reports_problems() {
     let vm = Vm::new();
     let file = vm.dir.path("agent.toml");
