@@ -52,11 +52,21 @@ pub fn each_or_totals<T: Serialize>(
     show: impl Fn(&T) -> Result<()>,
     totals: Option<Totals<T>>,
 ) -> Result<()> {
-    let ids = unique_ids(ids);
-    let totals = totals.filter(|_| many::shows_totals(ids.len(), output));
-    let (mut done, mut failed): (Vec<T>, Vec<(&str, Error)>) = (Vec::new(), Vec::new());
-    for id in &ids {
-        match change(id) {
+    each_name(&unique_ids(ids), output, change, show, totals)
+}
+
+/// The same for exact names, without those that are given again.
+pub fn each_name<T: Serialize>(
+    names: &[String],
+    output: Output,
+    change: impl Fn(&str) -> Result<T>,
+    show: impl Fn(&T) -> Result<()>,
+    totals: Option<Totals<T>>,
+) -> Result<()> {
+    let totals = totals.filter(|_| many::shows_totals(names.len(), output));
+    let (mut done, mut failed): (Vec<T>, Vec<Failure<'_>>) = (Vec::new(), Vec::new());
+    for name in names {
+        match change(name) {
             Ok(one) => {
                 if output.is_text() && totals.is_none() {
                     show(&one)?;
@@ -65,7 +75,7 @@ pub fn each_or_totals<T: Serialize>(
             }
             Err(error) => {
                 let is_refused = error.is::<Refused>();
-                failed.push((id, error));
+                failed.push((name, error));
                 if !is_refused {
                     break;
                 }
@@ -76,40 +86,53 @@ pub fn each_or_totals<T: Serialize>(
         Some(totals) if !done.is_empty() => output::lines(&totals(done)),
         Some(_) | None => Ok(()),
     })?;
-    summary(ids.len(), done.len(), failed)
+    summary(names.len(), done.len(), failed)
 }
 
 /// What several ids name, for a plan. An id that cannot be shown is reported and left out; the change refuses it again.
 /// Fails if no id is left.
 pub fn planned<T>(ids: &[String], get: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
-    let ids = unique_ids(ids);
-    let mut found = Vec::new();
-    for id in &ids {
-        match get(id) {
+    planned_names(&unique_ids(ids), get)
+}
+
+/// The same for exact names, without those that are given again.
+pub fn planned_names<T>(names: &[String], get: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    let (mut found, mut failed): (Vec<T>, Vec<Failure<'_>>) = (Vec::new(), Vec::new());
+    for name in names {
+        match get(name) {
             Ok(one) => found.push(one),
-            Err(error) if ids.len() == 1 => return Err(error),
-            Err(error) => output::eprint(&format!("notbefore: {id}: {error:#}")),
+            Err(error) if names.len() == 1 => return Err(error),
+            Err(error) => failed.push((name, error)),
         }
     }
+    reasons(&failed).iter().for_each(|line| output::eprint(&format!("notbefore: {line}")));
     match found.is_empty() {
-        true => Err(anyhow!("none of the {} can be changed", ids.len())),
+        true => Err(anyhow!("none of the {} can be changed", names.len())),
         false => Ok(found),
     }
 }
 
-fn summary(all: usize, done: usize, mut failed: Vec<(&str, Error)>) -> Result<()> {
+/// A name or id, and why it is not changed.
+type Failure<'a> = (&'a String, Error);
+
+fn summary(all: usize, done: usize, mut failed: Vec<Failure<'_>>) -> Result<()> {
     if all == 1 {
         return failed.pop().map_or(Ok(()), |(_, error)| Err(error));
     }
     if failed.is_empty() {
         return Ok(());
     }
-    let reasons: String = failed.iter().map(|(id, error)| format!("\n  {id}: {error:#}")).collect();
+    let reasons: String = reasons(&failed).iter().map(|line| format!("\n  {line}")).collect();
     let untried = match all - done - failed.len() {
         0 => String::new(),
         some => format!(", {some} not tried"),
     };
     Err(anyhow!("{} of {all} failed, {done} done{untried}:{reasons}", failed.len()))
+}
+
+/// A line for each failure.
+fn reasons(failed: &[Failure<'_>]) -> Vec<String> {
+    failed.iter().map(|(name, error)| format!("{name}: {error:#}")).collect()
 }
 
 #[cfg(test)]

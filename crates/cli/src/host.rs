@@ -13,6 +13,7 @@ use notbefore_wire::text::counted;
 use crate::args::{self, ConfirmArgs, Hosts, Maintenance, Output, Stage, UntilArgs, WhenArgs};
 use crate::client::{Client, encode};
 use crate::confirm::{self, Decision, Question};
+use crate::each::{each_name, planned_names};
 use crate::output;
 use crate::table::Column;
 use crate::vm::when;
@@ -57,26 +58,30 @@ pub fn run(client: &Client, verb: args::Host, output: Output) -> Result<()> {
     }
 }
 
+/// Hosts in their order, each once. The order decides which host goes first if they must take turns.
+fn unique(hosts: &[String]) -> Vec<String> {
+    let mut named = HashSet::new();
+    hosts.iter().filter(|host| named.insert(host.as_str())).cloned().collect()
+}
+
 /// Reports hosts as ok, one after the other.
 fn set_ok(client: &Client, hosts: &[String], output: Output) -> Result<()> {
-    let mut set: Vec<Host> = Vec::new();
-    for host in hosts {
-        set.push(client.post(&at(host, "/ok"), &())?);
-        if let Some(host) = set.last().filter(|_| output.is_text()) {
-            output::line(&format!("host {} is ok", host.host))?;
-            for open in &host.operations {
-                output::line(&format!(
-                    "  operation {open} on it is open; 'notbefore operation cancel {open}' cancels it"
-                ))?;
-            }
-        }
-    }
-    output.answer(&set, |_| Ok(()))
+    let change = |host: &str| client.post::<Host>(&at(host, "/ok"), &());
+    let show = |host: &Host| {
+        output::line(&format!("host {} is ok", host.host))?;
+        host.operations.iter().try_for_each(|open| {
+            output::line(&format!(
+                "  operation {open} on it is open; 'notbefore operation cancel {open}' cancels it"
+            ))
+        })
+    };
+    each_name(&unique(hosts), output, change, show, None)
 }
 
 fn forget(client: &Client, hosts: &[String], confirmation: &ConfirmArgs, output: Output) -> Result<()> {
+    let hosts = unique(hosts);
     let question = Question::optional("Forget?", "nothing was removed");
-    let plan = || hosts.iter().map(|host| client.get::<Host>(&at(host, ""))).collect::<Result<Vec<_>>>();
+    let plan = || planned_names(&hosts, |host| client.get::<Host>(&at(host, "")));
     let lines = |hosts: &Vec<Host>| {
         let line = |host: &Host| format!("host {}: {}, {}", host.host, host.state, counted(host.vms, "VM"));
         hosts.iter().map(line).collect()
@@ -84,13 +89,9 @@ fn forget(client: &Client, hosts: &[String], confirmation: &ConfirmArgs, output:
     if let Decision::DryRun = confirm::show_and_ask(confirmation, output, question, plan, lines)? {
         return Ok(());
     }
-    for host in hosts {
-        client.delete_at::<()>(&at(host, ""), None)?;
-        if output.is_text() {
-            output::line(&format!("host {host} is forgotten"))?;
-        }
-    }
-    output.answer(&hosts, |_| Ok(()))
+    let change = |host: &str| client.delete_at::<()>(&at(host, ""), None).map(|_| host.to_owned());
+    let show = |host: &String| output::line(&format!("host {host} is forgotten"));
+    each_name(&hosts, output, change, show, None)
 }
 
 fn at(host: &str, rest: &str) -> String {
@@ -162,7 +163,7 @@ fn announce(
     verb: &HostVerb,
     maintenance: Option<Word>,
     when: WhenArgs,
-    Hosts { mut hosts, message, confirmation, wait }: Hosts,
+    Hosts { hosts, message, confirmation, wait }: Hosts,
     output: Output,
 ) -> Result<()> {
     let action = HostAction {
@@ -174,9 +175,7 @@ fn announce(
         vms: None,
         dry_run: false,
     };
-    // Keep the given order: it decides which host goes first if they must take turns.
-    let mut named = HashSet::new();
-    hosts.retain(|host| named.insert(host.clone()));
+    let hosts = unique(&hosts);
     let asks = !confirmation.yes && confirm::is_interactive();
     // A refusal of one host stops all, before anything is scheduled.
     let look = HostsAction { hosts: hosts.clone(), verb: verb.clone(), action: action.clone() };

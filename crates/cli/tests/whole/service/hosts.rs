@@ -71,7 +71,19 @@ fn redeployed_vm_moves_and_its_empty_host_stays() {
     assert_eq!(host(ODD)["state"], "failed");
     let maintained = service.cli_refused(&["host", "maintain", ODD, "--type", "reboot", "--yes"]);
     assert!(maintained.contains("has no VMs"), "{maintained}");
-    service.cli(&["host", "forget", ODD]);
+    // A refused host does not stop the others, and JSON has those that are done.
+    let several = |words: &[&str]| {
+        let output = service.run(words);
+        let failed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{failed}");
+        (serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap(), failed)
+    };
+    let (done, failed) = several(&["host", "forget", "h1", ODD, "h1", ODD, "-o", "json"]);
+    assert_eq!(done, serde_json::json!([ODD]));
+    assert!(failed.contains("1 of 2 failed, 1 done:\n  h1: ") && failed.contains("host_in_use"), "{failed}");
+    let (done, failed) = several(&["host", "ok", "nothing", "h1", "h1", "-o", "json"]);
+    assert_eq!(texts(&done, "host"), ["h1"]);
+    assert!(failed.contains("1 of 2 failed, 1 done:\n  nothing: "), "{failed}");
     // The file still names the hosts that both VMs have left. It does not move them back.
     service.apply_fleet(FLEET);
     let now_on = |vm: &str| service.cli_json(&["vm", "show", vm])["host"].as_str().unwrap().to_owned();
