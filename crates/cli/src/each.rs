@@ -130,9 +130,27 @@ fn summary(all: usize, done: usize, mut failed: Vec<Failure<'_>>) -> Result<()> 
     Err(anyhow!("{} of {all} failed, {done} done{untried}:{reasons}", failed.len()))
 }
 
-/// A line for each failure.
+/// A line for each failure. If there are many: the first of each code, and the number of the others with that code.
 fn reasons(failed: &[Failure<'_>]) -> Vec<String> {
-    failed.iter().map(|(name, error)| format!("{name}: {error:#}")).collect()
+    let line = |(name, error): &Failure<'_>| format!("{name}: {error:#}");
+    if failed.len() <= many::SHOWN_MAX {
+        return failed.iter().map(line).collect();
+    }
+    let mut by_code: Vec<(&str, Vec<&Failure<'_>>)> = Vec::new();
+    for failure in failed {
+        let code = failure.1.downcast_ref::<Refused>().map_or("", |refused| refused.code.as_str());
+        match by_code.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, failures)) => failures.push(failure),
+            None => by_code.push((code, vec![failure])),
+        }
+    }
+    let share = (many::SHOWN_MAX / by_code.len()).max(1);
+    let lines = |(code, failures): &(&str, Vec<&Failure<'_>>)| {
+        let more = failures.len().saturating_sub(share);
+        let more = (more > 0).then(|| format!("and {more} more ({code})"));
+        failures.iter().take(share).map(|failure| line(failure)).chain(more).collect::<Vec<_>>()
+    };
+    by_code.iter().flat_map(lines).collect()
 }
 
 #[cfg(test)]
@@ -181,5 +199,27 @@ mod tests {
             let shown: Vec<String> = shown.iter().map(|&id| id.to_owned()).collect();
             assert_eq!(run(ids), (shown, error.to_owned()), "{ids:?}");
         }
+    }
+
+    #[test]
+    fn many_refusals_are_grouped_by_code() {
+        let ids: Vec<String> = (0..400).map(|number| format!("id-{number:04}")).collect();
+        let change = |id: &str| -> Result<()> {
+            match id.ends_with('7') {
+                true => Err(Error::from(Refused::sample("it has ended")).context("step")),
+                false => {
+                    let mut refused = Refused::sample("it has started");
+                    refused.code = "started".to_owned();
+                    Err(refused.into())
+                }
+            }
+        };
+        let text = each(&ids, Output::Table, change, |()| Ok(())).unwrap_err().to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "400 of 400 failed, 0 done:");
+        assert_eq!(lines[1], "  id-0000: it has started (started)");
+        assert_eq!(lines[11], "  and 350 more (started)");
+        assert_eq!(lines[12], "  id-0007: step: it has ended (sample)");
+        assert_eq!((lines[22], lines.len()), ("  and 30 more (sample)", 23), "{text}");
     }
 }

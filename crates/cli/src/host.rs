@@ -216,12 +216,20 @@ fn announce(
         let until = UntilArgs { stage: Stage::Ended, timeout: wait.timeout };
         return wait::wait(client, Kind::Operations, &ids, &until, output);
     }
-    output.answer(&made, |_| {
-        let ids = ids.join(" ");
-        output::line(&format!(
-            "follow with 'notbefore operation wait {ids}', cancel with 'notbefore operation cancel ID'"
-        ))
-    })
+    output.answer(&made, |_| output::line(&how_to_follow(&ids)))
+}
+
+/// The next commands. The ids of many operations fit no line.
+fn how_to_follow(ids: &[String]) -> String {
+    match many::are_many(ids.len()) {
+        true => "follow with 'notbefore operation wait $(notbefore operation list --output name)', which waits for all open \
+                 operations; cancel with 'notbefore operation cancel ID'"
+            .to_owned(),
+        false => {
+            let ids = ids.join(" ");
+            format!("follow with 'notbefore operation wait {ids}', cancel with 'notbefore operation cancel ID'")
+        }
+    }
 }
 
 fn announced(made: &Operation) -> String {
@@ -363,5 +371,20 @@ fn note(event: &PlannedEvent) -> String {
         (Some(code), None, _) => format!("refused: {code}"),
         (None, _, Some(what)) => format!("waits for {what}"),
         (None, _, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_operations_are_not_listed_in_a_line() {
+        let follow =
+            |count: usize| how_to_follow(&(0..count).map(|id| format!("id-{id}")).collect::<Vec<_>>());
+        let few =
+            "follow with 'notbefore operation wait id-0 id-1', cancel with 'notbefore operation cancel ID'";
+        assert_eq!(follow(2), few);
+        assert!(follow(400).len() < 200 && follow(400).contains("operation list"), "{}", follow(400));
     }
 }

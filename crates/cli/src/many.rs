@@ -10,11 +10,16 @@ use crate::operation::events;
 /// From so many on, totals replace what is said of each: fewer fit a screen.
 const MANY: usize = 6;
 /// Limit of exceptions in a text.
-const SHOWN_MAX: usize = 20;
+pub const SHOWN_MAX: usize = 20;
+
+/// Whether there are more than fit a screen.
+pub fn are_many(count: usize) -> bool {
+    count >= MANY
+}
 
 /// Whether to show totals. Programs get everything.
 pub fn shows_totals(count: usize, output: Output) -> bool {
-    count >= MANY && output == Output::Table
+    are_many(count) && output == Output::Table
 }
 
 /// The first lines, and how many there are more.
