@@ -37,7 +37,7 @@ pub fn run(client: &Client, verb: args::Cluster, output: Output) -> Result<()> {
                 return Ok(());
             }
             let done: HandOver = client.post("/v1/cluster/hand-over", &())?;
-            output.answer(&done, |done| output::line(&handed_over(done)))
+            output.answer_change(&done, |done| output::line(&handed_over(done)))
         }
         args::Cluster::Upgrade(args::Upgrade::Finish { confirmation }) => {
             let question = Question::needed("Finish the upgrade?", "nothing was changed");
@@ -48,7 +48,7 @@ pub fn run(client: &Client, verb: args::Cluster, output: Output) -> Result<()> {
             {
                 return Ok(());
             }
-            output.answer(&finish(false)?, |done| output::line(&upgraded(done)))
+            output.answer_change(&finish(false)?, |done| output::line(&upgraded(done)))
         }
         args::Cluster::Forget { node, confirmation } => {
             let question = Question::needed("Forget it?", "nothing was changed");
@@ -62,7 +62,9 @@ pub fn run(client: &Client, verb: args::Cluster, output: Output) -> Result<()> {
             {
                 return Ok(());
             }
-            output.answer(&forget(false)?, |done| output::line(&format!("node {} is forgotten", done.node)))
+            output.answer_change(&forget(false)?, |done| {
+                output::line(&format!("node {} is forgotten", done.node))
+            })
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use serde::Serialize;
 
 use crate::args::Output;
@@ -69,7 +69,9 @@ pub fn each_name<T: Serialize>(
         match change(name) {
             Ok(one) => {
                 if output.is_text() && totals.is_none() {
-                    show(&one)?;
+                    show(&one).with_context(|| {
+                        format!("{name} and those before it are done, those after it are not")
+                    })?;
                 }
                 done.push(one);
             }
@@ -82,10 +84,15 @@ pub fn each_name<T: Serialize>(
             }
         }
     }
-    output.answer(&done, |done| match totals {
+    let shown = output.answer(&done, |done| match totals {
         Some(totals) if !done.is_empty() => output::lines(&totals(done)),
         Some(_) | None => Ok(()),
-    })?;
+    });
+    if done.is_empty() {
+        shown?
+    } else {
+        shown.context(output::CHANGED)?
+    }
     summary(names.len(), done.len(), failed)
 }
 

@@ -16,7 +16,7 @@ pub fn run(client: &Client, verb: args::Fault, output: Output) -> Result<()> {
             // The service checks again. Here a mistake is one of usage.
             let (fault, _) = add.fault().check().map_err(|error| UsageError(error.to_string()))?;
             let added: Fault = client.post("/v1/faults", &fault)?;
-            output.answer(&added, |added| {
+            output.answer_change(&added, |added| {
                 output::line(&format!("fault {}: {} for {}", added.id, added.fault.kind, vm(added)))
             })
         }
@@ -28,7 +28,7 @@ pub fn run(client: &Client, verb: args::Fault, output: Output) -> Result<()> {
             let path = id.map_or_else(|| "/v1/faults".to_owned(), |id| format!("/v1/faults/{id}"));
             let cleared: ClearedFaults = client.delete_at(&path, None)?;
             let count = usize::try_from(cleared.cleared).unwrap_or(usize::MAX);
-            output.answer(&cleared, |_| output::line(&format!("ended {}", counted(count, "fault"))))
+            output.answer_change(&cleared, |_| output::line(&format!("ended {}", counted(count, "fault"))))
         }
     }
 }

@@ -75,7 +75,7 @@ fn run_apply(reach: &ConnectionArgs, apply: &Apply, output: Output) -> Result<()
         confirm::ask(confirmation.yes, QUESTION)?;
     }
     let applied = fleet_apply::apply(&client, &scopes, plan.unwrap_or_default(), options)?;
-    output.answer(&applied, |_| Ok(()))
+    output.answer_change(&applied, |_| Ok(()))
 }
 
 /// Reads the scopes of a file. Errors in it are usage errors.

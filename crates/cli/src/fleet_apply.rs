@@ -143,7 +143,7 @@ pub fn apply(
         }
         some => format!("{some} of {all} refused; fix the file and apply it again"),
     };
-    options.output.answer(&applied, |_| Ok(()))?;
+    options.output.answer_change(&applied, |_| Ok(()))?;
     bail!(why)
 }
 

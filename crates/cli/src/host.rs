@@ -204,19 +204,21 @@ fn announce(
             format!("host {host} (already scheduled: {done})")
         })?;
         if output.is_text() && !many::shows_totals(plan_count, output) {
-            output::line(&announced(&operation))?;
+            output::line(&announced(&operation)).with_context(|| {
+                format!("host {host} and those before it are scheduled, those after it are not")
+            })?;
         }
         made.push(operation);
     }
     if many::shows_totals(made.len(), output) {
-        output::lines(&many::totals(&made))?;
+        output::lines(&many::totals(&made)).context(output::CHANGED)?;
     }
     let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
     if wait.wait {
         let until = UntilArgs { stage: Stage::Ended, timeout: wait.timeout };
         return wait::wait(client, Kind::Operations, &ids, &until, output);
     }
-    output.answer(&made, |_| output::line(&how_to_follow(&ids)))
+    output.answer_change(&made, |_| output::line(&how_to_follow(&ids)))
 }
 
 /// The next commands. The ids of many operations fit no line.

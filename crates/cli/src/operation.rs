@@ -264,7 +264,7 @@ pub fn schedule(client: &Client, request: &ScheduleEvents, output: Output) -> Re
         let plan: Plan = client.post("/v1/events", request)?;
         return confirm::show_only(output, question, &plan, |plan| host::plan_lines(plan, output));
     }
-    output.answer(&client.post("/v1/events", request)?, announced)
+    output.answer_change(&client.post("/v1/events", request)?, announced)
 }
 
 /// Prints a new operation, a line per event.

@@ -7,7 +7,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use notbefore_wire::json::Ordered;
 use notbefore_wire::text::{escape, is_unprintable, printable, printable_json};
 use serde::Serialize;
@@ -18,6 +18,11 @@ use crate::args::Output;
 use crate::table::{self, Column, Layout};
 
 const INDENT: &str = "  ";
+
+/// Context of an error after a change.
+pub const CHANGED: &str = "the change is made, but its result is not printed; do not repeat it";
+/// Context of an error of standard output.
+const NOT_WRITTEN: &str = "cannot write to standard output";
 
 impl Output {
     /// Whether people read the result.
@@ -34,6 +39,11 @@ impl Output {
             Some(text) => write(&text),
             None => show(value),
         }
+    }
+
+    /// Prints the result of a change. An error says that the change is made, so that it is not repeated.
+    pub fn answer_change<T: Serialize>(self, value: &T, show: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+        self.answer(value, show).context(CHANGED)
     }
 
     /// Prints one result of a stream: like [`Output::answer`], but JSON on one line, and YAML as a document.
@@ -161,9 +171,10 @@ pub fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {
         let text = String::from_utf8_lossy(bytes);
-        return Ok(write!(stdout, "{}", escape(&text, |char| is_unprintable(char) && char != '\n'))?);
+        let shown = escape(&text, |char| is_unprintable(char) && char != '\n');
+        return stdout.write_all(shown.as_bytes()).context(NOT_WRITTEN);
     }
-    Ok(stdout.write_all(bytes)?)
+    stdout.write_all(bytes).context(NOT_WRITTEN)
 }
 
 /// Prints a value as indented JSON.
@@ -190,7 +201,7 @@ fn yaml_text(value: &Ordered) -> Result<String> {
 }
 
 fn write(text: &str) -> Result<()> {
-    Ok(write!(io::stdout().lock(), "{text}")?)
+    io::stdout().lock().write_all(text.as_bytes()).context(NOT_WRITTEN)
 }
 
 /// Log writer for standard error, one line per event.

@@ -1,6 +1,6 @@
 //! `notbefore token …`
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use notbefore_wire::operator::Role;
 use notbefore_wire::operator::session::Session;
 use notbefore_wire::operator::tokens::{CreateToken, Grant, NewToken, Token};
@@ -22,7 +22,13 @@ pub fn run(reach: &ConnectionArgs, verb: args::Token, output: Output) -> Result<
             let expires_at = expires.map(|span| time::now().checked_add(span)).transpose()?;
             let grants = grants(role, on, grant)?;
             let made: NewToken = client()?.post("/v1/tokens", &CreateToken { name, grants, expires_at })?;
-            output.answer(&made, announced)?;
+            let name = &made.token.name;
+            output.answer(&made, announced).with_context(|| {
+                format!(
+                    "token {name} is created, but its secret is not printed, and is lost: run 'notbefore token revoke {name}', \
+                     then create it again"
+                )
+            })?;
             made.empty_paths.iter().for_each(|path| warn_of_empty_path(path));
             Ok(())
         }
@@ -47,7 +53,7 @@ pub fn run(reach: &ConnectionArgs, verb: args::Token, output: Output) -> Result<
                 .delete_at::<()>(&format!("/v1/tokens/{}", encode(&name)), revision)
                 .map_err(fleet_apply::explain_conflict)?;
             let done = format!("revoked {name}: requests with it are refused");
-            output.answer(&serde_json::json!({ "revoked": name }), |_| output::line(&done))
+            output.answer_change(&serde_json::json!({ "revoked": name }), |_| output::line(&done))
         }
     }
 }

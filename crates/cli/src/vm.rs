@@ -61,7 +61,8 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 instance: None,
             };
             let added: Vm = client.post("/v1/vms", &AddVm { scope, kind, vm })?;
-            output.answer(&added, |added| output::line(&format!("added {} ({})", added.path, added.id)))
+            output
+                .answer_change(&added, |added| output::line(&format!("added {} ({})", added.path, added.id)))
         }
         args::Vm::Remove { vm, confirmation } => {
             let question = Question::needed("Remove it?", "nothing was removed");
@@ -77,7 +78,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
                 };
             removed.map_err(fleet_apply::explain_conflict)?;
             let done = format!("removed {vm}");
-            output.answer(&serde_json::json!({ "done": done }), |_| output::line(&done))
+            output.answer_change(&serde_json::json!({ "done": done }), |_| output::line(&done))
         }
         args::Vm::Restart(act) => schedule(client, act, Cause::UserRestart, false, output),
         args::Vm::Redeploy(act) => schedule(client, act, Cause::UserRedeploy, false, output),
@@ -104,7 +105,7 @@ pub fn run(client: &Client, verb: args::Vm, output: Output) -> Result<()> {
         args::Vm::Start { vm } => {
             let started: Vm =
                 client.post(&at(&vm, &format!("/{}", VmVerb::Start)), &serde_json::json!({}))?;
-            output.answer(&started, |vm| output::line(&format!("{} is {}", vm.path, vm.state)))
+            output.answer_change(&started, |vm| output::line(&format!("{} is {}", vm.path, vm.state)))
         }
     }
 }

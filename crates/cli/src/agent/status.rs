@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, bail};
 use http_body_util::Full;
 use hyper::Request;
 use notbefore_agent::config::{self, RunningAgent};
@@ -80,7 +80,6 @@ pub fn run(status: &Status, output: Output) -> Result<()> {
         named(&status.listen, "NOTBEFORE_AGENT_LISTEN"),
         named(&status.state, "NOTBEFORE_AGENT_STATE"),
     );
-    let shown = place.state.display();
     let denied = |error: &Error| {
         matches!(error.downcast_ref(), Some(AskError::Denied { .. } | AskError::Untrusted(_)))
     };

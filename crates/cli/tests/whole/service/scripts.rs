@@ -64,6 +64,35 @@ fn listeners_file_and_ready_file_name_every_listener_while_service_runs() {
     assert!(!ready.exists() && !listeners.exists() && !service.data().join("operator.url").exists());
 }
 
+/// A script that reads only the error must not repeat the change.
+#[test]
+fn full_standard_output_is_named_after_a_change() {
+    let service = Service::start(&[]);
+    service.cli(&["vm", "add", "b", "--host", "h8"]);
+    let run = |args: &str| {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(binary());
+        command.args(args.split(' ')).env("NOTBEFORE_DATA", service.data()).stdout(full);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let cause = "cannot write to standard output: No space left on device";
+    assert_eq!(run("vm list"), format!("notbefore: {cause} (os error 28)\n"));
+    let changed = "the change is made, but its result is not printed; do not repeat it: ";
+    for (args, why) in [
+        ("host maintain h8 --type freeze --yes -o json", changed),
+        ("host ok h8 -o json", changed),
+        ("vm add a -o json", changed),
+        ("event schedule a --type reboot", changed),
+        ("host ok h8", "h8 and those before it are done, those after it are not: "),
+        ("token create t --role viewer --on /", "run 'notbefore token revoke t', then create it again: "),
+    ] {
+        let stderr = run(args);
+        assert!(stderr.contains(&format!("{why}{cause}")), "{args}: {stderr}");
+    }
+}
+
 #[test]
 fn ready_file_replaces_no_other_file() {
     let place = tempfile::tempdir().unwrap();
