@@ -115,7 +115,7 @@ fn names(value: &Ordered) -> String {
                 (_, Ordered::Scalar(value)) => value.as_str(),
                 (_, Ordered::List(_) | Ordered::Map(_)) => None,
             };
-            let name = ["path", "id", "host", "name"].into_iter().find_map(text);
+            let name = ["path", "id", "host", "name", "token"].into_iter().find_map(text);
             name.map(|name| printable(name) + "\n").unwrap_or_default()
         }
         Ordered::Scalar(_) => String::new(),
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn names_are_paths_ids_or_names() {
-        let list = serde_json::json!([{"id": "1", "path": "a/b", "name": "b"}, {"id": "2", "host": "h"}, {"host": "h"}, {"name": "n\u{1b}"}, {"x": 1}]);
-        assert_eq!(names(&Ordered::of(&list).unwrap()), "a/b\n2\nh\nn\\u{1b}\n");
+        let list = serde_json::json!([{"id": "1", "path": "a/b", "name": "b"}, {"id": "2", "host": "h"}, {"host": "h"}, {"name": "n\u{1b}"}, {"token": "t", "grants": []}, {"x": 1}]);
+        assert_eq!(names(&Ordered::of(&list).unwrap()), "a/b\n2\nh\nn\\u{1b}\nt\n");
     }
 
     #[test]
