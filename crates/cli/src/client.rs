@@ -391,9 +391,14 @@ fn if_match(request: Builder, revision: Option<u64>) -> Builder {
     }
 }
 
-/// The token from `NOTBEFORE_TOKEN` or `NOTBEFORE_TOKEN_FILE`.
+/// The token from `NOTBEFORE_TOKEN` or `NOTBEFORE_TOKEN_FILE`. An empty variable is as one that is not set.
 fn token_of_environment() -> Result<Option<String>> {
-    match (std::env::var("NOTBEFORE_TOKEN"), std::env::var_os("NOTBEFORE_TOKEN_FILE")) {
+    let token = match std::env::var("NOTBEFORE_TOKEN") {
+        Ok(token) if token.is_empty() => Err(VarError::NotPresent),
+        token => token,
+    };
+    let file = std::env::var_os("NOTBEFORE_TOKEN_FILE").filter(|file| !file.is_empty());
+    match (token, file) {
         (Ok(token), _) => Ok(Some(token)),
         (Err(VarError::NotUnicode(_)), _) => bail!("the value of NOTBEFORE_TOKEN is not UTF-8"),
         (Err(VarError::NotPresent), Some(file)) => {

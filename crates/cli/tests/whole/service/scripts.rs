@@ -64,6 +64,17 @@ fn listeners_file_and_ready_file_name_every_listener_while_service_runs() {
     assert!(!ready.exists() && !listeners.exists() && !service.data().join("operator.url").exists());
 }
 
+#[test]
+fn empty_token_variables_are_not_set() {
+    let service = Service::start(&[]);
+    for name in ["NOTBEFORE_TOKEN", "NOTBEFORE_TOKEN_FILE"] {
+        let mut command = Command::new(binary());
+        command.args(["token", "show", "-o", "name"]).env("NOTBEFORE_DATA", service.data()).env(name, "");
+        let output = command.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "root\n", "{name}: {output:?}");
+    }
+}
+
 /// A script that reads only the error must not repeat the change.
 #[test]
 fn full_standard_output_is_named_after_a_change() {
