@@ -470,7 +470,7 @@ pub struct ScheduleVmArgs {
 #[command(group = ArgGroup::new("when"))]
 pub struct WhenArgs {
     /// Not before this time: RFC 3339, a date, '2026-11-20 08:00' or 'tomorrow 02:00' (UTC) [default: the minimum notice]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, group = "when")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_time, group = "when")]
     pub not_before: Option<Timestamp>,
     /// Not before this long from now, for example 20m, 1h30m, 7d, 2w
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_ahead, group = "when")]
@@ -648,10 +648,10 @@ pub enum Upgrade {
 #[derive(Debug, clap::Args)]
 pub struct Audit {
     /// Only entries within this span, or since this time
-    #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
+    #[arg(long, value_name = "SPAN|TIME", allow_hyphen_values = true, value_parser = parse_ago, default_value = "24h")]
     pub since: Ago,
     /// Only entries older than this span, or before this time
-    #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago)]
+    #[arg(long, value_name = "SPAN|TIME", allow_hyphen_values = true, value_parser = parse_ago)]
     pub until: Option<Ago>,
     /// Only entries of this actor: the name of a token or VM, `timer` or `service`
     #[arg(long, value_name = "NAME")]

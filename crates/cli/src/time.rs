@@ -18,10 +18,11 @@ pub use notbefore_settings::span::parse as parse_duration;
 /// Parses a time: RFC 3339, a date with or without a time of day, or `today`, `tomorrow` or `yesterday` with or without
 /// one. Without an offset it is UTC, as every time that is printed.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
-    time_at(text, now()).ok_or_else(|| {
-        format!(
+    time_at(text, now()).ok_or_else(|| match without_minus(text) {
+        Some(example) => format!("{text:?} is in the past; type --in {example} for that long from now"),
+        None => format!(
             "invalid time {text:?}; write 2026-11-20T08:00:00Z, 2026-11-20, '2026-11-20 08:00' or 'tomorrow 02:00' (UTC), or use --in 20m"
-        )
+        ),
     })
 }
 
@@ -81,6 +82,9 @@ impl Ago {
 }
 
 pub fn parse_ago(text: &str) -> Result<Ago, String> {
+    if let Some(example) = without_minus(text) {
+        return Err(format!("{text:?} has a minus sign; type {example} for that long ago"));
+    }
     let wrong =
         || format!("invalid span or time {text:?}; write 7d, 2026-11-20, yesterday or 2026-11-20T08:00:00Z");
     parse_duration(text).map(Ago::Span).or_else(|_| time_at(text, now()).map(Ago::At).ok_or_else(wrong))
@@ -88,9 +92,20 @@ pub fn parse_ago(text: &str) -> Result<Ago, String> {
 
 /// How long from now. A span with a minus sign gets here, so that the error can say what to type.
 pub fn parse_ahead(text: &str) -> Result<Duration, String> {
-    let Some(rest) = text.strip_prefix('-') else { return parse_duration(text) };
-    let example = if parse_duration(rest).is_ok() { rest } else { "5m" };
+    let Some(example) = without_minus(text) else { return parse_duration(text) };
     Err(format!("{text:?} is in the past; type --in {example}, without a minus sign"))
+}
+
+/// A length of time, which has no direction.
+pub fn parse_span(text: &str) -> Result<Duration, String> {
+    let Some(example) = without_minus(text) else { return parse_duration(text) };
+    Err(format!("{text:?} is negative; type {example}, without a minus sign"))
+}
+
+/// What to type in place of a span with a minus sign, or of a flag where a value is missing.
+fn without_minus(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix('-')?;
+    Some(if parse_duration(rest).is_ok() { rest } else { "5m" })
 }
 
 /// A time relative to `now`: `in 14 min`, `2 h ago`, `now`.
@@ -197,6 +212,17 @@ mod tests {
         assert_eq!(parse_ago("1m").map(|ago| ago.at(now).as_second()), Ok(999_940));
         assert_eq!(parse_ago("1970-01-01T00:00:09Z").map(|ago| ago.at(now).as_second()), Ok(9));
         assert!(parse_ago("lately").unwrap_err().contains("write 7d"));
+    }
+
+    #[test]
+    fn negative_span_or_time_says_what_to_type() {
+        assert_eq!(parse_span("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse_span("-5").unwrap_err(), "\"-5\" is negative; type 5, without a minus sign");
+        assert_eq!(parse_ago("-5m").unwrap_err(), "\"-5m\" has a minus sign; type 5m for that long ago");
+        assert_eq!(
+            parse_time("-5m").unwrap_err(),
+            "\"-5m\" is in the past; type --in 5m for that long from now"
+        );
     }
 
     #[test]

@@ -113,10 +113,10 @@ pub enum Event {
     #[command(after_help = include_str!("help/event_history.txt").trim_end())]
     History {
         /// Only events that ended within this span, or since this time
-        #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago, default_value = "24h")]
+        #[arg(long, value_name = "SPAN|TIME", allow_hyphen_values = true, value_parser = parse_ago, default_value = "24h")]
         since: Ago,
         /// Only events that ended longer ago than this span, or before this time
-        #[arg(long, value_name = "SPAN|TIME", value_parser = parse_ago)]
+        #[arg(long, value_name = "SPAN|TIME", allow_hyphen_values = true, value_parser = parse_ago)]
         until: Option<Ago>,
         /// Only events of this scope
         #[arg(long)]

@@ -8,7 +8,7 @@ use notbefore_wire::operator::faults::NewFault;
 use notbefore_wire::operator::{FaultKind, FaultRequests};
 
 use super::word;
-use crate::time::parse_duration;
+use crate::time::parse_span;
 
 #[derive(Debug, Subcommand)]
 pub enum Fault {
@@ -42,7 +42,7 @@ pub struct AddFault {
     #[arg(long, value_name = "N")]
     count: Option<u32>,
     /// End after this time
-    #[arg(long = "for", value_name = "SPAN", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_span)]
     active: Option<Duration>,
     /// late-first-answer, slow-body: how long; clock-skew: how far the platform's clock is ahead, negative for behind
     #[arg(long, value_name = "N", allow_negative_numbers = true)]

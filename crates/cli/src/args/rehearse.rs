@@ -8,7 +8,7 @@ use clap::Subcommand;
 use notbefore_rehearse::handler::MarkerSource;
 
 use super::Output;
-use crate::time::parse_duration;
+use crate::time::parse_span;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -29,10 +29,10 @@ pub struct Play {
     #[arg(long, value_name = "N", default_value_t = notbefore_rehearse::pace::COMPRESS, value_parser = parse_compress)]
     pub compress: f64,
     /// Shortest wait after division
-    #[arg(long, value_name = "SPAN", default_value = "5s", value_parser = parse_duration)]
+    #[arg(long, value_name = "SPAN", default_value = "5s", allow_hyphen_values = true, value_parser = parse_span)]
     pub floor: Duration,
     /// Longest allowed gap between two polls, instead of the scenario's; raises --floor to twice that
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_span)]
     pub polls_every: Option<Duration>,
     /// How the handler shows that the VM is drained: line:REGEX, file:PATH ({vm} is the VM's name) or call
     #[arg(long, value_name = "SOURCE")]
@@ -41,7 +41,7 @@ pub struct Play {
     #[arg(long, value_name = "SOURCE")]
     pub restored: Option<MarkerSource>,
     /// Run the handler again, so long after each exit, as cron or Pacemaker do
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_span)]
     pub repeat: Option<Duration>,
     /// Give each handler a network of its own, in which 169.254.169.254 is the rehearsal
     #[arg(long)]

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use notbefore_wire::operator::Role;
 
 use super::{ConfirmArgs, word};
-use crate::time::parse_duration;
+use crate::time::parse_span;
 
 #[derive(Debug, Subcommand)]
 pub enum Token {
@@ -27,7 +27,7 @@ pub enum Token {
         #[arg(long, value_name = "ROLE:PATH", value_parser = parse_grant)]
         grant: Vec<(Role, String)>,
         /// Lifetime of the token [default: until revoked]
-        #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+        #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_span)]
         expires: Option<Duration>,
     },
     /// Create the first token of a cluster in etcd before its nodes start, and write it to a file

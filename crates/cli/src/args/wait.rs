@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::time::parse_duration;
+use crate::time::parse_span;
 
 /// Flags to wait until an operation is closed.
 #[derive(Debug, clap::Args)]
@@ -13,7 +13,7 @@ pub struct WaitArgs {
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
     /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration, requires = "wait")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_span, requires = "wait")]
     pub timeout: Option<Duration>,
 }
 
@@ -24,7 +24,7 @@ pub struct UntilArgs {
     #[arg(long = "for", value_name = "STAGE", value_enum, default_value_t = Stage::Ended)]
     pub stage: Stage,
     /// Maximum time to wait, for example 20m, 1h30m; exit code 3 when it has passed
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse_span)]
     pub timeout: Option<Duration>,
 }
 

@@ -75,6 +75,22 @@ fn empty_token_variables_are_not_set() {
     }
 }
 
+#[test]
+fn negative_span_says_what_to_type() {
+    for (command, what) in [
+        ("token create a --role operator --expires -5m", "'--expires <SPAN>': \"-5m\" is negative; type 5m"),
+        ("operation wait abcd --timeout -5", "'--timeout <SPAN>': \"-5\" is negative; type 5"),
+        ("host maintain h --type freeze --not-before -5m", "\"-5m\" is in the past; type --in 5m"),
+        ("event history --since -5m", "\"-5m\" has a minus sign; type 5m for that long ago"),
+        ("audit --until -5m", "\"-5m\" has a minus sign; type 5m for that long ago"),
+    ] {
+        let output = Command::new(binary()).args(command.split(' ')).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}: {stderr}");
+        assert!(stderr.contains(what) && !stderr.contains("tip:"), "{command}: {stderr}");
+    }
+}
+
 /// A script that reads only the error must not repeat the change.
 #[test]
 fn full_standard_output_is_named_after_a_change() {
