@@ -344,7 +344,7 @@ async fn run(
     }
     let first_token = config.root_token_file.as_deref();
     if joining.is_none() {
-        tokens::ensure_first(&*store, &dir, first_token, LostToken::Replace, clock.now()).await?;
+        unstalled(tokens::ensure_first(&*store, &dir, first_token, LostToken::Replace, clock.now())).await?;
     }
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir, joining.as_ref().map(Joining::lease_end)).await?;
@@ -388,7 +388,7 @@ async fn run(
                 }
             }
         }
-        None => SessionKey::load_or_create(&*store).await?,
+        None => unstalled(SessionKey::load_or_create(&*store)).await?,
     };
     let remembering = joined.filter(|joined| joined.write(&config.data).is_err());
     let remembering = remembering.map(|joined| tokio::spawn(remember(joined, config.data.clone())));
@@ -793,7 +793,8 @@ pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     // A shared store has time limits of its own.
     let stall_max = snapshot.tallies().map(|_| STALL_MAX);
     let revision = snapshot.revision();
-    let cluster = snapshot.scan(CLUSTER, None, CLUSTER_RECORDS_MAX).await?.records;
+    let cluster = snapshot.scan(CLUSTER, None, CLUSTER_RECORDS_MAX);
+    let cluster = if stall_max.is_some() { unstalled(cluster).await? } else { cluster.await? }.records;
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
@@ -835,6 +836,16 @@ pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     }
     reading.await.unwrap_or_else(|died| Err(ReadError::Unavailable(died.to_string()).into()))?;
     Ok(Loaded { state: loader.finish(), revision, cluster })
+}
+
+/// A read of some records at the start, from a store without time limits of its own: damaged pages may lead in a circle.
+async fn unstalled<T, E: Into<ServeError>>(
+    read: impl Future<Output = Result<T, E>>,
+) -> Result<T, ServeError> {
+    match tokio::time::timeout(STALL_MAX, read).await {
+        Ok(read) => read.map_err(Into::into),
+        Err(_elapsed) => Err(IntegrityError::Stalled.into()),
+    }
 }
 
 /// The next page, which must come within `stall_max`; none at the end.

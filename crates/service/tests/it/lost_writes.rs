@@ -202,7 +202,11 @@ async fn lost_write_is_found_and_never_served() {
 }
 
 /// A file whose pages lead redb in a circle: a scan of it never ends.
-struct Stuck(Tallies);
+struct Stuck {
+    tallies: Tallies,
+    /// The prefix whose scan never ends.
+    at: &'static str,
+}
 
 #[async_trait]
 impl Snapshot for Stuck {
@@ -211,7 +215,7 @@ impl Snapshot for Stuck {
     }
 
     fn tallies(&self) -> Option<&Tallies> {
-        Some(&self.0)
+        Some(&self.tallies)
     }
 
     async fn get(&self, _key: &str) -> Result<Option<Versioned>, ReadError> {
@@ -219,9 +223,9 @@ impl Snapshot for Stuck {
     }
 
     async fn scan(&self, prefix: &str, _after: Option<&str>, _limit: usize) -> Result<Page, ReadError> {
-        match prefix {
-            "vm/" => std::future::pending().await,
-            _ => Ok(Page::default()),
+        match prefix == self.at {
+            true => std::future::pending().await,
+            false => Ok(Page::default()),
         }
     }
 
@@ -233,7 +237,7 @@ impl Snapshot for Stuck {
 #[async_trait]
 impl Store for Stuck {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, ReadError> {
-        Ok(Box::new(Stuck(Tallies::default())))
+        Ok(Box::new(Stuck { tallies: Tallies::default(), at: self.at }))
     }
 
     async fn commit(&self, _txn: Txn) -> Outcome {
@@ -247,10 +251,13 @@ impl Store for Stuck {
 
 #[tokio::test(start_paused = true)]
 async fn start_gives_up_reading_without_end() {
-    let loaded = tokio::time::timeout(Duration::from_secs(60), serve::load(&Stuck(Tallies::default()))).await;
-    let Ok(Err(error)) = loaded else { panic!("it loads or waits") };
-    let why = error.to_string();
-    assert!(why.contains("for 10 s") && why.contains("notbefore check --data DIR"), "{why}");
+    for at in ["cluster/", "vm/"] {
+        let stuck = Stuck { tallies: Tallies::default(), at };
+        let loaded = tokio::time::timeout(Duration::from_secs(60), serve::load(&stuck)).await;
+        let Ok(Err(error)) = loaded else { panic!("{at}: it loads or waits") };
+        let why = error.to_string();
+        assert!(why.contains("for 10 s") && why.contains("notbefore check --data DIR"), "{at}: {why}");
+    }
 }
 
 #[test]
@@ -260,7 +267,8 @@ fn records_of_the_past_prevent_the_start() {
         revisions.iter().for_each(|(key, revision)| tallies.add(key, Revision(*revision)));
         tallies
     };
-    let written = Stuck(tallies(&[("scope/a", 3), ("scope/b", 4), ("vm/a", 1)]));
+    let tallies_written = tallies(&[("scope/a", 3), ("scope/b", 4), ("vm/a", 1)]);
+    let written = Stuck { tallies: tallies_written, at: "" };
     let check = |revisions: &[(&str, u64)]| check_tally(&written, "scope/", tallies(revisions).of("scope/"));
     assert_eq!(check(&[("scope/a", 3), ("scope/b", 4)]), Ok(()));
     let missing = check(&[("scope/a", 3)]);
