@@ -344,7 +344,8 @@ async fn run(
     }
     let first_token = config.root_token_file.as_deref();
     if joining.is_none() {
-        unstalled(tokens::ensure_first(&*store, &dir, first_token, LostToken::Replace, clock.now())).await?;
+        let first = tokens::ensure_first(&*store, &dir, first_token, LostToken::Replace, clock.now());
+        unstalled(Some(STALL_MAX), first).await??;
     }
     let views = Arc::new(Views::new(config.rfc1123_everywhere));
     let exec = prepare_exec(&config, &dir, joining.as_ref().map(Joining::lease_end)).await?;
@@ -388,7 +389,7 @@ async fn run(
                 }
             }
         }
-        None => unstalled(SessionKey::load_or_create(&*store)).await?,
+        None => unstalled(Some(STALL_MAX), SessionKey::load_or_create(&*store)).await??,
     };
     let remembering = joined.filter(|joined| joined.write(&config.data).is_err());
     let remembering = remembering.map(|joined| tokio::spawn(remember(joined, config.data.clone())));
@@ -794,7 +795,7 @@ pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     let stall_max = snapshot.tallies().map(|_| STALL_MAX);
     let revision = snapshot.revision();
     let cluster = snapshot.scan(CLUSTER, None, CLUSTER_RECORDS_MAX);
-    let cluster = if stall_max.is_some() { unstalled(cluster).await? } else { cluster.await? }.records;
+    let cluster = unstalled(stall_max, cluster).await??.records;
     let (pages, mut read) = mpsc::channel(1);
     let reading = tokio::spawn(async move {
         for prefix in LOADED {
@@ -829,7 +830,7 @@ pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
         Ok::<_, ServeError>(())
     });
     let mut loader = Loader::default();
-    while let Some(page) = next_page(&mut read, stall_max).await? {
+    while let Some(page) = unstalled(stall_max, read.recv()).await? {
         for record in page {
             loader.take(record)?;
         }
@@ -838,23 +839,13 @@ pub async fn load(store: &dyn Store) -> Result<Loaded, ServeError> {
     Ok(Loaded { state: loader.finish(), revision, cluster })
 }
 
-/// A read of some records at the start, from a store without time limits of its own: damaged pages may lead in a circle.
-async fn unstalled<T, E: Into<ServeError>>(
-    read: impl Future<Output = Result<T, E>>,
-) -> Result<T, ServeError> {
-    match tokio::time::timeout(STALL_MAX, read).await {
-        Ok(read) => read.map_err(Into::into),
-        Err(_elapsed) => Err(IntegrityError::Stalled.into()),
-    }
-}
-
-/// The next page, which must come within `stall_max`; none at the end.
-async fn next_page<T>(
-    read: &mut mpsc::Receiver<T>,
+/// Waits for a read at the start, for `stall_max` at most: damaged pages may lead in a circle.
+async fn unstalled<T>(
     stall_max: Option<Duration>,
-) -> Result<Option<T>, IntegrityError> {
-    let Some(stall_max) = stall_max else { return Ok(read.recv().await) };
-    tokio::time::timeout(stall_max, read.recv()).await.map_err(|_| IntegrityError::Stalled)
+    read: impl Future<Output = T>,
+) -> Result<T, IntegrityError> {
+    let Some(stall_max) = stall_max else { return Ok(read.await) };
+    tokio::time::timeout(stall_max, read).await.map_err(|_| IntegrityError::Stalled)
 }
 
 /// Decodes a page of records on a blocking thread.

@@ -163,14 +163,12 @@ where
     };
     let thread =
         thread::Builder::new().name("notbefore-check".into()).spawn(read).map_err(DamagedError::Thread)?;
-    let mut steps = progress.steps();
     loop {
-        match waiting.recv_timeout(stall_max) {
+        match progress.recv(&waiting, stall_max) {
             Ok(chunk) => out.write_all(&chunk).map_err(DamagedError::Write)?,
-            Err(RecvTimeoutError::Timeout) if progress.steps() == steps => {
+            Err(RecvTimeoutError::Timeout) => {
                 return Err(DamagedError::Stalled { path: store.to_owned(), after: stall_max });
             }
-            Err(RecvTimeoutError::Timeout) => steps = progress.steps(),
             Err(RecvTimeoutError::Disconnected) => {
                 return thread.join().unwrap_or(Err(DamagedError::Died));
             }

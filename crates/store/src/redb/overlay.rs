@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -54,8 +54,19 @@ impl Progress {
     }
 
     /// The number of steps so far.
-    pub fn steps(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a message of the reader; a timeout if it takes no step for `stall_max`.
+    pub fn recv<T>(&self, from: &Receiver<T>, stall_max: Duration) -> Result<T, RecvTimeoutError> {
+        let mut steps = self.steps();
+        loop {
+            match from.recv_timeout(stall_max) {
+                Err(RecvTimeoutError::Timeout) if self.steps() != steps => steps = self.steps(),
+                received => return received,
+            }
+        }
     }
 }
 
@@ -114,14 +125,10 @@ pub(super) fn is_whole(path: &Path) -> Result<bool, OpenError> {
     let reader = progress.clone();
     let read = move || _ = answer.send(pages_are_whole(&path, &reader));
     thread::Builder::new().name("notbefore-pages".into()).spawn(read).map_err(OpenError::Thread)?;
-    let mut steps = progress.steps();
-    loop {
-        match answers.recv_timeout(STALL_MAX) {
-            Ok(found) => return found,
-            Err(RecvTimeoutError::Timeout) if progress.steps() != steps => steps = progress.steps(),
-            // It has panicked, or walks in a circle.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(false),
-        }
+    match progress.recv(&answers, STALL_MAX) {
+        Ok(found) => found,
+        // It walks in a circle, or has panicked.
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(false),
     }
 }
 
