@@ -3,6 +3,8 @@
 //! A host's record is created in the transaction that puts its first VM on it ([`Draft::create_hosts`]). Operations
 //! report what is known about a host, an operator says that it is ok, or removes a host that nothing names.
 
+use std::collections::BTreeSet;
+
 use notbefore_core::{Fact, Host, HostState, Operation, OperationState, Refusal, Scope};
 
 use crate::draft::Draft;
@@ -63,8 +65,8 @@ impl Draft<'_> {
     /// Creates the records of hosts on which the scope has its first VM. Locks a host without VMs, so that it is not
     /// removed while its first VM arrives, or an event starts that moves one there.
     pub(crate) fn create_hosts(&mut self, before: Option<&Scope>, after: &Scope) {
-        for host in target_hosts(Some(after)).filter(|host| !target_hosts(before).any(|known| known == *host))
-        {
+        let known_targets: BTreeSet<&str> = target_hosts(before).collect();
+        for host in target_hosts(Some(after)).filter(|host| !known_targets.contains(host)) {
             if self.state().vms_on(host) == 0 {
                 self.lock(records::host(host));
             }
