@@ -498,8 +498,8 @@ impl Stage {
             self.enter(begun, &name, State::Scheduled);
         }
         self.looked_at = Duration::ZERO;
-        // What starts at once may have been seen before the answer. On a busy machine a quick handler has approved by now:
-        // the start that follows is not that old.
+        // An event without notice may have been seen Started before this answer. Another one starts later, after its
+        // approval: on a busy machine, a quick handler has approved already.
         let at = if announcement.notice.is_none() { begun } else { self.elapsed.elapsed() };
         self.look(at).await
     }
